@@ -1,0 +1,36 @@
+"""Identifiers: UUID version 7 as text, so that they sort by time of creation and mean the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+
+from adjudge.domain.errors import InvalidInput
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+NewId = Callable[[], str]
+"""Mints ids. It is passed in wherever ids are made, so that a simulation can own them."""
+
+
+def uuid7(unix_ms: int, random_bits: int) -> str:
+    """Lay out an RFC 9562 version 7 UUID from a time in milliseconds and 74 random bits."""
+    rand_a, rand_b = random_bits >> 62 & 0xFFF, random_bits & (1 << 62) - 1
+    value = (unix_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | rand_a << 64 | 0b10 << 62 | rand_b
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def new_id() -> str:
+    """Mint an id from the machine's clock and randomness."""
+    return uuid7(time.time_ns() // 1_000_000, secrets.randbits(74))
+
+
+def parse_id(value: str, field: str = "id") -> str:
+    """Return ``value`` in its one spelling, or say which field holds no id."""
+    lowered = value.strip().lower()
+    if not _ID.fullmatch(lowered):
+        raise InvalidInput(f"{field}: {value[:64]!r} is not an id; copy it as Adjudge printed it.", field=field)
+    return lowered
