@@ -1,0 +1,142 @@
+"""Every metric, declared once.
+
+Labels are few and bounded (INV-6): statuses, reasons, kinds; never an id of a job, a submission or a person. A room
+that has something to count imports the name from here: ``metrics.WORKER_CLAIM.labels("won", "ok").inc()``. Labels are
+given in the order declared. The reference page ``docs/reference/metrics.md`` is generated from ``DECLARED``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+PREFIX: Final = "adjudge_"
+
+REGISTRY: Final = CollectorRegistry()
+"""Ours alone: libraries that count into the default registry do not show up in our figures."""
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What the reference page says of one metric."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    purpose: str
+
+
+DECLARED: Final[list[Metric]] = []
+
+_FAST_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""For one statement or one delivery."""
+_LONG_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
+"""For whatever runs somebody's program or waits for a worker."""
+
+
+def _counter(name: str, purpose: str, *labels: str) -> Counter:
+    DECLARED.append(Metric(PREFIX + name, "counter", labels, purpose))
+    return Counter(PREFIX + name, purpose, labels, registry=REGISTRY)
+
+
+def _gauge(name: str, purpose: str, *labels: str) -> Gauge:
+    DECLARED.append(Metric(PREFIX + name, "gauge", labels, purpose))
+    return Gauge(PREFIX + name, purpose, labels, registry=REGISTRY)
+
+
+def _histogram(name: str, purpose: str, *labels: str, buckets: tuple[float, ...]) -> Histogram:
+    DECLARED.append(Metric(PREFIX + name, "histogram", labels, purpose))
+    return Histogram(PREFIX + name, purpose, labels, registry=REGISTRY, buckets=buckets)
+
+
+# Submissions and judge runs: written by the store with every transition.
+SUBMISSION_TRANSITIONS: Final = _counter(
+    "submission_status_transitions_total", "Changes of a submission's status.", "from", "to"
+)
+JUDGE_RUN_TRANSITIONS: Final = _counter(
+    "judge_run_status_transitions_total", "Changes of a judge run's status.", "from", "to"
+)
+JUDGE_RUN_DURATION: Final = _histogram(
+    "judge_run_duration_seconds",
+    "From the claim of a judge run to its end.",
+    "status",
+    buckets=_LONG_SECONDS,
+)
+SUBMISSION_CONFLICTS: Final = _counter(
+    "submission_conflicts_total", "Writes of a submission refused because its version had moved on."
+)
+JUDGE_RUN_CONFLICTS: Final = _counter(
+    "judge_run_conflicts_total", "Writes of a judge run refused by its status or its fence."
+)
+
+# Judging: written by the judge and the sandbox.
+JUDGE_EXEC_DURATION: Final = _histogram(
+    "judge_exec_duration_seconds",
+    "Executing one job's program, set-up included.",
+    "result",
+    buckets=_LONG_SECONDS,
+)
+JUDGE_EXEC_INFLIGHT: Final = _gauge("judge_exec_inflight", "Programs being executed now.")
+JUDGE_EXEC: Final = _counter("judge_exec_total", "Programs executed, by how it went for us.", "result")
+JUDGE_VERDICT: Final = _counter("judge_verdict_total", "Verdicts given.", "verdict")
+JUDGE_PROTOCOL_ERRORS: Final = _counter(
+    "judge_protocol_errors_total", "Reports of the launcher that could not be believed.", "reason"
+)
+JUDGE_OUTPUT_TRUNCATED: Final = _counter("judge_output_truncated_total", "Outputs cut at their limit.", "stream")
+
+# Workers: written by the claim, heartbeat, finish and reclaim of jobs.
+WORKER_CLAIM: Final = _counter("worker_claim_total", "Claims of jobs, won and refused.", "status", "reason")
+WORKER_HEARTBEAT: Final = _counter(
+    "worker_lease_heartbeat_total", "Renewals of leases, granted and refused.", "status", "reason"
+)
+WORKER_STALE_ATTEMPT: Final = _counter(
+    "worker_stale_attempt_total", "Writes by a claimant whose attempt had been superseded."
+)
+WORKER_FINALIZE: Final = _counter("worker_finalize_total", "Jobs finished, by final status.", "status")
+WORKER_FINALIZE_REJECTED: Final = _counter(
+    "worker_finalize_rejected_total", "Finishing writes that changed nothing, by reason.", "reason"
+)
+WORKER_FINALIZE_ERRORS: Final = _counter("worker_finalize_errors_total", "Finishing writes that the database failed.")
+WORKER_FINALIZE_LATENCY: Final = _histogram(
+    "worker_finalize_latency_seconds", "The finishing transaction.", buckets=_FAST_SECONDS
+)
+WORKER_RECLAIM: Final = _counter(
+    "worker_reclaim_total", "Messages of silent workers looked at, by decision.", "status", "reason"
+)
+WORKER_RECLAIM_LATENCY: Final = _histogram(
+    "worker_reclaim_latency_seconds", "One tick of the reclaimer.", buckets=_FAST_SECONDS
+)
+WORKER_RECLAIM_INFLIGHT: Final = _gauge("worker_reclaim_inflight", "Reclaimed jobs running now.")
+
+# Dispatch and queues: written by the relay and the watchdog.
+OUTBOX_DISPATCH: Final = _counter("api_outbox_dispatch_total", "Outbox rows sent to the stream.", "status", "reason")
+OUTBOX_DISPATCH_LATENCY: Final = _histogram(
+    "api_outbox_dispatch_latency_seconds", "From an outbox row's creation to its delivery.", buckets=_FAST_SECONDS
+)
+OUTBOX_PENDING: Final = _gauge("api_outbox_pending", "Outbox rows not yet delivered.")
+QUEUE_DEPTH: Final = _gauge("queue_depth", "Jobs waiting, by priority band.", "band")
+QUEUE_WAIT: Final = _histogram("queue_wait_seconds", "From enqueue to claim.", buckets=_LONG_SECONDS)
+DEAD_LETTERS: Final = _gauge("dead_letters", "Buried jobs waiting for an operator.")
+STALLED: Final = _counter("stalled_total", "Jobs whose worker went silent.")
+
+# Admission and cache.
+ADMISSION: Final = _counter("admission_total", "Submissions let in or turned away.", "decision", "reason")
+CACHE_REQUESTS: Final = _counter("cache_requests_total", "Look-ups in the cache.", "entity", "tier", "result")
+
+# Chains.
+CHAIN_RUNS: Final = _counter("chain_runs_total", "Chain runs ended, by status.", "status")
+CHAIN_NODE_DURATION: Final = _histogram(
+    "chain_node_duration_seconds", "Executing one node.", "type", "status", buckets=_LONG_SECONDS
+)
+CHAIN_NODES_INFLIGHT: Final = _gauge("chain_nodes_inflight", "Nodes being executed now.")
+
+ProcessCollector(registry=REGISTRY)
+
+
+def exposition() -> bytes:
+    """All figures in the text format that scrapers read."""
+    return generate_latest(REGISTRY)
