@@ -1,0 +1,58 @@
+# Everything is run from here; `make help` lists it. Needs only git, make and Python >= 3.11 with venv: the rest is
+# fetched, pinned, into .venv. Paths are relative, so a clone may live in a folder with spaces.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
+SOURCES := src tests bench scripts hatch_build.py
+
+.PHONY: help up test fast lint fmt docs lock build clean ready ready-dev services
+
+help: ## List what can be made
+	@grep -hE '^[a-z%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@for bench in $(wildcard bench/*.py); do name=$$(basename "$$bench" .py); \
+		case "$$name" in __init__|harness) ;; *) echo "  make bench-$$name" ;; esac; done
+
+up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
+	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
+
+test: ready-dev lint services ## Lint and run every test; installs the servers they need
+	@$(PYTHON) -m pytest $(ARGS)
+
+fast: ready-dev ## Run the tests that are not slow (under three minutes)
+	@$(PYTHON) -m pytest -m "not slow" $(ARGS)
+
+lint: ready-dev ## Check style, types and generated pages
+	@$(PYTHON) -m ruff check $(wildcard $(SOURCES))
+	@$(PYTHON) -m ruff format --check $(wildcard $(SOURCES))
+	@$(PYTHON) -m mypy
+	@$(PYTHON) scripts/reference.py --check
+
+fmt: ready-dev ## Put the code into shape
+	@$(PYTHON) -m ruff check --fix --quiet $(wildcard $(SOURCES)) || true
+	@$(PYTHON) -m ruff format $(wildcard $(SOURCES))
+
+docs: ready-dev ## Write the generated reference pages and diagrams
+	@$(PYTHON) scripts/reference.py
+
+bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute)
+	@JSON='$(JSON)' QUICK='$(QUICK)' $(PYTHON) -m bench.$*
+
+lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
+	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)
+
+build: ready-dev ## Build the wheel and the source archive into dist/
+	@$(PYTHON) -m hatchling build
+
+clean: ## Remove what was built and cached (.venv and var stay)
+	@rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
+
+ready:
+	@$(BOOTSTRAP) run
+
+ready-dev:
+	@$(BOOTSTRAP) dev
+
+services: ready-dev
+	@$(PYTHON) -m tests.support.services
