@@ -1,0 +1,335 @@
+"""The comparators by name: what each ignores, which options it has, and which reference it claims to equal.
+
+The reference page ``docs/reference/checkers.md`` lists the same names; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.comparators import numbers, tokens
+from adjudge.judge.comparators.canon import (
+    Chain,
+    CutAtNul,
+    Eol,
+    LineWords,
+    Lower,
+    Nfc,
+    Paragraph,
+    Raw,
+    RightStripped,
+    Split,
+    Words,
+    split_testlib,
+)
+from adjudge.judge.comparators.explain import first_difference, split_lines
+from adjudge.judge.comparators.lines import compare_float_lines, count_lines, raw_lines
+from adjudge.judge.comparators.multiset import compare_letters, compare_multisets, dmoj_lines, non_blank_lines
+from adjudge.judge.comparators.options import Options
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, Outcome
+from adjudge.judge.comparators.stream import CHUNK_BYTES, Canon, Difference, Reader, compare_streams, skip_bom
+from adjudge.judge.comparators.tokens import CheckToken, TokenRule, compare_tokens, token_lists
+
+Run = Callable[[Reader, Reader, int], Comparison]
+_TESTLIB_BLANKS = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparator:
+    """A named way of comparing an output with the answer."""
+
+    kind: str
+    run: Run
+    reflexive: bool = True
+    """Whether identical bytes always pass, so that they need no reading."""
+    skips_bom: bool = False
+
+    def compare(self, answer: Reader, output: Reader, chunk_bytes: int = CHUNK_BYTES) -> Comparison:
+        """Compare two open files of any size in constant memory."""
+        if self.skips_bom:
+            skip_bom(answer)
+            skip_bom(output)
+        return self.run(answer, output, chunk_bytes)
+
+    def compare_bytes(self, answer: bytes, output: bytes) -> Comparison:
+        """Compare what is in memory already."""
+        if self.reflexive and answer == output:
+            return ACCEPTED
+        return self.compare(io.BytesIO(answer), io.BytesIO(output))
+
+    def compare_files(self, answer: Path, output: Path) -> Comparison:
+        """Compare two files."""
+        with answer.open("rb", buffering=0) as one, output.open("rb", buffering=0) as two:
+            return self.compare(one, two)
+
+
+def _by_stream(
+    canon: Callable[[], Canon],
+    *,
+    unit: str = "token",
+    split: Split = bytes.split,
+    answer_tail: bytes = b"",
+    output_tail: bytes = b"",
+    extra: Outcome = Outcome.WRONG,
+) -> Run:
+    """Equality of canonical streams."""
+
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        kind = compare_streams(
+            (answer, canon()),
+            (output, canon()),
+            answer_tail=answer_tail,
+            output_tail=output_tail,
+            chunk_bytes=chunk_bytes,
+        )
+        if kind is None:
+            return ACCEPTED
+        message = first_difference(answer, output, canon, unit, kind, split)
+        return Comparison(extra if kind is Difference.EXTRA else Outcome.WRONG, message)
+
+    return run
+
+
+def _by_token(rule: TokenRule, canon: Callable[[], Canon] = Raw) -> Run:
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        lists = (token_lists(side, rule.split, chunk_bytes, canon()) for side in (answer, output))
+        return compare_tokens(next(lists), next(lists), rule)
+
+    return run
+
+
+def _unicode(options: Options) -> list[Callable[[], Canon]]:
+    """The stages that our own comparators share: normalisation form C and the case of letters, both optional."""
+    fold = options.flag("case_insensitive")
+    if options.flag("nfc"):
+        return [lambda: Nfc(fold_case=fold)]
+    return [Lower] if fold else []
+
+
+def _chain(*stages: Callable[[], Canon]) -> Callable[[], Canon]:
+    if len(stages) == 1:
+        return stages[0]
+    return lambda: Chain(*(stage() for stage in stages))
+
+
+def _icpc(options: Options) -> Comparator:
+    case = options.flag("case_sensitive")
+    spaced = options.flag("space_change_sensitive")
+    absolute = options.number("float_absolute_tolerance")
+    relative = options.number("float_relative_tolerance")
+    if (both := options.number("float_tolerance")) is not None:
+        absolute = relative = both
+    if absolute is None and relative is None:
+        form = Raw if spaced else Words
+        stages = [CutAtNul, *([] if case else [Lower]), form]
+        return Comparator("icpc", _by_stream(_chain(*stages)))
+    text: CheckToken = tokens.same_text if case else tokens.same_text_any_case
+    check = tokens.close_or(numbers.scanf_float, numbers.Tolerance(absolute, relative), text)
+    split = tokens.split_spaced if spaced else bytes.split
+    return Comparator("icpc", _by_token(TokenRule(check, split), CutAtNul))
+
+
+def _exact(options: Options) -> Comparator:
+    if options.flag("binary"):
+        return Comparator("exact", _by_stream(Raw, unit="line", split=split_lines))
+    form = _chain(lambda: Eol(lone_cr=True), *_unicode(options))
+    return Comparator("exact", _by_stream(form, unit="line", split=split_lines), skips_bom=True)
+
+
+def _line(options: Options) -> Comparator:
+    policy = options.choice("whitespace", ("trailing", "collapse", "strict"))
+    stages: list[Callable[[], Canon]] = [lambda: Eol(lone_cr=True, final_lf=True), *_unicode(options)]
+    if policy == "trailing":
+        stages.append(lambda: RightStripped(final_lf=True))
+    elif policy == "collapse":
+        stages.append(LineWords)
+    run = _by_stream(_chain(*stages), unit="line", split=split_lines, answer_tail=b"\n", output_tail=b"\n")
+    return Comparator("line", run, skips_bom=True)
+
+
+def _token(options: Options) -> Comparator:
+    return Comparator("token", _by_stream(_chain(*_unicode(options), Words)), skips_bom=True)
+
+
+def _float(options: Options) -> Comparator:
+    absolute, relative = options.number("absolute", "abs"), options.number("relative", "rel")
+    if absolute is None and relative is None:
+        absolute = relative = options.number("epsilon", "float_tolerance") or 1e-6
+    check = tokens.close_or(numbers.spec_float, numbers.Tolerance(absolute, relative), tokens.same_text)
+    stages = _unicode(options) or [Raw]
+    return Comparator("float", _by_token(TokenRule(check), _chain(*stages)), skips_bom=True)
+
+
+def _sorted(options: Options) -> Comparator:
+    by = options.choice("by", ("lines", "tokens"))
+    canon = _chain(*(_unicode(options) or [Raw]))
+
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        if by == "lines":
+            sides = (non_blank_lines(side, chunk_bytes, canon()) for side in (answer, output))
+        else:
+            sides = (token_lists(side, bytes.split, chunk_bytes, canon()) for side in (answer, output))
+        return compare_multisets(next(sides), next(sides), by)
+
+    return Comparator("sorted", run, skips_bom=True)
+
+
+def _wcmp(_: Options) -> Comparator:
+    return Comparator("wcmp", _by_stream(lambda: Words(split_testlib), split=split_testlib), skips_bom=True)
+
+
+def _lcmp(_: Options) -> Comparator:
+    run = _by_stream(
+        LineWords, unit="line", split=split_lines, answer_tail=b"\n", output_tail=b"\n", extra=Outcome.FORMAT
+    )
+    return Comparator("lcmp", run, skips_bom=True)
+
+
+def _fcmp(_: Options) -> Comparator:
+    def form() -> Canon:
+        return Eol(lone_cr=False, final_lf=True)
+
+    run = _by_stream(
+        form, unit="line", split=split_lines, answer_tail=b"\n", output_tail=_TESTLIB_BLANKS, extra=Outcome.FORMAT
+    )
+    return Comparator("fcmp", run, skips_bom=True)
+
+
+def _integers(kind: str, *, exactly: int | None = None, bound: int | None = 2**63) -> Callable[[Options], Comparator]:
+    check = tokens.strict(lambda token: numbers.strict_integer(token, bound), lambda a, b: a == b, "an integer")
+    rule = TokenRule(
+        check,
+        split_testlib,
+        reflexive=False,
+        exactly=exactly,
+        extra=Outcome.WRONG if exactly is None else Outcome.FORMAT,
+        missing=Outcome.WRONG if exactly is None else Outcome.FORMAT,
+    )
+    return lambda _: Comparator(kind, _by_token(rule), reflexive=False, skips_bom=True)
+
+
+def _doubles(kind: str, close: Callable[[float, float], bool], *, exactly: int | None = None) -> Comparator:
+    check = tokens.strict(numbers.testlib_float, lambda a, b: close(float(str(a)), float(str(b))), "a number")
+    rule = TokenRule(
+        check, split_testlib, reflexive=False, extra=Outcome.FORMAT, missing=Outcome.FORMAT, exactly=exactly
+    )
+    return Comparator(kind, _by_token(rule), reflexive=False, skips_bom=True)
+
+
+def _rcmp(options: Options) -> Comparator:
+    """testlib's ``rcmp`` is one number within 1.5e-6; with an epsilon it is rcmp4, rcmp6 or rcmp9."""
+    epsilon = options.number("epsilon")
+    if epsilon is None:
+        return _doubles("rcmp", numbers.Tolerance(absolute=1.5e-6), exactly=1)
+    return _doubles("rcmp", numbers.testlib_close(epsilon))
+
+
+def _yesno(kind: str, exactly: int | None) -> Callable[[Options], Comparator]:
+    def read(token: bytes) -> bytes | None:
+        word = token.upper()
+        return word if word in (b"YES", b"NO") else None
+
+    ends = Outcome.WRONG if exactly is None else Outcome.FORMAT
+    rule = TokenRule(
+        tokens.strict(read, lambda a, b: a == b, "YES or NO"),
+        split_testlib,
+        reflexive=False,
+        exactly=exactly,
+        extra=ends,
+        missing=ends,
+    )
+    return lambda _: Comparator(kind, _by_token(rule), reflexive=False, skips_bom=True)
+
+
+def _dmoj_rstripped(_: Options) -> Comparator:
+    return Comparator("dmoj-rstripped", _by_stream(RightStripped, unit="line", split=split_lines))
+
+
+def _dmoj_sorted(options: Options) -> Comparator:
+    by = options.choice("split_on", ("lines", "whitespace"))
+
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        if by == "lines":
+            sides = (dmoj_lines(side, chunk_bytes, Raw()) for side in (answer, output))
+        else:
+            sides = (token_lists(side, bytes.split, chunk_bytes) for side in (answer, output))
+        return compare_multisets(next(sides), next(sides), "lines" if by == "lines" else "tokens")
+
+    return Comparator("dmoj-sorted", run)
+
+
+def _dmoj_floats(options: Options) -> Comparator:
+    precision = options.number("precision")
+    mode = options.choice("error_mode", ("default", "absolute", "relative"))
+    close = numbers.dmoj_close(10.0 ** -int(6 if precision is None else precision), mode)
+
+    def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+        return compare_float_lines(raw_lines(answer, chunk_bytes), raw_lines(output, chunk_bytes), close)
+
+    return Comparator("dmoj-floats", run, reflexive=False)
+
+
+def _dmoj_linecount(options: Options) -> Comparator:
+    options.choice("feedback", ("true", "false", "True", "False"))
+    return Comparator(
+        "dmoj-linecount",
+        lambda answer, output, size: count_lines(raw_lines(answer, size), raw_lines(output, size)),
+    )
+
+
+def _dmoj_identical(options: Options) -> Comparator:
+    options.choice("pe_allowed", ("true", "false", "True", "False"))
+    return Comparator("dmoj-identical", _by_stream(Raw, unit="line", split=split_lines))
+
+
+def _white_diff(_: Options) -> Comparator:
+    run = _by_stream(LineWords, unit="line", split=split_lines, answer_tail=b"\n", output_tail=b"\n")
+    return Comparator("white-diff", run)
+
+
+KINDS: Final[Mapping[str, Callable[[Options], Comparator]]] = {
+    "icpc": _icpc,
+    "exact": _exact,
+    "line": _line,
+    "token": _token,
+    "float": _float,
+    "sorted": _sorted,
+    "integers": _integers("integers"),
+    "yesno": _yesno("yesno", 1),
+    "nyesno": _yesno("nyesno", None),
+    "wcmp": _wcmp,
+    "lcmp": _lcmp,
+    "fcmp": _fcmp,
+    "ncmp": _integers("ncmp"),
+    "icmp": _integers("icmp", exactly=1, bound=2**31),
+    "hcmp": _integers("hcmp", exactly=1, bound=None),
+    "rcmp": _rcmp,
+    "rcmp4": lambda _: _doubles("rcmp4", numbers.testlib_close(1e-4)),
+    "rcmp6": lambda _: _doubles("rcmp6", numbers.testlib_close(1e-6)),
+    "rcmp9": lambda _: _doubles("rcmp9", numbers.testlib_close(1e-9)),
+    "rncmp": lambda _: _doubles("rncmp", numbers.Tolerance(absolute=1.5e-5)),
+    "dmoj-standard": lambda _: Comparator("dmoj-standard", _by_stream(Paragraph)),
+    "dmoj-identical": _dmoj_identical,
+    "dmoj-easy": lambda _: Comparator("dmoj-easy", compare_letters),
+    "dmoj-rstripped": _dmoj_rstripped,
+    "dmoj-sorted": _dmoj_sorted,
+    "dmoj-floats": _dmoj_floats,
+    "dmoj-linecount": _dmoj_linecount,
+    "white-diff": _white_diff,
+}
+
+
+def build(kind: str, args: Sequence[str] = (), options: Mapping[str, str] | None = None) -> Comparator:
+    """Make the comparator ``kind`` with the words of its arguments and its named options."""
+    make = KINDS.get(kind)
+    if make is None:
+        raise InvalidInput(f"checker: there is no {kind!r}; choose one of {', '.join(KINDS)}.", field="checker")
+    given = Options(kind, args, options or {})
+    made = make(given)
+    given.finish()
+    return made

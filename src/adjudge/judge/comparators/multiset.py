@@ -1,0 +1,99 @@
+"""Comparing without regard to order, in constant memory.
+
+Each item is hashed under a key drawn for this one comparison and the hashes are added up: equal multisets have equal
+sums, and without the key nobody can construct two that only look equal.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+from adjudge.judge.comparators.canon import LineWords
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, shown, wrong
+from adjudge.judge.comparators.stream import Canon, Reader
+
+_MODULUS = 2**128
+_EXPLAINED_ITEMS = 100_000
+
+
+def compare_multisets(answer: Iterable[list[bytes]], output: Iterable[list[bytes]], what: str) -> Comparison:
+    """Whether both streams hold the same items, equally often."""
+    key = secrets.token_bytes(32)
+    wanted, found = _Tally(key), _Tally(key)
+    wanted.take(answer)
+    found.take(output)
+    if wanted.count != found.count:
+        return wrong(f"expected {wanted.count} {what}, found {found.count}{wanted.example(found)}")
+    if wanted.total != found.total:
+        return wrong(f"not the same {what}{wanted.example(found)}")
+    return ACCEPTED
+
+
+class _Tally:
+    """The fingerprint of a multiset, and its beginning for the message."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key, self.count, self.total = key, 0, 0
+        self._first: Counter[bytes] = Counter()
+
+    def take(self, lists: Iterable[list[bytes]]) -> None:
+        key = self._key
+        for items in lists:
+            if self.count < _EXPLAINED_ITEMS:
+                self._first.update(item[:256] for item in items)
+            self.count += len(items)
+            hashes = [int.from_bytes(blake2b(item, digest_size=16, key=key).digest()) for item in items]
+            self.total = (self.total + sum(hashes)) % _MODULUS
+
+    def example(self, found: _Tally) -> str:
+        """Name one item too few or too many, where everything was kept."""
+        if max(self.count, found.count) > _EXPLAINED_ITEMS:
+            return ""
+        for item in self._first - found._first:
+            return f": {shown(item)} is missing"
+        for item in found._first - self._first:
+            return f": {shown(item)} is too much"
+        return ""
+
+
+def non_blank_lines(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+    """Lines that have words, their blanks evened out."""
+    form = LineWords()
+    for lines in _line_lists(reader, chunk_bytes, canon):
+        text = form.feed(b"\n".join(lines) + b"\n")
+        yield [line for line in text.split(b"\n") if line]
+
+
+def dmoj_lines(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+    """DMOJ's lines: CR and LF both end one, empty ones do not count, those of blanks alone do."""
+    for lines in _line_lists(reader, chunk_bytes, canon):
+        yield [b" ".join(part.split()) for line in lines for part in line.replace(b"\r", b"\n").split(b"\n") if part]
+
+
+def _line_lists(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+    rest = b""
+    ended = False
+    while not ended:
+        chunk = reader.read(chunk_bytes)
+        ended = not chunk
+        *lines, rest = (rest + (canon.feed(chunk) if chunk else canon.finish())).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def compare_letters(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
+    """DMOJ's ``easy``: the same characters other than blanks, in any order and case."""
+    wanted, found = _letters(answer, chunk_bytes), _letters(output, chunk_bytes)
+    return ACCEPTED if wanted == found else wrong("not the same characters")
+
+
+def _letters(reader: Reader, chunk_bytes: int) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    while chunk := reader.read(chunk_bytes):
+        counts.update(chunk.lower().translate(None, b" \t\r\n\x0b\x0c"))
+    return counts

@@ -1,0 +1,171 @@
+"""Comparing two byte streams of any size in constant memory, whatever their chunks.
+
+Most comparators are one idea: two outputs are equal when their *canonical* streams are. A ``Canon`` turns raw chunks
+into canonical bytes with a few bits of state, so a token of a gigabyte costs no more memory than one of a byte, and
+chunks that are identical on both sides while both states are the same need no canonical form at all.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from hashlib import blake2b
+from typing import Protocol
+
+CHUNK_BYTES = 256 * 1024
+BOM = b"\xef\xbb\xbf"
+_HELD_BYTES = 64 * 1024
+_SUFFIX_BYTES = 256
+
+
+class Reader(Protocol):
+    """A file open for reading bytes, as far as comparators need one."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; none at the end."""
+        ...
+
+    def seek(self, offset: int, /) -> object:
+        """Go back, for the second reading that words a message."""
+        ...
+
+
+class Difference(StrEnum):
+    """How two canonical streams differ."""
+
+    DIFFERENT = "different"
+    EXTRA = "extra"
+    MISSING = "missing"
+
+
+class Canon:
+    """Raw chunks in, canonical bytes out. Subclasses keep everything they remember in ``state``."""
+
+    state: object = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Canonical bytes that are certain after ``chunk``."""
+        return chunk
+
+    def finish(self) -> bytes:
+        """What the end of the stream adds."""
+        return b""
+
+    def skip(self, chunk: bytes) -> bytes:
+        """Pass over a chunk whose canonical form nobody needs; return what a later stage has to pass over.
+
+        A suffix with anything but blanks in it leaves the same state as the whole chunk would.
+        """
+        suffix = chunk[-_SUFFIX_BYTES:]
+        return self.feed(chunk if suffix.isspace() else suffix)
+
+
+class Held:
+    """Bytes kept back until it is known whether they count; beyond a bound only their digest is kept.
+
+    Equal runs give equal values and different runs different ones however they were cut into chunks, which is all
+    that a comparison needs.
+    """
+
+    __slots__ = ("_digest", "_kept", "_size")
+
+    def __init__(self) -> None:
+        self._kept, self._digest, self._size = b"", blake2b(digest_size=16), 0
+
+    def add(self, piece: bytes) -> None:
+        """Append to the run."""
+        self._size += len(piece)
+        self._digest.update(piece)
+        if self._size <= _HELD_BYTES:
+            self._kept += piece
+        else:
+            self._kept = self._kept[:_SUFFIX_BYTES]
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def value(self) -> bytes:
+        """The run itself, or a stand-in for a long one."""
+        if self._size <= _HELD_BYTES:
+            return self._kept
+        return self._kept[:_SUFFIX_BYTES] + b"\x00%d\x00" % self._size + self._digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Held) and self.value() == other.value()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes while it grows, so it is no key
+
+
+class _Side:
+    """One stream on its way through its canon: what is canonical and not yet matched."""
+
+    def __init__(self, reader: Reader, canon: Canon, chunk_bytes: int) -> None:
+        self.reader, self.canon, self.chunk_bytes = reader, canon, chunk_bytes
+        self.pending, self.ended = b"", False
+
+    def advance(self, chunk: bytes | None = None) -> None:
+        """Take one more raw chunk; an empty one is the end."""
+        chunk = self.reader.read(self.chunk_bytes) if chunk is None else chunk
+        if chunk:
+            self.pending = self.canon.feed(chunk)
+        else:
+            self.pending, self.ended = self.canon.finish(), True
+
+    @property
+    def hungry(self) -> bool:
+        return not self.pending and not self.ended
+
+    def only(self, allowed: bytes) -> bool:
+        """Whether all that is left consists of ``allowed`` bytes."""
+        while True:
+            if self.pending.strip(allowed) if allowed else self.pending:
+                return False
+            if self.ended:
+                return True
+            self.advance()
+
+
+def compare_streams(
+    answer: tuple[Reader, Canon],
+    output: tuple[Reader, Canon],
+    *,
+    answer_tail: bytes = b"",
+    output_tail: bytes = b"",
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Difference | None:
+    """Compare the canonical streams; past the end of one, the other may go on with its tail's bytes only."""
+    left, right = _Side(*answer, chunk_bytes), _Side(*output, chunk_bytes)
+    while True:
+        _refill(left, right)
+        common = min(len(left.pending), len(right.pending))
+        if common:
+            if left.pending[:common] != right.pending[:common]:
+                return Difference.DIFFERENT
+            left.pending, right.pending = left.pending[common:], right.pending[common:]
+        elif left.ended and not left.pending:
+            return None if right.only(output_tail) else Difference.EXTRA
+        elif right.ended and not right.pending:
+            return None if left.only(answer_tail) else Difference.MISSING
+
+
+def _refill(left: _Side, right: _Side) -> None:
+    """Read where nothing is pending: only there, so that neither side runs ahead of the other."""
+    while left.hungry and right.hungry:
+        one, two = left.reader.read(left.chunk_bytes), right.reader.read(right.chunk_bytes)
+        if one and one == two and left.canon.state == right.canon.state:
+            left.canon.skip(one)
+            right.canon.skip(two)
+        else:
+            left.advance(one)
+            right.advance(two)
+    if left.hungry:
+        left.advance()
+    if right.hungry:
+        right.advance()
+
+
+def skip_bom(reader: Reader) -> None:
+    """Leave the reader behind a byte order mark, if there is one."""
+    head = b""
+    while len(head) < len(BOM) and (piece := reader.read(len(BOM) - len(head))):
+        head += piece
+    reader.seek(len(BOM) if head == BOM else 0)

@@ -1,0 +1,143 @@
+"""Comparing word by word, where a word means more than its bytes: numbers, yes and no."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from adjudge.judge.comparators.canon import Split
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, Outcome, shown, wrong
+from adjudge.judge.comparators.stream import Canon, Held, Reader
+
+_PIECES = re.compile(rb"\s+|\S+")
+
+CheckToken = Callable[[bytes, bytes], Comparison | None]
+"""``(wanted, found)`` → nothing if they agree."""
+
+
+def split_spaced(chunk: bytes) -> list[bytes]:
+    """Words and the blanks between them, where blanks count too."""
+    return _PIECES.findall(chunk)
+
+
+def token_lists(reader: Reader, split: Split, chunk_bytes: int, canon: Canon | None = None) -> Iterator[list[bytes]]:
+    """The stream's tokens, a list for each chunk; a token longer than a bound becomes its digest."""
+    held = Held()
+    form = canon or Canon()
+    ended = False
+    while not ended:
+        raw = reader.read(chunk_bytes)
+        ended = not raw
+        chunk = form.feed(raw) if raw else form.finish()
+        tokens = split(chunk)
+        if held and chunk:
+            # What was held is a whole token unless the chunk goes on with the same kind of byte.
+            if tokens and _continues(held, chunk, tokens[0]):
+                held.add(tokens.pop(0))
+                if not tokens and chunk[-1:].isspace() == held.value()[:1].isspace():
+                    continue
+            tokens.insert(0, held.value())
+            held = Held()
+        if tokens and chunk.endswith(tokens[-1]):
+            held.add(tokens.pop())
+        if tokens:
+            yield tokens
+    if held:
+        yield [held.value()]
+
+
+def _continues(held: Held, chunk: bytes, first: bytes) -> bool:
+    return chunk.startswith(first) and first[:1].isspace() == held.value()[:1].isspace()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRule:
+    """How two sequences of tokens are compared."""
+
+    check: CheckToken
+    split: Split = bytes.split
+    reflexive: bool = True
+    """Whether equal bytes always agree; then runs of equal tokens need no look."""
+    extra: Outcome = Outcome.WRONG
+    missing: Outcome = Outcome.WRONG
+    exactly: int | None = None
+    """How many tokens of the answer count, where only the first few do."""
+
+
+def compare_tokens(answer: Iterator[list[bytes]], output: Iterator[list[bytes]], rule: TokenRule) -> Comparison:
+    """Walk both sequences in step, a list at a time."""
+    wanted: list[bytes] = []
+    found: list[bytes] = []
+    index = 0
+    while rule.exactly is None or index < rule.exactly:
+        wanted = wanted or next(answer, [])
+        found = found or next(output, [])
+        common = min(len(wanted), len(found))
+        if not common:
+            break
+        if rule.exactly is not None:
+            common = min(common, rule.exactly - index)
+        if not rule.reflexive or wanted[:common] != found[:common]:
+            for offset in range(common):
+                if (said := rule.check(wanted[offset], found[offset])) is not None:
+                    return Comparison(said.outcome, f"token {index + offset + 1}: {said.message}")
+        wanted, found, index = wanted[common:], found[common:], index + common
+    return _ends(wanted, found or next(output, []), index, rule)
+
+
+def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) -> Comparison:
+    if wanted and (rule.exactly is None or index < rule.exactly):
+        if (said := rule.check(wanted[0], wanted[0])) is not None and said.outcome is Outcome.FAULT:
+            return said
+        return Comparison(rule.missing, f"the output ends after {index} tokens; expected {shown(wanted[0])} next")
+    if found:
+        # A sequence checker reads what is too much as well: what cannot be read at all is a format error.
+        said = rule.check(found[0], found[0])
+        outcome = Outcome.FORMAT if said is not None else rule.extra
+        return Comparison(outcome, f"the output goes on after the last expected token: {shown(found[0])}")
+    return ACCEPTED
+
+
+def same_text(wanted: bytes, found: bytes) -> Comparison | None:
+    """Byte for byte."""
+    return None if wanted == found else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+
+
+def same_text_any_case(wanted: bytes, found: bytes) -> Comparison | None:
+    """Byte for byte, but for the case of ASCII letters."""
+    return None if wanted.lower() == found.lower() else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+
+
+def close_or(
+    read: Callable[[bytes], float | None], close: Callable[[float, float], bool], otherwise: CheckToken
+) -> CheckToken:
+    """Numbers by distance wherever the answer has one, everything else by ``otherwise``."""
+
+    def check(wanted: bytes, found: bytes) -> Comparison | None:
+        number = read(wanted)
+        if number is None:
+            return otherwise(wanted, found)
+        other = read(found)
+        if other is None:
+            return wrong(f"expected the number {shown(wanted)}, found {shown(found)}")
+        if close(number, other):
+            return None
+        return wrong(f"expected {shown(wanted)}, found {shown(found)}, off by {abs(number - other):.6g}")
+
+    return check
+
+
+def strict(read: Callable[[bytes], object | None], same: Callable[[object, object], bool], what: str) -> CheckToken:
+    """Values of one form: a bad one in the answer is the jury's fault, in the output a format error."""
+
+    def check(wanted: bytes, found: bytes) -> Comparison | None:
+        value = read(wanted)
+        if value is None:
+            return Comparison(Outcome.FAULT, f"the answer has {shown(wanted)} where {what} belongs")
+        other = read(found)
+        if other is None:
+            return Comparison(Outcome.FORMAT, f"expected {what}, found {shown(found)}")
+        return None if same(value, other) else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+
+    return check

@@ -1,0 +1,60 @@
+"""The comparators that are named after a reference say what the reference said when it was run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adjudge.judge.comparators import Outcome, build
+
+VECTORS = json.loads((Path(__file__).parent / "comparator_vectors.json").read_text())
+TESTLIB = {Outcome.ACCEPTED: "OK", Outcome.WRONG: "WA", Outcome.FORMAT: "PE", Outcome.FAULT: "FAIL"}
+REFERENCES = {
+    "kattis_default": ("icpc", ""),
+    "kattis_case_sensitive": ("icpc", "case_sensitive"),
+    "kattis_space_change_sensitive": ("icpc", "space_change_sensitive"),
+    "testlib_wcmp": ("wcmp", ""),
+    "testlib_lcmp": ("lcmp", ""),
+    "testlib_fcmp": ("fcmp", ""),
+    "testlib_ncmp": ("ncmp", ""),
+    "dmoj_standard": ("dmoj-standard", ""),
+    "dmoj_identical": ("dmoj-identical", ""),
+    "dmoj_rstripped": ("dmoj-rstripped", ""),
+    "dmoj_sorted": ("dmoj-sorted", ""),
+    "dmoj_easy": ("dmoj-easy", ""),
+    "dmoj_linecount_of_10": ("dmoj-linecount", ""),
+    "cms_whitediff_reimpl": ("white-diff", ""),
+    "kattis float_tolerance 1e-6": ("icpc", "float_tolerance 1e-6"),
+    "kattis float_absolute_tolerance 1e-6": ("icpc", "float_absolute_tolerance 1e-6"),
+    "kattis float_relative_tolerance 1e-6": ("icpc", "float_relative_tolerance 1e-6"),
+    "testlib_rcmp6": ("rcmp6", ""),
+    "testlib_rcmp(abs 1.5e-6, single)": ("rcmp", ""),
+    "dmoj_floats": ("dmoj-floats", ""),
+    "dmoj_floatsabs": ("dmoj-floats", "error_mode=absolute"),
+    "dmoj_floatsrel": ("dmoj-floats", "error_mode=relative"),
+}
+CASES = [
+    pytest.param(vector, reference, verdict, id=f"{reference}-{vector['case']}")
+    for vector in VECTORS["text"] + VECTORS["float"]
+    for reference, verdict in vector["verdict"].items()
+    if reference in REFERENCES
+]
+
+
+@pytest.mark.parametrize(("vector", "reference", "verdict"), CASES)
+@pytest.mark.parametrize("chunk_bytes", [1, 2, 262_144])
+def test_agrees_with_the_reference(
+    vector: dict[str, str], reference: str, verdict: str, chunk_bytes: int, reader: type
+) -> None:
+    kind, flags = REFERENCES[reference]
+    answer, output = vector["answer"].encode("latin-1"), vector["output"].encode("latin-1")
+    said = build(kind, flags.split()).compare(reader(answer), reader(output), chunk_bytes)
+    if reference.startswith("testlib"):
+        assert TESTLIB[said.outcome] == verdict
+    else:
+        assert ("AC" if said.accepted else "WA") == verdict.partition("(")[0]
+    if reference == "dmoj_linecount_of_10" and "(" in verdict:
+        points = 10 if said.accepted else 10 * (said.score or 0)
+        assert points == int(verdict.partition("(")[2].rstrip(")"))
