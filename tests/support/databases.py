@@ -1,0 +1,68 @@
+"""Fresh PostgreSQL databases for tests, cloned from a template that is migrated once."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import count
+from typing import Any, TypeVar
+
+import asyncpg
+
+from tests.support.services import PostgresServer
+
+T = TypeVar("T")
+
+
+class PostgresDatabases:
+    """Clones of one migrated template, numbered."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._numbers = count(1)
+
+    @cached_property
+    def _template(self) -> str:
+        """The template's name; made when first asked for."""
+        name = "adjudge_template"
+        apart(self._execute(f"CREATE DATABASE {name}"))
+        if importlib.util.find_spec("adjudge.store.migrations"):
+            migrations = importlib.import_module("adjudge.store.migrations")
+            apart(migrations.upgrade(self._server.url(name)))
+        return name
+
+    def create(self, *, empty: bool = False) -> str:
+        """Make a database and return its name."""
+        name = f"adjudge_test_{next(self._numbers)}"
+        apart(self._execute(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self._template}"))
+        return name
+
+    def drop(self, name: str) -> None:
+        """Remove a database, even under connections that a test left open."""
+        apart(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+
+    @contextmanager
+    def fresh(self, *, empty: bool = False) -> Iterator[str]:
+        """Lend a database: its URL while the block lasts; ``empty`` leaves the schema out, for migration tests."""
+        name = self.create(empty=empty)
+        try:
+            yield self._server.url(name)
+        finally:
+            self.drop(name)
+
+    async def _execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self._server.url())
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
+def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on a loop of its own in a thread of its own, so that any test may ask for it."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -1,0 +1,136 @@
+"""The test services start, end, and say what is missing."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import asyncpg
+import pytest
+
+from tests.support import install, services
+from tests.support.databases import PostgresDatabases
+from tests.support.install import InstallError
+from tests.support.services import MissingService, PostgresServer, RedisServer, ServiceFailed
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class _Absent(RedisServer):
+    name = "Pretend"
+    apt_packages: ClassVar[tuple[str, ...]] = ("pretend-server", "pretend-tools")
+    wheel = "pretend-wheel"
+
+    @classmethod
+    def find(cls) -> Path | None:
+        return None
+
+
+def _refuse(reason: str) -> object:
+    def way(*_: object) -> None:
+        raise InstallError(reason)
+
+    return way
+
+
+def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "by_apt", _refuse("not root, so apt cannot be used"))
+    monkeypatch.setattr(services, "by_wheel", _refuse("the wheels could not be fetched"))
+    with pytest.raises(MissingService) as caught:
+        _Absent().start()
+    assert str(caught.value) == (
+        "Pretend is missing (not root, so apt cannot be used; the wheels could not be fetched). Install it: "
+        "apt-get install pretend-server pretend-tools (as root), or have the PyPI package pretend-wheel within reach."
+    )
+
+
+def test_an_installation_that_brings_nothing_usable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "by_apt", lambda _packages: None)
+    monkeypatch.setattr(services, "by_wheel", lambda: None)
+    with pytest.raises(MissingService, match="no binary that the server's user may run"):
+        _Absent.locate()
+
+
+def test_apt_is_not_tried_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(InstallError, match="not root"):
+        install.by_apt(["anything"])
+
+
+def test_a_server_that_cannot_start_shows_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RedisServer, "command", lambda self, binary: [str(binary), "--no-such-option", "x"])
+    server = RedisServer()
+    with pytest.raises(ServiceFailed, match=r"(?s)did not start.*no-such-option"):
+        server.start()
+    with pytest.raises(ServiceFailed, match="not running"):
+        _ = server.folder
+
+
+def test_a_binary_below_a_closed_folder_is_not_offered_to_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    binary = closed / "server"
+    binary.touch(mode=0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert services.first_usable([binary]) is None
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert services.first_usable([binary]) == binary
+
+
+async def test_each_test_gets_a_database_of_its_own(postgres_databases: PostgresDatabases) -> None:
+    with postgres_databases.fresh(empty=True) as first, postgres_databases.fresh(empty=True) as second:
+        for url in (first, second):
+            connection = await asyncpg.connect(url)
+            await connection.execute("CREATE TABLE mine (id integer)")
+            await connection.close()
+    with pytest.raises(asyncpg.InvalidCatalogNameError):
+        await asyncpg.connect(first)
+
+
+def test_postgres_never_runs_as_root(postgres_server: PostgresServer) -> None:
+    status = Path(f"/proc/{postgres_server.pid}/status").read_text()
+    uid_line = next(line for line in status.splitlines() if line.startswith("Uid:"))
+    assert "0" not in uid_line.split()[1:]
+
+
+_RUN_AND_WAIT = """
+import sys, time
+from tests.support.services import RedisServer
+server = RedisServer().start()
+print(server.pid, server.folder, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals) -> None:
+    run = subprocess.Popen(
+        [sys.executable, "-c", _RUN_AND_WAIT], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert run.stdout is not None
+    with run.stdout:
+        pid, folder = run.stdout.readline().split()
+        server = os.pidfd_open(int(pid))
+        run.send_signal(end)
+        run.wait(30)
+    try:
+        _wait_for_end(server)
+    finally:
+        os.close(server)
+    if end is signal.SIGINT:
+        assert not Path(folder).exists()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for_end(pidfd: int) -> None:
+    """Wait on the process itself, a signal and not a sleep: its descriptor becomes readable when it ends."""
+    readable, _, _ = select.select([pidfd], [], [], 30)
+    assert readable, "the server outlived its test run"
