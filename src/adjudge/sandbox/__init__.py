@@ -1,0 +1,51 @@
+"""The only door to the launcher: run a program in a box and learn what it came to.
+
+::
+
+    async with Sandbox(slots=2) as box:
+        report = await box.run(RunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
+
+``spec`` says what to run, ``report`` what came of it; ``pool`` keeps the slots, ``agent`` talks to one launcher.
+"""
+
+from adjudge.domain.limits import Limits
+from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
+from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox
+from adjudge.sandbox.report import (
+    Collected,
+    LimitKind,
+    MemorySource,
+    ProtocolError,
+    ProtocolReason,
+    RunReport,
+    RunVerdict,
+    SandboxFault,
+    parse_report,
+)
+from adjudge.sandbox.spec import MERGE, TMP_DIRECTORY, WORK_DIRECTORY, Egress, InputFile, Merge, Mount, RunSpec
+
+__all__ = [
+    "MERGE",
+    "STDERR_LIMIT_BYTES",
+    "STDOUT_LIMIT_BYTES",
+    "TMP_DIRECTORY",
+    "WORK_DIRECTORY",
+    "Collected",
+    "Egress",
+    "InputFile",
+    "LimitKind",
+    "Limits",
+    "MemorySource",
+    "Merge",
+    "Mount",
+    "NoMetrics",
+    "ProtocolError",
+    "ProtocolReason",
+    "RunReport",
+    "RunSpec",
+    "RunVerdict",
+    "Sandbox",
+    "SandboxFault",
+    "SandboxMetrics",
+    "parse_report",
+]

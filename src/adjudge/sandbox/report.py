@@ -1,0 +1,301 @@
+"""What a run came to: the report the launcher writes as one line of JSON, read with suspicion.
+
+The line is version 1 of the judge protocol; ``docs/reference/launcher.md`` explains every key. A line that is not
+exactly what the protocol allows becomes a ``ProtocolError`` with one of a few reasons, never a verdict.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, TypeVar
+
+from adjudge.domain.errors import InternalFault
+
+SCHEMA_VERSION: Final = 1
+REPORT_BYTES_MAX: Final = 64 * 1024
+E = TypeVar("E", bound=StrEnum)
+
+
+class RunVerdict(StrEnum):
+    """How a run ended; whether its answer is right is decided elsewhere."""
+
+    OK = "OK"
+    TLE = "TLE"
+    MLE = "MLE"
+    OLE = "OLE"
+    RE = "RE"
+    SE = "SE"
+
+
+class LimitKind(StrEnum):
+    """Which limit ended a run, or was run into."""
+
+    CPU = "cpu"
+    WALL = "wall"
+    MEMORY = "memory"
+    OUTPUT = "output"
+    PROCESSES = "processes"
+    FILE_SIZE = "file_size"
+
+
+class MemorySource(StrEnum):
+    """Where the figures of a run come from, from exact to fair."""
+
+    CGROUP1 = "cgroup1"
+    CGROUP2 = "cgroup2"
+    RLIMIT = "rlimit"
+    """No cgroup may be used: sampled from /proc, with rlimits as the wall."""
+
+
+class ProtocolReason(StrEnum):
+    """Why a report was not believed; the label of ``judge_protocol_errors_total``."""
+
+    EMPTY = "empty"
+    TOO_LARGE = "too_large"
+    INVALID_JSON = "invalid_json"
+    NOT_AN_OBJECT = "not_an_object"
+    MISSING_KEY = "missing_key"
+    WRONG_TYPE = "wrong_type"
+    OUT_OF_RANGE = "out_of_range"
+    SCHEMA_VERSION = "schema_version"
+    UNKNOWN_VALUE = "unknown_value"
+    JOB_MISMATCH = "job_mismatch"
+    ATTEMPT_MISMATCH = "attempt_mismatch"
+    CONTRADICTION = "contradiction"
+
+
+class ProtocolError(InternalFault):
+    """The launcher's report does not keep the protocol."""
+
+    code = "JUDGE_PROTOCOL_ERROR"
+
+    def __init__(self, reason: ProtocolReason, detail: str) -> None:
+        self.reason = reason
+        super().__init__(f"The launcher's report was refused ({reason}): {detail}.", reason=str(reason))
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFault:
+    """What *we* failed at: the step, the kernel's errno, and which entry of a list it was about (-1: none)."""
+
+    step: str
+    errno: int
+    index: int
+    text: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        where = f"[{self.index}]" if self.index >= 0 else ""
+        return f"{self.step}{where}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of one name that was to be copied out: an empty ``error`` means it is there."""
+
+    name: str
+    files: int
+    size_bytes: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run, as measured over its whole process tree."""
+
+    verdict: RunVerdict
+    time_ms: int
+    """CPU time, user and system, of the whole tree."""
+    wall_ms: int
+    mem_kb: int
+    exit_code: int
+    exit_signal: int
+    limit: LimitKind | None = None
+    sandbox_error: SandboxFault | None = None
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    output_bytes: int = 0
+    """stdout and stderr together, as far as they were let through."""
+    collected: tuple[Collected, ...] = ()
+    time_us: int = 0
+    wall_us: int = 0
+    ended_ns: int = 0
+    """CLOCK_MONOTONIC at which the program ended: tells which of two joined runs ended first."""
+    processes_refused: bool = False
+    """The process limit was run into, whatever came of it."""
+    memory_source: MemorySource = MemorySource.CGROUP1
+    degraded: bool = False
+    """Run by the command because the agent could not."""
+    job_id: str = ""
+    attempt_id: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """The program ended by itself, within its limits, with exit code 0."""
+        return self.verdict is RunVerdict.OK
+
+
+def fault_report(fault: SandboxFault, job_id: str = "", attempt_id: int = 0) -> RunReport:
+    """Make the report of a run that never was, because of us."""
+    return RunReport(
+        verdict=RunVerdict.SE,
+        time_ms=0,
+        wall_ms=0,
+        mem_kb=0,
+        exit_code=-1,
+        exit_signal=0,
+        sandbox_error=fault,
+        job_id=job_id,
+        attempt_id=attempt_id,
+    )
+
+
+_STATUS: Final = {
+    RunVerdict.OK: "Finished",
+    RunVerdict.TLE: "Time Limit Exceeded",
+    RunVerdict.MLE: "Memory Limit Exceeded",
+    RunVerdict.OLE: "Output Limit Exceeded",
+    RunVerdict.RE: "Runtime Error",
+    RunVerdict.SE: "System Error",
+}
+_INTEGERS: Final = {
+    "attempt_id": 0,
+    "time_ms": 0,
+    "mem_kb": 0,
+    "exit_signal": 0,
+    "time_used": 0,
+    "memory_used": 0,
+    "exit_code": -1,
+    "time_us": 0,
+    "wall_ms": 0,
+    "wall_us": 0,
+    "ended_ns": 0,
+    "output_bytes": 0,
+    "stdout_bytes": 0,
+    "stderr_bytes": 0,
+    "error_errno": 0,
+    "error_index": -1,
+}
+"""Integer keys and the least value of each; none may exceed 2^63 - 1."""
+_STRINGS: Final = ("job_id", "verdict", "sandbox_error", "status", "error", "limit", "memory_source", "error_step")
+_BOOLEANS: Final = ("stdout_truncated", "stderr_truncated", "processes_refused")
+REPORT_KEYS: Final = frozenset({"schema_version", "collected", *_INTEGERS, *_STRINGS, *_BOOLEANS})
+"""Every key of the line; a test holds the launcher and the reference page to it."""
+
+
+def parse_report(
+    line: bytes, *, job_id: str = "", attempt_id: int = 0, collect: tuple[str, ...] = ()
+) -> tuple[RunReport, int, int]:
+    """Read one report line; gives the report and how many captured bytes of stdout and of stderr belong to it."""
+    body = _load(line)
+    _check_types(body)
+    _check_identity(body, job_id, attempt_id)
+    verdict = _member(RunVerdict, body["verdict"], "verdict")
+    _check_consistency(body, verdict)
+    report = RunReport(
+        verdict=verdict,
+        time_ms=body["time_ms"],
+        wall_ms=body["wall_ms"],
+        mem_kb=body["mem_kb"],
+        exit_code=body["exit_code"],
+        exit_signal=body["exit_signal"],
+        limit=_member(LimitKind, body["limit"], "limit") if body["limit"] else None,
+        sandbox_error=_fault(body),
+        stdout_truncated=body["stdout_truncated"],
+        stderr_truncated=body["stderr_truncated"],
+        output_bytes=body["output_bytes"],
+        collected=_collected(body["collected"], collect),
+        time_us=body["time_us"],
+        wall_us=body["wall_us"],
+        ended_ns=body["ended_ns"],
+        processes_refused=body["processes_refused"],
+        memory_source=_member(MemorySource, body["memory_source"], "memory_source"),
+        job_id=job_id,
+        attempt_id=attempt_id,
+    )
+    return report, body["stdout_bytes"], body["stderr_bytes"]
+
+
+def _load(line: bytes) -> dict[str, Any]:
+    if not line:
+        raise ProtocolError(ProtocolReason.EMPTY, "no bytes came")
+    if len(line) > REPORT_BYTES_MAX:
+        raise ProtocolError(ProtocolReason.TOO_LARGE, f"{len(line)} bytes")
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(ProtocolReason.INVALID_JSON, "not JSON") from error
+    if not isinstance(body, dict):
+        raise ProtocolError(ProtocolReason.NOT_AN_OBJECT, f"a {type(body).__name__}")
+    return body
+
+
+def _check_types(body: dict[str, Any]) -> None:
+    for key in sorted(REPORT_KEYS - body.keys()):
+        raise ProtocolError(ProtocolReason.MISSING_KEY, key)
+    if type(body["schema_version"]) is not int or body["schema_version"] != SCHEMA_VERSION:
+        raise ProtocolError(ProtocolReason.SCHEMA_VERSION, repr(body["schema_version"])[:40])
+    for key, least in _INTEGERS.items():
+        if type(body[key]) is not int:
+            raise ProtocolError(ProtocolReason.WRONG_TYPE, key)
+        if not least <= body[key] < 2**63:
+            raise ProtocolError(ProtocolReason.OUT_OF_RANGE, key)
+    for key in _STRINGS:
+        if type(body[key]) is not str:
+            raise ProtocolError(ProtocolReason.WRONG_TYPE, key)
+    for key in _BOOLEANS:
+        if type(body[key]) is not bool:
+            raise ProtocolError(ProtocolReason.WRONG_TYPE, key)
+
+
+def _check_identity(body: dict[str, Any], job_id: str, attempt_id: int) -> None:
+    if body["job_id"] != job_id:
+        raise ProtocolError(ProtocolReason.JOB_MISMATCH, repr(body["job_id"])[:60])
+    if body["attempt_id"] != attempt_id:
+        raise ProtocolError(ProtocolReason.ATTEMPT_MISMATCH, str(body["attempt_id"]))
+
+
+def _check_consistency(body: dict[str, Any], verdict: RunVerdict) -> None:
+    """Refuse a report that says two things: a fault of ours must never read as theirs, or the reverse."""
+    if (verdict is RunVerdict.SE) != bool(body["sandbox_error"]):
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict SE and sandbox_error must come together")
+    if verdict is RunVerdict.OK and (body["exit_code"] != 0 or body["exit_signal"] != 0):
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict OK with a failed exit")
+    if body["status"] != _STATUS[verdict]:
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "status and verdict differ")
+    if body["time_used"] != body["time_ms"] or body["memory_used"] != body["mem_kb"]:
+        raise ProtocolError(ProtocolReason.CONTRADICTION, "compatibility fields differ from their originals")
+
+
+def _fault(body: dict[str, Any]) -> SandboxFault | None:
+    if not body["sandbox_error"]:
+        return None
+    return SandboxFault(
+        step=body["error_step"], errno=body["error_errno"], index=body["error_index"], text=body["error"]
+    )
+
+
+def _collected(entries: Any, names: tuple[str, ...]) -> tuple[Collected, ...]:
+    if not isinstance(entries, list) or len(entries) not in (0, len(names)):
+        raise ProtocolError(ProtocolReason.WRONG_TYPE, "collected")
+    result = []
+    for name, entry in zip(names, entries, strict=False):
+        if not isinstance(entry, list) or len(entry) != 3 or any(type(value) is not int for value in entry):
+            raise ProtocolError(ProtocolReason.WRONG_TYPE, "collected")
+        files, size_bytes, code = entry
+        if min(entry) < 0:
+            raise ProtocolError(ProtocolReason.OUT_OF_RANGE, "collected")
+        result.append(Collected(name, files, size_bytes, errno.errorcode.get(code, str(code)) if code else ""))
+    return tuple(result)
+
+
+def _member(kind: type[E], value: str, key: str) -> E:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise ProtocolError(ProtocolReason.UNKNOWN_VALUE, f"{key} {value[:40]!r}") from error
