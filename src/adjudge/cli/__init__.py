@@ -19,7 +19,9 @@ import click
 from adjudge import __version__
 from adjudge.domain.errors import AdjudgeError
 
-COMMANDS: Final[dict[str, str]] = {}
+COMMANDS: Final[dict[str, str]] = {
+    "config": "adjudge.cli.config",
+}
 """Command name → module with a click object named ``command``. Keep it sorted."""
 
 EXIT_OUR_FAILURE: Final = 2

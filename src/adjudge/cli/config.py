@@ -1,0 +1,36 @@
+"""``adjudge config``: what is in force, and where each value came from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from adjudge import settings
+from adjudge.settings import Entry
+
+
+@click.command("config")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
+def command(*, as_json: bool) -> None:
+    """Show every setting in force and where it came from. Secrets are blanked."""
+    loaded = settings.load()
+    entries = list(loaded.entries())
+    if as_json:
+        click.echo(json.dumps({entry.name: _row(entry) for entry in entries}, indent=2))
+        return
+    widths = [max(len(cell) for cell in column) for column in zip(*map(_cells, entries), strict=True)]
+    for entry in entries:
+        cells = zip(_cells(entry), widths, strict=True)
+        click.echo("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
+    for note in loaded.strangers:
+        click.echo(f"note: {note}", err=True)
+
+
+def _cells(entry: Entry) -> tuple[str, str, str]:
+    return entry.name, str(entry.value), entry.source
+
+
+def _row(entry: Entry) -> dict[str, object]:
+    plain = entry.value if isinstance(entry.value, int | float | bool) else str(entry.value)
+    return {"value": plain, "source": entry.source, "variable": settings.variables(entry.knob)[0]}

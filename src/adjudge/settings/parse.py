@@ -1,0 +1,97 @@
+"""From what somebody wrote to a typed value, or to a refusal that names the knob, its place and the fix."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, get_args, get_origin
+from urllib.parse import urlsplit
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.settings.knobs import Knob
+from adjudge.settings.secret import DatabaseUrl
+
+_SWITCH: Final = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+
+
+def parse(raw: object, kind: Any, knob: Knob, name: str, source: str) -> object:
+    """Read ``raw`` as ``kind`` within the knob's bounds."""
+    try:
+        value = _PARSERS[Literal if get_origin(kind) is Literal else kind](raw, kind)
+    except ValueError as error:
+        raise _refusal(name, source, raw, str(error)) from None
+    if isinstance(value, int | float) and not knob.least <= value <= knob.most:
+        bounds = f"at least {knob.least:g}" if knob.most == math.inf else f"from {knob.least:g} to {knob.most:g}"
+        raise _refusal(name, source, raw, f"give a number {bounds}")
+    if knob.pattern and not re.fullmatch(knob.pattern, str(value)):
+        raise _refusal(name, source, raw, f"it must match {knob.pattern}")
+    return value
+
+
+def _refusal(name: str, source: str, raw: object, fix: str) -> InvalidInput:
+    shown = "" if name == "database.url" else f" {str(raw)[:64]!r}"
+    return InvalidInput(f"{name} ({source}): cannot use{shown}: {fix}.", field=name, source=source)
+
+
+def _parse_number(raw: object, kind: Any) -> object:
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        raise ValueError("give a number")
+    try:
+        value = kind(raw)
+    except ValueError:
+        raise ValueError("give a whole number" if kind is int else "give a number") from None
+    if not math.isfinite(value) or value != float(raw):
+        raise ValueError("give a whole number" if kind is int else "give a finite number")
+    return value
+
+
+def _parse_switch(raw: object, _kind: Any) -> object:
+    value = raw if isinstance(raw, bool) else _SWITCH.get(str(raw).strip().lower())
+    if value is None:
+        raise ValueError("give true or false")
+    return value
+
+
+def _parse_text(raw: object, _kind: Any) -> str:
+    if not isinstance(raw, str | Path):
+        raise ValueError("give text in quotes")
+    return str(raw).strip()
+
+
+def _parse_choice(raw: object, kind: Any) -> object:
+    text = _parse_text(raw, kind).lower()
+    if text not in get_args(kind):
+        raise ValueError(f"choose one of {', '.join(get_args(kind))}")
+    return text
+
+
+def _parse_url(raw: object, kind: Any) -> DatabaseUrl:
+    text = _parse_text(raw, kind)
+    parts = urlsplit(text)
+    if parts.scheme == "sqlite" and not parts.netloc and parts.path.strip("/"):
+        return DatabaseUrl(text)
+    if parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
+        return DatabaseUrl(re.sub("^postgres:", "postgresql:", text))
+    raise ValueError("give sqlite:///FILE (four slashes for an absolute path) or postgresql://USER@HOST:PORT/NAME")
+
+
+_PARSERS: Final[Mapping[Any, Callable[[object, Any], object]]] = {
+    int: _parse_number,
+    float: _parse_number,
+    bool: _parse_switch,
+    str: _parse_text,
+    Path: lambda raw, kind: Path(_parse_text(raw, kind)).expanduser(),
+    Literal: _parse_choice,
+    DatabaseUrl: _parse_url,
+}

@@ -1,0 +1,91 @@
+"""The command table and the one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from adjudge import __version__
+from adjudge.cli import COMMANDS, main
+from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound
+
+
+def _with_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    @click.command()
+    def command() -> None:
+        raise error
+
+    module = types.ModuleType("pretend_command")
+    vars(module)["command"] = command
+    monkeypatch.setitem(sys.modules, "pretend_command", module)
+    monkeypatch.setitem(COMMANDS, "pretend", "pretend_command")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "words"),
+    [
+        (InvalidInput("time_ms: -1 is too small; give at least 1."), 3, "time_ms: -1 is too small"),
+        (NotFound("problem", "a-plus-b"), 3, "[PROBLEM_NOT_FOUND]"),
+        (InternalFault(), 2, "[INTERNAL_FAULT]"),
+    ],
+)
+def test_errors_become_a_message_a_code_and_an_exit(
+    monkeypatch: pytest.MonkeyPatch, error: AdjudgeError, exit_code: int, words: str
+) -> None:
+    _with_command(monkeypatch, error)
+    result = CliRunner().invoke(main, ["pretend"])
+    assert result.exit_code == exit_code
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_what_nobody_foresaw_is_shown_whole_and_counts_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_command(monkeypatch, ZeroDivisionError("seven by nothing"))
+    result = CliRunner().invoke(main, ["pretend"])
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert "seven by nothing" in result.stderr
+
+
+@pytest.mark.parametrize("argv", [["no-such-command"], ["--no-such-option"], ["config", "--no-such-option"]])
+def test_wrong_usage_is_bad_input(argv: list[str]) -> None:
+    result = CliRunner().invoke(main, argv)
+    assert result.exit_code == 3
+    assert "No such" in result.stderr
+
+
+def test_every_command_can_be_imported_and_explains_itself() -> None:
+    assert list(COMMANDS) == sorted(COMMANDS)
+    for name in COMMANDS:
+        result = CliRunner().invoke(main, [name, "--help"])
+        assert result.exit_code == 0, (name, result.output)
+    listing = CliRunner().invoke(main, ["--help"])
+    assert all(name in listing.stdout for name in COMMANDS)
+
+
+def test_version() -> None:
+    assert __version__ in CliRunner().invoke(main, ["--version"]).stdout
+
+
+def test_config_shows_values_sources_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADJUDGE_DATABASE_URL", "postgresql://judge:hunter2@db/adjudge")
+    monkeypatch.setenv("JOB_LEASE_SEC", "20")
+    for argv in (["config"], ["config", "--json"]):
+        result = CliRunner().invoke(main, argv)
+        assert result.exit_code == 0
+        assert "hunter2" not in result.output
+        assert "environment JOB_LEASE_SEC" in result.stdout
+    rows = json.loads(CliRunner().invoke(main, ["config", "--json"]).stdout)
+    assert rows["jobs.lease_sec"] == {
+        "value": 20.0,
+        "source": "environment JOB_LEASE_SEC",
+        "variable": "ADJUDGE_JOB_LEASE_SEC",
+    }

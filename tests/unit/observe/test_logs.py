@@ -1,0 +1,68 @@
+"""Logs are structured, carry their context and keep secrets out."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from adjudge.observe import logs
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def _lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_json_lines_carry_context_and_fields() -> None:
+    stream = io.StringIO()
+    logs.configure("info", "json", stream)
+    with logs.context(job_id="j1", attempt_id=2):
+        logs.get_logger("adjudge.worker").info("job.claimed", reason="ok")
+    logs.get_logger("adjudge.worker").info("idle")
+    first, second = _lines(stream)
+    assert (first["event"], first["job_id"], first["attempt_id"], first["reason"]) == ("job.claimed", "j1", 2, "ok")
+    assert (first["level"], first["logger"]) == ("info", "adjudge.worker")
+    assert "job_id" not in second
+
+
+def test_secrets_are_blanked_whatever_the_caller_passed() -> None:
+    stream = io.StringIO()
+    logs.configure("info", "json", stream)
+    logs.get_logger("x").info("login", password="hunter2", Authorization="Bearer abc", api_token="t", user="ann")
+    (line,) = _lines(stream)
+    assert (line["password"], line["Authorization"], line["api_token"]) == (logs.REDACTED,) * 3
+    assert line["user"] == "ann"
+
+
+def test_levels_filter_and_libraries_take_the_same_road() -> None:
+    stream = io.StringIO()
+    logs.configure("warning", "json", stream)
+    logs.get_logger("x").info("hidden")
+    logging.getLogger("uvicorn.error").warning("from a %s", "library")
+    (line,) = _lines(stream)
+    assert (line["event"], line["logger"], line["level"]) == ("from a library", "uvicorn.error", "warning")
+
+
+def test_exceptions_are_kept_whole_in_both_formats() -> None:
+    for log_format in ("json", "console"):
+        stream = io.StringIO()
+        logs.configure("info", log_format, stream)
+        try:
+            raise ValueError("out of cheese")
+        except ValueError:
+            logs.get_logger("x").exception("failed")
+        assert "out of cheese" in stream.getvalue()
+        assert "Traceback" in stream.getvalue()

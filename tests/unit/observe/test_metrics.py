@@ -1,0 +1,38 @@
+"""Every metric is declared once, with few and bounded labels."""
+
+from __future__ import annotations
+
+from adjudge.observe import metrics
+
+_PER_REQUEST = {
+    "job_id",
+    "attempt_id",
+    "submission_id",
+    "user",
+    "user_id",
+    "request_id",
+    "trace_id",
+    "problem_id",
+    "id",
+}
+
+
+def test_no_metric_has_a_per_request_label() -> None:
+    assert not [metric.name for metric in metrics.DECLARED if _PER_REQUEST & set(metric.labels)]
+
+
+def test_names_are_prefixed_unique_and_say_their_unit() -> None:
+    names = [metric.name for metric in metrics.DECLARED]
+    assert len(names) == len(set(names))
+    assert all(name.startswith("adjudge_") for name in names)
+    assert all(m.name.endswith("_seconds") for m in metrics.DECLARED if m.kind == "histogram")
+    assert all(m.name.endswith("_total") == (m.kind == "counter") for m in metrics.DECLARED)
+
+
+def test_the_exposition_carries_what_was_counted() -> None:
+    metrics.WORKER_CLAIM.labels("won", "exposition_test").inc(3)
+    metrics.JUDGE_EXEC_INFLIGHT.set(2)
+    text = metrics.exposition().decode()
+    assert 'adjudge_worker_claim_total{reason="exposition_test",status="won"} 3.0' in text
+    assert "adjudge_judge_exec_inflight 2.0" in text
+    assert "process_resident_memory_bytes" in text
