@@ -1,0 +1,71 @@
+"""Running one program of the hostile set with small limits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from adjudge.domain.limits import KIB, MIB, Limits
+from adjudge.sandbox import InputFile, RunReport, RunSpec, RunVerdict, Sandbox
+
+SCALE: Final = float(os.environ.get("ADJUDGE_TEST_TIME_SCALE", "1"))
+"""Factor on time limits, for machines that are emulated."""
+PYTHON: Final = "/usr/bin/python3"
+
+SMALL: Final = Limits(
+    cpu_ms=round(300 * SCALE),
+    wall_ms=round(3_000 * SCALE),
+    memory_bytes=64 * MIB,
+    processes=32,
+    open_files=128,
+    file_bytes=16 * MIB,
+    output_bytes=256 * KIB,
+    work_bytes=8 * MIB,
+    work_inodes=256,
+)
+
+
+def ms(value: int) -> int:
+    """A time limit for this machine."""
+    return round(value * SCALE)
+
+
+def limits(**changes: int) -> Limits:
+    """The suite's small limits, with changes."""
+    return replace(SMALL, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A sandbox and the programs to run in it."""
+
+    sandbox: Sandbox
+    programs: Path
+    way: str
+
+    def spec(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunSpec:
+        """One program of the set, by name; Python ones end in ``.py``."""
+        source = InputFile(program, self.programs / program, executable=True)
+        argv = (PYTHON, "-I", f"/work/{program}") if program.endswith(".py") else (f"/work/{program}",)
+        files = (source, *more.pop("files", ()))
+        return RunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
+
+    async def run(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunReport:
+        """Run it; a fault of ours is never an answer that a case may accept."""
+        report = await self.sandbox.run(self.spec(program, *arguments, within=within, **more))
+        assert report.verdict is not RunVerdict.SE, report
+        assert report.sandbox_error is None
+        assert report.degraded is False
+        return report
+
+
+def breaches(report: RunReport) -> list[str]:
+    """What a program of many attempts got through with."""
+    return [line for line in report.stdout.decode(errors="replace").splitlines() if line.startswith("breach")]
+
+
+def held(report: RunReport) -> int:
+    """How many of its attempts were stopped: proof that they were made."""
+    return sum(line.startswith("held") for line in report.stdout.decode(errors="replace").splitlines())

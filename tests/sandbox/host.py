@@ -1,0 +1,184 @@
+"""What must be the same after a hostile run as before it: processes, mounts, files, services, secrets."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+LAUNCHER: Final = "adjudge-box"
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+
+def adopt_orphans() -> None:
+    """Make orphans of the sandbox's children ours: whatever is left running is then below us, and is seen."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One line of /proc."""
+
+    pid: int
+    parent: int
+    name: str
+    state: str
+
+
+def processes() -> dict[int, Process]:
+    """Every process that can be seen."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                head, _, rest = (entry / "stat").read_text(errors="replace").rpartition(")")
+                state, parent = rest.split()[:2]
+                found[int(entry.name)] = Process(int(entry.name), int(parent), head.partition("(")[2], state)
+    return found
+
+
+def descendants(root: int | None = None) -> dict[int, Process]:
+    """Every living process below ``root`` (ourselves), at any depth; adopted zombies are reaped on the way."""
+    everyone = processes()
+    below: dict[int, Process] = {}
+    frontier = [root or os.getpid()]
+    children: dict[int, list[int]] = {}
+    for process in everyone.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    while frontier:
+        for pid in children.get(frontier.pop(), []):
+            below[pid] = everyone[pid]
+            frontier.append(pid)
+    return {pid: process for pid, process in below.items() if process.state != "Z"}
+
+
+def mounts() -> list[str]:
+    """The mounts of this process, without the counters that change by themselves."""
+    return sorted(line.split(" - ")[0] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def ipc_objects() -> dict[str, list[str]]:
+    """System V objects and shared-memory files that the host sees, by the key that names them."""
+    tables = {}
+    for name in ("shm", "sem", "msg"):
+        with suppress(OSError):
+            tables[name] = [line.split()[0] for line in Path("/proc/sysvipc", name).read_text().splitlines()[1:]]
+    return tables
+
+
+@dataclass
+class Services:
+    """Listeners on the host that count who reaches them."""
+
+    folder: Path
+    port: int = 0
+    reached: list[str] = field(default_factory=list)
+    abstract: str = field(default_factory=lambda: f"adjudge-canary-{secrets.token_hex(8)}")
+    _listeners: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def path(self) -> Path:
+        """The socket that stands in the file system, open to all."""
+        return self.folder / "service.sock"
+
+    def start(self) -> None:
+        """Listen on loopback, on a path and on an abstract name."""
+        tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = tcp.getsockname()[1]
+        named = socket.socket(socket.AF_UNIX)
+        named.bind(str(self.path))
+        self.path.chmod(0o777)
+        hidden = socket.socket(socket.AF_UNIX)
+        hidden.bind(f"\0{self.abstract}")
+        for name, listener in (("tcp", tcp), ("path", named), ("abstract", hidden)):
+            listener.listen()
+            self._listeners.append(listener)
+            threading.Thread(target=self._serve, args=(name, listener), daemon=True).start()
+
+    def _serve(self, name: str, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(5)
+                    if connection.recv(16) != b"check":
+                        self.reached.append(name)
+                    connection.sendall(b"well")
+
+    def check(self) -> None:
+        """Assert that nobody came, and that a friend is still served."""
+        for family, address in ((socket.AF_INET, ("127.0.0.1", self.port)), (socket.AF_UNIX, str(self.path))):
+            with socket.socket(family) as client:
+                client.settimeout(5)
+                client.connect(address)
+                client.sendall(b"check")
+                assert client.recv(16) == b"well"
+        assert self.reached == []
+
+    def stop(self) -> None:
+        """Close the listeners."""
+        for listener in self._listeners:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+
+@dataclass
+class Host:
+    """The host with its canaries: secrets that anybody could read and files that anybody could write, were they seen."""
+
+    folder: Path
+    state: Path
+    canary: str = field(default_factory=lambda: f"canary{secrets.token_hex(12)}")
+
+    def __post_init__(self) -> None:
+        self.folder.chmod(0o777)
+        self.secret = self.folder / "test-data" / "answer.txt"
+        self.secret.parent.mkdir()
+        self.secret.parent.chmod(0o777)
+        self.secret.write_text(self.canary)
+        self.secret.chmod(0o666)
+        os.environ["ADJUDGE_CANARY"] = self.canary
+        self.services = Services(self.folder)
+        self.services.start()
+        self.bystander = subprocess.Popen(["/bin/sleep", "100000"])
+
+    def close(self) -> None:
+        """Take the canaries away."""
+        self.services.stop()
+        self.bystander.kill()
+        self.bystander.wait()
+        del os.environ["ADJUDGE_CANARY"]
+
+    def files(self) -> list[tuple[str, int, int]]:
+        """Everything in the canaries' folder, and the names in the sandbox's state."""
+        seen = [(str(path), path.lstat().st_size, path.lstat().st_mode) for path in sorted(self.folder.rglob("*"))]
+        names = [(str(path), 0, 0) for path in sorted(self.state.rglob("*"))] if self.state.exists() else []
+        return seen + names
+
+    @contextmanager
+    def unharmed(self) -> Iterator[None]:
+        """Assert that what happens inside changes nothing here."""
+        launchers, had, mounted, files, ipc = self._launchers(), descendants(), mounts(), self.files(), ipc_objects()
+        yield
+        left = {pid: process for pid, process in descendants().items() if pid not in had and process.name != LAUNCHER}
+        assert not left, f"left running: {sorted(left.values(), key=lambda process: process.pid)[:5]}, {len(left)} in all"
+        assert self._launchers() <= launchers
+        assert mounts() == mounted
+        assert self.files() == files
+        assert self.secret.read_text() == self.canary
+        assert ipc_objects() == ipc
+        assert self.bystander.poll() is None
+        self.services.check()
+
+    @staticmethod
+    def _launchers() -> int:
+        return sum(process.name == LAUNCHER for process in descendants().values())

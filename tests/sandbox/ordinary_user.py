@@ -1,0 +1,87 @@
+"""Running a command as an ordinary user from a test that is root.
+
+The interpreter and the checkout may lie below folders that only root may enter (an interpreter below a 0700 home).
+The command therefore gets a mount namespace of its own, in which such a folder is an empty one that shows just what
+is needed, at the same paths. The host's own mounts stay as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+UID = 61_000
+"""Some user whom no account file needs to know."""
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_CLONE_NEWNS, _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_NOSUID, _MS_NODEV = 0x20000, 4096, 16384, 1 << 18, 2, 4
+
+
+def _check(result: int, step: str) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), f"{step}: {os.strerror(ctypes.get_errno())}")
+
+
+def _mount(source: str, target: Path, kind: str, flags: int, options: str = "") -> None:
+    done = _LIBC.mount(source.encode(), str(target).encode(), kind.encode(), flags, options.encode())
+    _check(done, f"mount {source} on {target}")
+
+
+def _barrier(path: Path) -> Path | None:
+    """The topmost folder on the way to ``path`` that others may not enter."""
+    return next((folder for folder in reversed((path, *path.parents)) if not folder.stat().st_mode & 0o001), None)
+
+
+def _open_the_way(paths: Iterable[Path], staging: Path) -> None:
+    """Make every path reachable for others, at its own name, in this mount namespace alone."""
+    _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
+    _mount("none", Path("/"), "", _MS_REC | _MS_PRIVATE)
+    barred = {path: barrier for path in paths if (barrier := _barrier(path))}
+    for number, path in enumerate(barred):
+        (staging / str(number)).mkdir()
+        _mount(str(path), staging / str(number), "", _MS_BIND | _MS_REC)
+    for barrier in sorted(set(barred.values())):
+        _mount("none", barrier, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
+    for number, path in enumerate(barred):
+        path.mkdir(parents=True, exist_ok=True)
+        _mount(str(staging / str(number)), path, "", _MS_BIND | _MS_REC)
+
+
+def run(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], needed: Iterable[Path] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run ``argv`` as :data:`UID` in ``folder``, with a HOME of its own, and return what it said."""
+    paths = sorted({Path(sys.base_prefix).resolve(), Path(sys.prefix), folder, *needed})
+    with tempfile.TemporaryDirectory(prefix="adjudge-user-", dir="/tmp") as home:
+        staging = Path(home) / "staging"
+        staging.mkdir()
+        Path(home).chmod(0o755)
+        for name in ("home", "tmp"):
+            (Path(home) / name).mkdir()
+            os.chown(Path(home) / name, UID, UID)
+
+        def enter() -> None:
+            _open_the_way(paths, staging)
+            os.setgroups([])
+            os.setgid(UID)
+            os.setuid(UID)
+            os.umask(0o022)
+
+        inherited = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "USER": "adjudge-test", "LANG": "C.UTF-8"}
+        inherited |= {"HOME": f"{home}/home", "TMPDIR": f"{home}/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run(
+            list(argv),
+            cwd=folder,
+            env=inherited | dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            preexec_fn=enter,  # noqa: PLW1509  # the test process has no other thread that holds a lock here
+            check=False,
+        )

@@ -1,0 +1,41 @@
+/* Tries: a tree of argv[1] processes in sessions of their own, orphaned, left behind by a parent that ends well. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Each process makes two smaller trees below it, tells the pipe that it stands, and waits for ever. */
+static int grow(int size, int told)
+{
+    for (size--; size > 0;) {
+        int part = (size + 1) / 2;
+        pid_t child = fork();
+        if (child < 0)
+            return -1;
+        if (child == 0) {
+            setsid();
+            if (grow(part, told) < 0 || write(told, "x", 1) != 1)
+                _exit(1);
+            for (;;)
+                pause();
+        }
+        size -= part;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int size = argc > 1 ? atoi(argv[1]) : 1000, ends[2], stand = 0;
+    char one;
+    for (int number = 1; number < 32; number++)
+        if (number != SIGCHLD)
+            signal(number, SIG_IGN);
+    if (pipe(ends) || grow(size, ends[1]) < 0)
+        return 1;
+    while (stand < size - 1 && read(ends[0], &one, 1) == 1)
+        stand++;
+    printf("%d\n", stand + 1);
+    return 0;
+}

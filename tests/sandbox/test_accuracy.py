@@ -1,0 +1,47 @@
+"""The figures of a report are right. CPU time and memory come from the kernel, so a busy machine does not blur them."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.domain.limits import MIB
+from adjudge.sandbox import MemorySource, RunVerdict
+from tests.sandbox.case import SCALE, Box, limits, ms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+ROOMY = limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(15_000))
+
+
+async def test_64_mib_touched_are_64_mib_reported(box: Box) -> None:
+    report = await box.run("touch", "64", within=ROOMY)
+    assert report.verdict is RunVerdict.OK
+    assert abs(report.mem_kb - 65_536) <= 65_536 * 0.02, report
+
+
+async def test_a_small_program_is_reported_small(box: Box) -> None:
+    report = await box.run("static_noop", within=ROOMY)
+    assert 0 < report.mem_kb <= 4_096
+
+
+async def test_the_figures_of_one_run_do_not_leak_into_the_next(box: Box) -> None:
+    await box.run("touch", "128", within=ROOMY)
+    await box.run("burn", "300", within=ROOMY)
+    report = await box.run("static_noop", within=ROOMY)
+    assert report.mem_kb <= 4_096
+    assert report.time_ms <= 100
+
+
+async def test_200_ms_of_cpu_are_200_ms_reported(box: Box) -> None:
+    """Within 5 % or 10 ms; an emulated machine pays its own tax on start-up, scaled like every time here."""
+    report = await box.run("burn", "200", within=ROOMY)
+    assert report.verdict is RunVerdict.OK
+    assert abs(report.time_ms - 200) <= max(10 * SCALE, 0.05 * 200), report
+    assert report.wall_ms >= report.time_ms - 1
+
+
+async def test_memory_of_a_whole_tree_is_counted(box: Box) -> None:
+    report = await box.run("eat_memory", "children", "128", within=limits(memory_bytes=256 * MIB, wall_ms=ms(1_000)))
+    assert report.verdict is RunVerdict.TLE
+    least = 0.9 if report.memory_source is MemorySource.RLIMIT else 0.98
+    assert 128 * 1024 * least <= report.mem_kb <= 140 * 1024

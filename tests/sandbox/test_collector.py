@@ -1,0 +1,69 @@
+"""What a program lays into its work directory against the one who collects it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.limits import MIB
+from adjudge.sandbox import InputFile, RunVerdict
+from tests.sandbox.case import Box, limits
+from tests.sandbox.host import Host
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+TRAPS = (
+    "symlink", "symlink_inside", "symlink_relative", "loop", "symlink_proc", "hardlink", "hardlink_exe", "fifo",
+    "socket", "etc/passwd", "unreadable_folder", "unreadable", "sparse", "race", "missing", "folder", "good",
+)  # fmt: skip
+
+
+async def test_only_plain_files_of_the_program_come_out(box: Box, host: Host, tmp_path: Path) -> None:
+    report = await box.run("trap_collector", str(host.secret), collect=TRAPS, collect_to=tmp_path)
+    assert (report.verdict, report.stdout.splitlines()[-1]) == (RunVerdict.OK, b"laid")
+    result = {entry.name: entry for entry in report.collected}
+    assert list(result) == list(TRAPS)
+    assert (tmp_path / "good").read_bytes() == b"good"
+    assert (result["good"].files, result["good"].size_bytes, result["good"].error) == (1, 4, "")
+    refused = {"symlink", "symlink_inside", "symlink_relative", "loop", "symlink_proc", "fifo", "socket", "etc/passwd"}
+    for name in refused | {"missing"}:
+        assert result[name].error, name
+        assert not (tmp_path / name).exists()
+        assert not (tmp_path / name).is_symlink()
+    assert _size(tmp_path) <= 16 * MIB
+    passwd = Path("/etc/passwd").read_bytes()
+    for path in tmp_path.rglob("*"):
+        assert not path.is_symlink()
+        if path.is_file():
+            body = path.read_bytes()
+            assert host.canary.encode() not in body
+            assert body != passwd
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+async def test_collected_files_belong_to_the_caller_and_carry_no_rights(box: Box, tmp_path: Path) -> None:
+    script = b"import os\nopen('out','w').write('x')\nos.chmod('out',0o6777)\n"
+    spec = box.spec("static_noop", collect=("out",), collect_to=tmp_path, files=(InputFile("p.py", script),))
+    report = await box.sandbox.run(spec.__class__(
+        argv=("/usr/bin/python3", "-I", "/work/p.py"), limits=spec.limits, files=spec.files, collect=("out",), collect_to=tmp_path
+    ))
+    assert report.verdict is RunVerdict.OK, report
+    seen = (tmp_path / "out").stat()
+    assert not seen.st_mode & 0o6000
+    assert seen.st_uid == tmp_path.stat().st_uid
+
+
+async def test_a_collected_folder_keeps_within_the_work_directorys_cap(box: Box, tmp_path: Path) -> None:
+    within = limits(memory_bytes=256 * MIB)
+    script = b"import os\nos.mkdir('d')\nfor i in range(40): open(f'd/{i}','wb').write(b'x'*100_000)\n"
+    spec = box.spec("static_noop", within=within, files=(InputFile("p.py", script),))
+    report = await box.sandbox.run(spec.__class__(
+        argv=("/usr/bin/python3", "-I", "/work/p.py"), limits=within, files=spec.files, collect=("d",), collect_to=tmp_path
+    ))
+    assert report.verdict is RunVerdict.OK
+    assert (report.collected[0].files, report.collected[0].size_bytes) == (40, 4_000_000)
+    assert len(list((tmp_path / "d").iterdir())) == 40

@@ -1,0 +1,59 @@
+"""Two boxes joined by pipes: either side's death, deadlock and flood."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adjudge.sandbox import LimitKind, RunReport, RunVerdict
+from tests.sandbox.case import Box, limits, ms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+OK, TLE, OLE, RE, SE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.OLE, RunVerdict.RE, RunVerdict.SE
+SHORT = limits(wall_ms=ms(600))
+
+
+async def _pair(box: Box, contestant: tuple[str, ...], interactor: tuple[str, ...]) -> tuple[RunReport, RunReport, int]:
+    talk = box.sandbox.run_interactive(
+        box.spec("talk", *contestant, within=SHORT), box.spec("talk", *interactor, within=SHORT)
+    )
+    reports = await asyncio.wait_for(talk, ms(30_000) / 1000)
+    assert SE not in (reports[0].verdict, reports[1].verdict), reports
+    return reports
+
+
+async def test_a_conversation_of_a_thousand_lines_ends_well(box: Box) -> None:
+    contestant, interactor, first = await _pair(box, ("answer",), ("ask", "1000"))
+    assert (contestant.verdict, interactor.verdict, first) == (OK, OK, 1)
+
+
+@pytest.mark.parametrize("death", ["die", "kill"])
+async def test_the_contestants_death_ends_the_conversation(box: Box, death: str) -> None:
+    contestant, interactor, first = await _pair(box, (death,), ("ask",))
+    assert contestant.verdict is RE
+    assert interactor.verdict in (RE, OK)
+    assert interactor.limit is None
+    assert first in (0, 1)
+
+
+@pytest.mark.parametrize("death", ["die", "kill"])
+async def test_the_interactors_death_ends_the_conversation(box: Box, death: str) -> None:
+    contestant, interactor, _ = await _pair(box, ("answer",), (death,))
+    assert interactor.verdict is RE
+    assert contestant.verdict in (OK, RE)
+    assert contestant.limit is None
+
+
+async def test_a_deadlock_ends_by_the_wall_clock_for_both(box: Box) -> None:
+    contestant, interactor, _ = await _pair(box, ("silent",), ("silent",))
+    assert TLE in (contestant.verdict, interactor.verdict)
+    assert LimitKind.WALL in (contestant.limit, interactor.limit)
+
+
+@pytest.mark.parametrize(("contestant", "interactor"), [("flood", "answer"), ("flood", "silent"), ("answer", "flood")])
+async def test_a_flood_is_stopped_by_one_limit_or_another(box: Box, contestant: str, interactor: str) -> None:
+    reports = await _pair(box, (contestant,), (interactor,))
+    flooder = reports[0] if contestant == "flood" else reports[1]
+    assert flooder.verdict in (OLE, TLE, RE)

@@ -1,0 +1,149 @@
+"""Programs that want more than they may have: of time, memory, processes, disk and output."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.domain.limits import KIB, MIB
+from adjudge.sandbox import LimitKind, RunVerdict
+from tests.sandbox.case import Box, limits, ms
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+OK, TLE, MLE, OLE, RE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.MLE, RunVerdict.OLE, RunVerdict.RE
+
+
+@pytest.mark.parametrize(("program", "arguments"), [("fork_bomb", ()), ("bombs.py", ("fork",))])
+async def test_a_fork_bomb_runs_into_its_limits_and_dies(box: Box, program: str, arguments: tuple[str, ...]) -> None:
+    report = await box.run(program, *arguments)
+    assert report.verdict is TLE
+    assert report.processes_refused
+
+
+async def test_a_thread_bomb_gets_no_more_threads_than_processes_allowed(box: Box) -> None:
+    report = await box.run("thread_bomb", within=limits(processes=24))
+    assert report.verdict is OK
+    assert 8 <= int(report.stdout) <= 24
+    assert report.processes_refused
+
+
+async def test_a_thread_bomb_of_python_ends_by_the_clock(box: Box) -> None:
+    report = await box.run("bombs.py", "threads", within=limits(wall_ms=ms(500), cpu_ms=ms(5_000)))
+    assert (report.verdict, report.limit) == (TLE, LimitKind.WALL)
+
+
+@pytest.mark.parametrize("way", ["malloc", "mmap", "shared", "memfd", "children"])
+async def test_memory_beyond_the_limit_is_mle(box: Box, way: str) -> None:
+    report = await box.run("eat_memory", way, "256")
+    assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
+    assert b"got it all" not in report.stdout
+    assert report.mem_kb <= 64 * KIB * 1.05
+
+
+@pytest.mark.parametrize("way", ["sysv", "devshm", "tmpfs", "work", "pipes"])
+async def test_memory_by_the_back_door_is_refused_or_mle(box: Box, way: str) -> None:
+    report = await box.run("eat_memory", way, "256")
+    assert report.verdict in (MLE, RE)
+    assert b"got it all" not in report.stdout
+    assert report.mem_kb <= 64 * KIB * 1.05
+
+
+async def test_a_python_program_that_eats_memory_is_mle(box: Box) -> None:
+    report = await box.run("bombs.py", "memory", within=limits(cpu_ms=ms(2_000)))
+    assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
+
+
+async def test_files_on_the_page_cache_do_not_count_against_the_program(box: Box) -> None:
+    report = await box.run("eat_memory", "page_cache", "0", within=limits(memory_bytes=24 * MIB, cpu_ms=ms(3_000)))
+    assert report.verdict is OK
+    assert b"read" in report.stdout
+
+
+@pytest.mark.parametrize("folder", ["/work", "/tmp"])
+async def test_disk_and_inodes_are_capped(box: Box, folder: str) -> None:
+    report = await box.run("fill_disk", folder, within=limits(memory_bytes=256 * MIB, cpu_ms=ms(2_000)))
+    assert report.verdict is OK, report
+    size_bytes, names = map(int, report.stdout.split())
+    assert 4 * MIB <= size_bytes <= 8 * MIB
+    assert 128 <= names <= 256
+
+
+async def test_a_single_file_is_capped(box: Box) -> None:
+    report = await box.run("file_size", within=limits(file_bytes=1 * MIB))
+    assert report.verdict is OK
+    assert int(report.stdout) == 1 * MIB
+
+
+@pytest.mark.parametrize(("streams"), ["1", "2", "12"])
+async def test_a_flood_of_output_is_ole(box: Box, streams: str) -> None:
+    report = await box.run("flood", streams)
+    assert (report.verdict, report.limit) == (OLE, LimitKind.OUTPUT)
+    assert report.output_bytes <= 256 * KIB
+    assert len(report.stdout) + len(report.stderr) <= 256 * KIB
+    assert bool(report.stdout) == ("1" in streams)
+    assert bool(report.stderr) == ("2" in streams)
+
+
+async def test_a_flood_from_python_is_ole(box: Box) -> None:
+    report = await box.run("bombs.py", "output")
+    assert (report.verdict, report.limit) == (OLE, LimitKind.OUTPUT)
+
+
+async def test_output_cap_prevents_oom(box: Box) -> None:
+    """OJ-spec §7: whatever is written, no more than the cap is ever held, and the next run is served."""
+    report = await box.run("flood", "12", within=limits(output_bytes=4 * MIB, cpu_ms=ms(2_000)))
+    assert report.verdict is OLE
+    assert report.output_bytes <= 4 * MIB
+    assert len(report.stdout) <= box.sandbox.stdout_limit_bytes
+    assert len(report.stderr) <= box.sandbox.stderr_limit_bytes
+    assert report.stdout_truncated
+    assert (await box.run("static_noop")).verdict is OK
+
+
+async def test_dual_timeouts_wall_and_cpu(box: Box) -> None:
+    """OJ-spec §7: one who sleeps and one who burns are both stopped, each by its own limit."""
+    sleeper = await box.run("nap", within=limits(wall_ms=ms(300)))
+    assert (sleeper.verdict, sleeper.limit) == (TLE, LimitKind.WALL)
+    assert sleeper.wall_ms >= ms(300)
+    assert sleeper.time_ms < ms(100)
+    assert sleeper.stdout == b"asleep\n"
+    burner = await box.run("burn", within=limits(cpu_ms=ms(200)))
+    assert (burner.verdict, burner.limit) == (TLE, LimitKind.CPU)
+    assert burner.time_ms >= ms(200)
+
+
+@pytest.mark.parametrize("how", ["threads", "children", "orphans"])
+async def test_cpu_time_cannot_be_hidden_in_many(box: Box, how: str) -> None:
+    report = await box.run("spread", how)
+    assert (report.verdict, report.limit) == (TLE, LimitKind.CPU)
+    assert report.time_ms >= ms(300)
+
+
+@pytest.mark.parametrize(("what", "limit"), [("spin", LimitKind.CPU), ("nap", LimitKind.WALL)])
+async def test_a_python_program_without_end_is_stopped(box: Box, what: str, limit: LimitKind) -> None:
+    report = await box.run("bombs.py", what, within=limits(wall_ms=ms(1_500)))
+    assert (report.verdict, report.limit) == (TLE, limit)
+
+
+async def test_a_python_program_without_a_bottom_dies_of_itself(box: Box) -> None:
+    report = await box.run("bombs.py", "recursion", within=limits(cpu_ms=ms(3_000), memory_bytes=512 * MIB))
+    assert report.verdict in (RE, MLE)
+
+
+async def test_stdin_is_capped(box: Box) -> None:
+    report = await box.sandbox.run(box.spec("echo", within=limits(input_bytes=5), stdin=box.programs / "walk.py"))
+    assert report.verdict is not OK or len(report.stdout) < 400
+
+
+@pytest.mark.parametrize(
+    ("how", "signal"), [(("abort",), 6), (("segv",), 11), (("fpe",), 8), (("kill",), 9), (("core",), 6)]
+)
+async def test_a_crash_is_re_with_its_signal(box: Box, how: tuple[str, ...], signal: int) -> None:
+    report = await box.run("crash", *how)
+    assert (report.verdict, report.limit, report.exit_signal) == (RE, None, signal)
+
+
+@pytest.mark.parametrize("code", [1, 2, 42, 126, 127, 128, 137, 255])
+async def test_an_exit_code_is_re_and_kept(box: Box, code: int) -> None:
+    report = await box.run("crash", "exit", str(code))
+    assert (report.verdict, report.exit_code, report.exit_signal) == (RE, code, 0)

@@ -1,0 +1,87 @@
+"""Nothing of a run survives it, and nothing of one run is there for the next."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adjudge.domain.limits import MIB
+from adjudge.sandbox import LimitKind, RunVerdict, Sandbox
+from tests.sandbox.case import Box, breaches, limits, ms
+from tests.sandbox.host import Host, descendants
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+MANY = limits(processes=1_100, memory_bytes=512 * MIB, cpu_ms=ms(4_000), wall_ms=ms(15_000))
+
+
+async def test_a_tree_of_a_thousand_dies_with_its_root(box: Box) -> None:
+    report = await box.run("tree", "1000", within=MANY)
+    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"1000\n")
+
+
+@pytest.mark.parametrize("how", ["close", "hold"])
+async def test_a_daemon_dies_and_is_not_waited_for(box: Box, how: str) -> None:
+    within = limits(wall_ms=ms(60_000))
+    report = await asyncio.wait_for(box.run("daemonise", how, within=within), ms(20_000) / 1000)
+    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"left behind\n")
+
+
+async def test_stopped_processes_die(box: Box) -> None:
+    report = await box.run("stopped", within=limits(wall_ms=ms(300)))
+    assert (report.verdict, report.limit) == (RunVerdict.TLE, LimitKind.WALL)
+
+
+async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box: Box, host: Host) -> None:
+    async with Sandbox(slots=1, use_agent=box.way == "agent", state_dir=host.state / "traces") as sandbox:
+        alone = Box(sandbox, box.programs, box.way)
+        for _ in range(2):
+            left = await alone.run("leave_traces")
+            assert left.verdict is RunVerdict.OK
+            assert left.stdout.count(b"left ") >= 3
+            assert left.stdout.count(b"dated ") >= 2
+            found = await alone.run("find_traces")
+            assert breaches(found) == []
+            assert found.verdict is RunVerdict.OK
+    (host.state / "traces").rmdir()
+
+
+@pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped", "flood"])
+async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, program: str) -> None:
+    runs = [
+        asyncio.create_task(box.run(program, within=limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), output_bytes=512 * MIB)))
+        for _ in range(2)
+    ]
+    await _until_started(program)
+    for run in runs:
+        run.cancel()
+    for outcome in await asyncio.gather(*runs, return_exceptions=True):
+        assert isinstance(outcome, asyncio.CancelledError)
+    assert not [process for process in descendants().values() if process.name == program]
+    reports = await asyncio.gather(*(box.run("static_noop") for _ in range(2)))
+    assert [report.verdict for report in reports] == [RunVerdict.OK] * 2
+
+
+async def _until_started(program: str) -> None:
+    async with asyncio.timeout(20):
+        while not [process for process in descendants().values() if process.name == program]:
+            await asyncio.sleep(0.005)
+
+
+async def test_a_run_cancelled_at_any_moment_leaves_the_slot_usable(box: Box) -> None:
+    for step_us in range(0, 4_000, 250):
+        run = asyncio.create_task(box.run("burn", "1"))
+        await asyncio.sleep(step_us / 1_000_000)
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
+    assert (await box.run("static_noop")).verdict is RunVerdict.OK
+
+
+async def test_a_hundred_hostile_neighbours_leave_both_slots_clean(box: Box) -> None:
+    """Slots in parallel, programs that end in every way: every report is its own."""
+    mix = [("static_noop", (), RunVerdict.OK), ("crash", ("exit", "3"), RunVerdict.RE), ("flood", ("1",), RunVerdict.OLE)]
+    mix.append(("daemonise", ("hold",), RunVerdict.OK))
+    jobs = [mix[number % len(mix)] for number in range(40)]
+    reports = await asyncio.gather(*(box.run(name, *arguments) for name, arguments, _ in jobs))
+    assert [report.verdict for report in reports] == [verdict for *_, verdict in jobs]

@@ -1,0 +1,127 @@
+"""What a caller may ask for, and hostile names in it: argv, environment, files, mounts; and whose fault is whose."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import MIB
+from adjudge.sandbox import InputFile, Mount, RunSpec, RunVerdict
+from tests.sandbox.case import SMALL, Box, limits, ms
+from tests.sandbox.host import Host
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+
+TRAVERSALS = ["../escape", "/escape", "a/../../escape", "..", ".", "", "a//b", "a/./b", "nul\0name", "x" * 300]
+INJECTIONS = [
+    "; touch /tmp/pwned", "$(touch pwned)", "`touch pwned`", "| cat /etc/passwd", "&& reboot", "> /work/out", "*", "~",
+    "$HOME", "-rf", "--", "a\nb", "tab\there", "quote'\"", "ünïcode ✓", "\x7f\x1b[31m", "%s%n",
+]  # fmt: skip
+
+
+async def test_sandbox_blocks_argv_injection_and_path_traversal(box: Box, host: Host) -> None:
+    """OJ-spec §7: arguments arrive as they are, to no shell; names that traverse are refused, naming the field."""
+    report = await box.run("echo", *INJECTIONS)
+    assert report.verdict is RunVerdict.OK
+    said = report.stdout.decode()
+    for argument in INJECTIONS:
+        assert f"arg {len(argument.encode())} {argument}\n" in said
+    for name in TRAVERSALS:
+        with pytest.raises(InvalidInput, match="files"):
+            InputFile(name, b"")
+        with pytest.raises(InvalidInput, match="collect"):
+            RunSpec(argv=("/work/x",), collect=(name,), collect_to=host.folder)
+    for target in ("relative", "/data/../etc", "/", "/proc/x", "/etc", "/work", "/a//b", "/nul\0", "/dev/x"):
+        with pytest.raises(InvalidInput, match="mounts"):
+            Mount(host.folder, target)
+    for argv in ((), ("",), ("../../bin/sh",), ("/work/../../bin/sh",), ("/work/x", "nul\0inside")):
+        with pytest.raises(InvalidInput, match="argv"):
+            RunSpec(argv=argv)
+    for env in ({"": "x"}, {"A=B": "x"}, {"A": "nul\0"}):
+        with pytest.raises(InvalidInput, match="env"):
+            RunSpec(argv=("/work/x",), env=env)
+
+
+async def test_giant_arguments_and_environment_pass_up_to_the_limit_and_are_refused_beyond(box: Box) -> None:
+    report = await box.run(
+        "echo", "a" * 100_000, *["b"] * 5_000, env={"LONG": "c" * 100_000}, within=limits(output_bytes=2 * MIB)
+    )
+    assert report.verdict is RunVerdict.OK
+    assert b"arg 100000 aaa" in report.stdout
+    assert report.stdout.count(b"arg 1 b\n") == 5_000
+    assert b"env 100005 LONG=ccc" in report.stdout
+    for argv in (("/work/x", "a" * 200_000), ("/work/x", *["b"] * 20_000), ("/work/x", *["c" * 100_000] * 20)):
+        with pytest.raises(InvalidInput, match="argv"):
+            RunSpec(argv=argv)
+    with pytest.raises(InvalidInput):
+        RunSpec(argv=("/work/x",), env={"A": "a" * 200_000})
+
+
+@pytest.mark.parametrize("name", ["new\nline", "space name", "-rf", "ünï", "tab\t", "quote'\"$`", "deep/er/still"])
+async def test_odd_names_of_files_are_just_names(box: Box, tmp_path: Path, name: str) -> None:
+    spec = RunSpec(
+        argv=("/usr/bin/python3", "-I", "-c", "import sys,os;d=open(sys.argv[1]).read();os.rename(sys.argv[1],sys.argv[1]+'2');print(d)", name),
+        limits=SMALL,
+        files=(InputFile(name, b"inside"),),
+        collect=(f"{name}2",),
+        collect_to=tmp_path,
+    )
+    report = await box.sandbox.run(spec)
+    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"inside\n"), report
+    assert (tmp_path / f"{name}2").read_bytes() == b"inside"
+
+
+async def test_the_environment_is_what_was_asked_for_and_nothing_else(box: Box, host: Host) -> None:
+    report = await box.run("echo", env={"ASKED": "yes"})
+    names = {line.split(b" ", 2)[2].split(b"=")[0] for line in report.stdout.splitlines() if line.startswith(b"env ")}
+    assert b"ASKED" in names
+    assert names <= {b"ASKED", b"PATH", b"HOME", b"LANG", b"TMPDIR", b"LC_ALL"}
+    assert host.canary.encode() not in report.stdout
+
+
+async def test_a_missing_program_is_said_plainly_and_is_no_verdict_about_the_program(box: Box) -> None:
+    report = await box.sandbox.run(RunSpec(argv=("/work/not-there",), limits=SMALL))
+    assert report.verdict is RunVerdict.SE
+    assert report.sandbox_error is not None
+    assert report.sandbox_error.step == "exec"
+    assert report.sandbox_error.errno == 2
+    assert "No such file" in report.sandbox_error.text
+
+
+async def test_what_we_fail_at_is_se_with_step_and_errno(box: Box, host: Host) -> None:
+    missing = RunSpec(argv=("/usr/bin/true",), limits=SMALL, mounts=(Mount(host.folder, "/a"), Mount(host.folder / "no", "/b")))
+    report = await box.sandbox.run(missing)
+    assert report.verdict is RunVerdict.SE
+    assert report.sandbox_error is not None
+    assert (report.sandbox_error.errno, report.sandbox_error.index) == (2, 1)
+    assert report.sandbox_error.step
+    assert (await box.run("static_noop")).verdict is RunVerdict.OK
+
+
+async def test_stdin_comes_from_bytes_file_descriptor_or_nothing(box: Box, tmp_path: Path) -> None:
+    body = os.urandom(100_000)
+    file = tmp_path / "in"
+    file.write_bytes(body)
+    for source in (body, file):
+        report = await box.run("echo", stdin=source)
+        assert report.stdout.endswith(body)
+    with file.open("rb") as opened:
+        assert (await box.run("echo", stdin=opened.fileno())).stdout.endswith(body)
+    assert (await box.run("echo", stdin=None)).stdout.startswith(b"arg")
+
+
+async def test_output_goes_where_it_was_sent(box: Box, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    report = await box.run("echo", "x", stdout=target)
+    assert report.stdout == b""
+    assert b"arg 1 x\n" in target.read_bytes()
+
+
+async def test_more_runs_than_slots_wait_their_turn(box: Box) -> None:
+    reports = await asyncio.gather(*(box.run("echo", str(number), within=limits(cpu_ms=ms(1_000))) for number in range(12)))
+    for number, report in enumerate(reports):
+        assert f"arg {len(str(number))} {number}\n".encode() in report.stdout
