@@ -26,7 +26,10 @@ def main() -> int:
         programs = compile_all(here / "programs")
         image.build(here / "disk", here / "staging", programs)
         emulated = machine.accelerator() == "tcg"
-        settings = {"repository": str(image.REPOSITORY), "time_scale": options.time_scale or ("10" if emulated else "1")}
+        settings = {
+            "repository": str(image.REPOSITORY),
+            "time_scale": options.time_scale or ("10" if emulated else "1"),
+        }
         settings |= {"leg": options.leg} if options.leg else {}
         settings |= {"args": options.args.replace(" ", "+")} if options.args else {}
         log = Path(options.log)
@@ -46,21 +49,23 @@ def page(outcome: machine.Outcome, now: datetime) -> str:
     """The page of the docs that holds the last result."""
     rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in outcome.legs]
     who = {"root": "as root", "user": "as an ordinary user with a delegated subtree"}
-    return "\n".join([
-        "# The hostile suite on cgroup v2",
-        "",
-        "Written by `make test-cgroup2`, which boots a Debian kernel in a virtual machine and runs `tests/sandbox` in it,",
-        f"{' and then '.join(who.get(leg.name, leg.name) for leg in outcome.legs)}. Do not edit.",
-        "",
-        f"- Last run: {now:%Y-%m-%d %H:%M} UTC",
-        f"- Kernel: {outcome.kernel}, accelerator {outcome.accelerator}",
-        f"- Controllers: {outcome.controllers}",
-        "",
-        "| leg | passed | failed | pytest's summary |",
-        "|---|---|---|---|",
-        *rows,
-        "",
-    ])
+    return "\n".join(
+        [
+            "# The hostile suite on cgroup v2",
+            "",
+            "Written by `make test-cgroup2`, which boots a Debian kernel in a virtual machine and runs `tests/sandbox`,",
+            f"{' and then '.join(who.get(leg.name, leg.name) for leg in outcome.legs)}. Do not edit.",
+            "",
+            f"- Last run: {now:%Y-%m-%d %H:%M} UTC",
+            f"- Kernel: {outcome.kernel}, accelerator {outcome.accelerator}",
+            f"- Controllers: {outcome.controllers}",
+            "",
+            "| leg | passed | failed | pytest's summary |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def _options() -> argparse.Namespace:

@@ -95,7 +95,7 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
     argv = [sys.executable, "-m", "pytest", "tests/sandbox", "-q", "-p", "no:cacheprovider", "--color=no", "-rfE"]
     argv += configured.get("args", "").split("+") if configured.get("args") else []
     say(f"<<<leg {name}")
-    ended = subprocess.run(argv, cwd=repository, env=environment, preexec_fn=enter, check=False)  # noqa: PLW1509  # alone here
+    ended = subprocess.run(argv, cwd=repository, env=environment, preexec_fn=enter, check=False)
     say(f">>>leg {name} {ended.returncode}")
     return ended.returncode
 

@@ -17,7 +17,9 @@ GUEST_INIT = Path("/sbin/adjudge-init")
 _SKIPPED = shutil.ignore_patterns(
     "site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "*.a", "config-3*"
 )
-_SKIPPED_PACKAGES = shutil.ignore_patterns("mypy*", "*__mypyc*", "ruff*", "pip", "setuptools", "virtualenv", "__pycache__")
+_SKIPPED_PACKAGES = shutil.ignore_patterns(
+    "mypy*", "*__mypyc*", "ruff*", "pip", "setuptools", "virtualenv", "__pycache__"
+)
 _TOOLS = ("python3", "sh", "cat", "su", "true")
 _USR_MERGED = ("bin", "sbin", "lib", "lib64")
 
@@ -37,7 +39,8 @@ def build(image: Path, staging: Path, programs: Path, size_mib: int = 1536) -> N
     init.chmod(0o755)
     image.unlink(missing_ok=True)
     subprocess.run(
-        ["mke2fs", "-q", "-t", "ext4", "-d", str(staging), "-E", "root_owner=0:0", str(image), f"{size_mib}M"], check=True
+        ["mke2fs", "-q", "-t", "ext4", "-d", str(staging), "-E", "root_owner=0:0", str(image), f"{size_mib}M"],
+        check=True,
     )
     shutil.rmtree(staging)
 
@@ -47,7 +50,20 @@ def _in_venv() -> Path:
 
 
 def _lay_out(staging: Path) -> None:
-    for name in ("dev", "proc", "sys", "etc", "root", "tmp", "run", "home", "var/tmp", "var/lib", "usr/bin", "usr/sbin"):
+    for name in (
+        "dev",
+        "proc",
+        "sys",
+        "etc",
+        "root",
+        "tmp",
+        "run",
+        "home",
+        "var/tmp",
+        "var/lib",
+        "usr/bin",
+        "usr/sbin",
+    ):
         (staging / name).mkdir(parents=True)
     for name in ("usr/lib/x86_64-linux-gnu", "usr/lib64"):
         (staging / name).mkdir(parents=True)
@@ -121,4 +137,8 @@ def _needed(paths: Iterable[Path]) -> set[Path]:
     for path in paths:
         listing = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False).stdout
         found |= {Path(match) for match in re.findall(r"(?:=> |^\s+)(/\S+)", listing, re.MULTILINE)}
-    return {path for path in found if path.is_relative_to("/lib") or path.is_relative_to("/usr") or path.is_relative_to("/lib64")}
+    return {
+        path
+        for path in found
+        if path.is_relative_to("/lib") or path.is_relative_to("/usr") or path.is_relative_to("/lib64")
+    }

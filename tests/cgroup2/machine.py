@@ -40,7 +40,9 @@ def accelerator() -> str:
 
 def newest_kernel() -> Path:
     """The newest installed kernel image."""
-    kernels = sorted(Path("/boot").glob("vmlinuz-*"), key=lambda path: [int(part) for part in re.findall(r"\d+", path.name)])
+    kernels = sorted(
+        Path("/boot").glob("vmlinuz-*"), key=lambda path: [int(part) for part in re.findall(r"\d+", path.name)]
+    )
     if not kernels:
         raise FileNotFoundError("no /boot/vmlinuz-*: install a kernel package, on Debian linux-image-cloud-amd64")
     return kernels[-1]
@@ -55,7 +57,9 @@ def boot(image: Path, kernel: Path, settings: dict[str, str], log: Path, deadlin
     argv += ["-smp", "2", "-m", "3072", "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(kernel)]
     argv += ["-drive", f"file={image},format=raw,if=none,id=disk", "-device", "nvme,drive=disk,serial=disk"]
     argv += ["-append", " ".join(words)]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace") as machine:
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+    ) as machine:
         lines = list(_console(machine, log, time.monotonic() + deadline_s))
     return _read(lines, accel)
 
@@ -82,7 +86,9 @@ def _read(lines: list[str], accel: str) -> Outcome:
             facts[word] = rest
         ended = re.fullmatch(r">>>leg (\w+) (-?\d+)", line)
         if ended:
-            summary = next((text for text in reversed(lines[:number]) if re.search(r"\d+ (passed|failed|error)", text)), "")
+            summary = next(
+                (text for text in reversed(lines[:number]) if re.search(r"\d+ (passed|failed|error)", text)), ""
+            )
             counts = {word: int(count) for count, word in re.findall(r"(\d+) (passed|failed|error)", summary)}
             failed = counts.get("failed", 0) + counts.get("error", 0)
             legs.append(Leg(ended[1], int(ended[2]), summary.strip("= "), counts.get("passed", 0), failed))

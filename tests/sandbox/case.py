@@ -52,6 +52,10 @@ class Box:
         files = (source, *more.pop("files", ()))
         return RunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
 
+    def script(self, code: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunSpec:
+        """A few lines of Python."""
+        return RunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
+
     async def run(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunReport:
         """Run it; a fault of ours is never an answer that a case may accept."""
         report = await self.sandbox.run(self.spec(program, *arguments, within=within, **more))

@@ -133,7 +133,7 @@ class Services:
 
 @dataclass
 class Host:
-    """The host with its canaries: secrets that anybody could read and files that anybody could write, were they seen."""
+    """The host with its canaries: secrets that anybody could read, and files that anybody could write, if seen."""
 
     folder: Path
     state: Path
@@ -170,7 +170,9 @@ class Host:
         launchers, had, mounted, files, ipc = self._launchers(), descendants(), mounts(), self.files(), ipc_objects()
         yield
         left = {pid: process for pid, process in descendants().items() if pid not in had and process.name != LAUNCHER}
-        assert not left, f"left running: {sorted(left.values(), key=lambda process: process.pid)[:5]}, {len(left)} in all"
+        assert not left, (
+            f"left running: {sorted(left.values(), key=lambda process: process.pid)[:5]}, {len(left)} in all"
+        )
         assert self._launchers() <= launchers
         assert mounts() == mounted
         assert self.files() == files

@@ -82,6 +82,6 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            preexec_fn=enter,  # noqa: PLW1509  # the test process has no other thread that holds a lock here
+            preexec_fn=enter,  # the test process has no other thread that holds a lock here
             check=False,
         )

@@ -20,6 +20,14 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures
 
 ROOMY = limits(cpu_ms=ms(2_000), wall_ms=ms(8_000), memory_bytes=128 * MIB, output_bytes=1 * MIB)
 
+NEIGHBOUR = """
+import sys, time
+for path in ("/work/s", "/tmp/s", "/dev/shm/s"):
+    open(path, "w").write(sys.argv[1])
+print("laid", flush=True)
+time.sleep(1000)
+"""
+
 
 async def test_no_system_call_opens_a_door(box: Box) -> None:
     report = await box.run("kernel_doors", within=ROOMY)
@@ -82,15 +90,8 @@ async def test_a_search_of_all_that_can_be_seen_finds_no_secret_and_no_place_to_
 
 async def test_another_slots_files_cannot_be_seen(box: Box, host: Host) -> None:
     mark = f"{host.canary}-of-a-neighbour"
-    script = "import os,sys,time\nfor f in('/work/s','/tmp/s','/dev/shm/s'):open(f,'w').write(sys.argv[1])\nprint('laid',flush=True)\ntime.sleep(1000)"
     read_end, write_end = os.pipe()
-    neighbour = asyncio.create_task(
-        box.sandbox.run(
-            box.spec("static_noop", within=ROOMY, stdout=write_end).__class__(
-                argv=("/usr/bin/python3", "-I", "-c", script, mark), limits=ROOMY, stdout=write_end
-            )
-        )
-    )
+    neighbour = asyncio.create_task(box.sandbox.run(box.script(NEIGHBOUR, mark, within=ROOMY, stdout=write_end)))
     try:
         line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), 20)
         assert line == b"laid\n"

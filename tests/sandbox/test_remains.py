@@ -50,7 +50,9 @@ async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box:
 @pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped", "flood"])
 async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, program: str) -> None:
     runs = [
-        asyncio.create_task(box.run(program, within=limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), output_bytes=512 * MIB)))
+        asyncio.create_task(
+            box.run(program, within=limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), output_bytes=512 * MIB))
+        )
         for _ in range(2)
     ]
     await _until_started(program)
@@ -80,7 +82,11 @@ async def test_a_run_cancelled_at_any_moment_leaves_the_slot_usable(box: Box) ->
 
 async def test_a_hundred_hostile_neighbours_leave_both_slots_clean(box: Box) -> None:
     """Slots in parallel, programs that end in every way: every report is its own."""
-    mix = [("static_noop", (), RunVerdict.OK), ("crash", ("exit", "3"), RunVerdict.RE), ("flood", ("1",), RunVerdict.OLE)]
+    mix = [
+        ("static_noop", (), RunVerdict.OK),
+        ("crash", ("exit", "3"), RunVerdict.RE),
+        ("flood", ("1",), RunVerdict.OLE),
+    ]
     mix.append(("daemonise", ("hold",), RunVerdict.OK))
     jobs = [mix[number % len(mix)] for number in range(40)]
     reports = await asyncio.gather(*(box.run(name, *arguments) for name, arguments, _ in jobs))

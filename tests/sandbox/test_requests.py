@@ -63,13 +63,8 @@ async def test_giant_arguments_and_environment_pass_up_to_the_limit_and_are_refu
 
 @pytest.mark.parametrize("name", ["new\nline", "space name", "-rf", "ünï", "tab\t", "quote'\"$`", "deep/er/still"])
 async def test_odd_names_of_files_are_just_names(box: Box, tmp_path: Path, name: str) -> None:
-    spec = RunSpec(
-        argv=("/usr/bin/python3", "-I", "-c", "import sys,os;d=open(sys.argv[1]).read();os.rename(sys.argv[1],sys.argv[1]+'2');print(d)", name),
-        limits=SMALL,
-        files=(InputFile(name, b"inside"),),
-        collect=(f"{name}2",),
-        collect_to=tmp_path,
-    )
+    code = "import os, sys; name = sys.argv[1]; print(open(name).read()); os.rename(name, name + '2')"
+    spec = box.script(code, name, files=(InputFile(name, b"inside"),), collect=(f"{name}2",), collect_to=tmp_path)
     report = await box.sandbox.run(spec)
     assert (report.verdict, report.stdout) == (RunVerdict.OK, b"inside\n"), report
     assert (tmp_path / f"{name}2").read_bytes() == b"inside"
@@ -93,7 +88,9 @@ async def test_a_missing_program_is_said_plainly_and_is_no_verdict_about_the_pro
 
 
 async def test_what_we_fail_at_is_se_with_step_and_errno(box: Box, host: Host) -> None:
-    missing = RunSpec(argv=("/usr/bin/true",), limits=SMALL, mounts=(Mount(host.folder, "/a"), Mount(host.folder / "no", "/b")))
+    missing = RunSpec(
+        argv=("/usr/bin/true",), limits=SMALL, mounts=(Mount(host.folder, "/a"), Mount(host.folder / "no", "/b"))
+    )
     report = await box.sandbox.run(missing)
     assert report.verdict is RunVerdict.SE
     assert report.sandbox_error is not None
@@ -122,6 +119,8 @@ async def test_output_goes_where_it_was_sent(box: Box, tmp_path: Path) -> None:
 
 
 async def test_more_runs_than_slots_wait_their_turn(box: Box) -> None:
-    reports = await asyncio.gather(*(box.run("echo", str(number), within=limits(cpu_ms=ms(1_000))) for number in range(12)))
+    reports = await asyncio.gather(
+        *(box.run("echo", str(number), within=limits(cpu_ms=ms(1_000))) for number in range(12))
+    )
     for number, report in enumerate(reports):
         assert f"arg {len(str(number))} {number}\n".encode() in report.stdout

@@ -51,6 +51,12 @@ def nap() -> None:
     time.sleep(1000)
 
 
-{"fork": fork, "threads": threads, "memory": memory, "output": output, "recursion": recursion, "spin": spin, "nap": nap}[
-    sys.argv[1]
-]()
+{
+    "fork": fork,
+    "threads": threads,
+    "memory": memory,
+    "output": output,
+    "recursion": recursion,
+    "spin": spin,
+    "nap": nap,
+}[sys.argv[1]]()
