@@ -209,6 +209,28 @@ class JurySubmission:
     is_model: bool = False
 
 
+class SelfTestKind(StrEnum):
+    """What a package's own validators and checkers must say of a test that no submission sees."""
+
+    VALID_INPUT = "valid_input"
+    INVALID_INPUT = "invalid_input"
+    VALID_OUTPUT = "valid_output"
+    INVALID_OUTPUT = "invalid_output"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """A test of the jury's programs: the input validators, or the checker on one output."""
+
+    kind: SelfTestKind
+    name: str
+    input: str
+    output: str | None = None
+    answer: str | None = None
+    checker_args: tuple[str, ...] = ()
+    input_validator_args: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """The task, or its solution, in one language and one format."""
@@ -271,6 +293,7 @@ class Problem:
     input_validators: tuple[InputValidator, ...] = ()
     generators: tuple[Program, ...] = ()
     submissions: tuple[JurySubmission, ...] = ()
+    self_tests: tuple[SelfTest, ...] = ()
     statements: tuple[Statement, ...] = ()
     editorials: tuple[Statement, ...] = ()
     attachments: tuple[FileRef, ...] = ()

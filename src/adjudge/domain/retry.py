@@ -45,5 +45,5 @@ class RetryPolicy:
 
     def delay_ms(self, failures: int, random_unit: float) -> int:
         """How long to wait after the ``failures``-th failure (from 1); ``random_unit`` in [0, 1) spreads the herd."""
-        plain = min(self.cap_ms, self.base_ms * self.factor ** (max(1, failures) - 1))
+        plain: int = min(self.cap_ms, self.base_ms * self.factor ** (max(1, failures) - 1))
         return round(plain * (1 + self.jitter * random_unit))

@@ -1,0 +1,64 @@
+"""Constraint name → domain error, in one place.
+
+PostgreSQL names the constraint that refused a write. SQLite names CHECK constraints and our triggers, and for a unique
+index says its columns; both are brought to the same name first.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+import asyncpg
+
+from adjudge.domain.errors import AdjudgeError, Conflict, InternalFault, InvalidInput, InvalidTransition
+
+_TAKEN = {
+    "users_name_key": ("name", "That user name is taken; choose another."),
+    "users_email_key": ("email", "That e-mail address is in use; log in, or use another."),
+    "api_tokens_token_hash_key": ("token", "That token exists already."),
+    "problems_slug_key": ("slug", "A problem with that slug exists; choose another slug, or add a revision to it."),
+    "problem_revisions_problem_id_number_key": ("number", "That revision exists already; read the problem again."),
+    "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),
+    "chains_name_key": ("name", "A chain with that name exists; choose another name."),
+}
+_ILLEGAL = {
+    "jobs_legal_edge": "A job cannot change its status that way.",
+    "jobs_terminal_is_final": "The job has ended; what it ended with can no longer change.",
+    "submissions_legal_edge": "A submission cannot change its status that way.",
+    "chain_runs_legal_edge": "A chain run cannot change its status that way.",
+    "chain_nodes_legal_edge": "A node cannot change its status that way.",
+}
+_SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (?P<columns>.+)")
+_SQLITE_CHECK = re.compile(r"CHECK constraint failed: (?P<name>\w+)")
+
+
+def domain_error(constraint: str, detail: str) -> AdjudgeError:
+    """The error that a violation of ``constraint`` means."""
+    if constraint in _TAKEN:
+        field, message = _TAKEN[constraint]
+        return Conflict(message, field=field)
+    if constraint in _ILLEGAL:
+        return InvalidTransition(_ILLEGAL[constraint])
+    if constraint.endswith("_fkey"):
+        return InvalidInput(f"It refers to something that does not exist ({constraint.removesuffix('_fkey')}).")
+    return InternalFault(f"The database refused a row that Adjudge should never have written: {detail}")
+
+
+def from_postgres(error: asyncpg.IntegrityConstraintViolationError) -> AdjudgeError:
+    """Translate what PostgreSQL refused."""
+    return domain_error(getattr(error, "constraint_name", None) or "", str(error))
+
+
+def from_sqlite(error: sqlite3.IntegrityError) -> AdjudgeError:
+    """Translate what SQLite refused."""
+    text = str(error)
+    if match := _SQLITE_UNIQUE.match(text):
+        columns = [column.strip() for column in match["columns"].split(",")]
+        table = columns[0].partition(".")[0]
+        return domain_error("_".join([table, *(column.partition(".")[2] for column in columns), "key"]), text)
+    if match := _SQLITE_CHECK.match(text):
+        return domain_error(match["name"], text)
+    if text == "FOREIGN KEY constraint failed":
+        return domain_error("reference_fkey", text)
+    return domain_error(text, text)

@@ -1,0 +1,61 @@
+"""What the store asks of a database: one small protocol, two drivers, one conformance suite.
+
+A transaction is an *operation*: an ``async def`` that is handed a ``Tx`` and awaits nothing but it. PostgreSQL runs it
+on the event loop over one connection. SQLite runs the whole of it on the writer thread without suspending, so that a
+transaction costs one hop between threads however many statements it has. An operation may be run again from the top
+when the database asks for it (deadlock, serialisation): it must not touch anything but its ``Tx``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from adjudge.store.statement import Dialect, Row, Rows, Statement
+
+T = TypeVar("T")
+
+
+class Tx(Protocol):
+    """One open transaction."""
+
+    dialect: Dialect
+
+    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run ``statement`` and return all its rows."""
+        ...
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        """Run ``statement`` and return how many rows it changed."""
+        ...
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` on the event loop once the transaction has committed; never if it did not."""
+        ...
+
+
+Operation = Callable[[Tx], Awaitable[T]]
+
+
+class Database(Protocol):
+    """A database that can run operations."""
+
+    dialect: Dialect
+
+    async def transact(self, operation: Operation[T]) -> T:
+        """Run ``operation`` in one transaction: all of it happens, or nothing."""
+        ...
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` against one consistent snapshot; it may not write."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is under way, then let go of the database."""
+        ...
+
+
+async def first(tx: Tx, statement: Statement, /, **parameters: object) -> Row | None:
+    """Return the first row of ``statement``, or nothing."""
+    rows = await tx.fetch(statement, **parameters)
+    return rows[0] if rows else None

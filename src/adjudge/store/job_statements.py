@@ -1,0 +1,275 @@
+"""The SQL of jobs: every write names what it expects, so that being late changes nothing.
+
+``given_…`` columns are what the caller hands in; everything else is the row. ``prior_status`` keeps where the row came
+from, because neither database can return the old value of an updated column.
+"""
+
+from __future__ import annotations
+
+from adjudge.store.statement import Statement
+
+_RETURNED = (
+    "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
+    "chain_run_id, node_id, origin_job_id, payload, actor, reason, error_code, trace_id, lease_until, started_at, "
+    "finished_at"
+)
+_NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
+_FENCE = "id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND status = 'running'"
+
+INSERT = Statement(
+    "jobs.insert",
+    "Create jobs; one whose dedupe key exists already is left out.",
+    """
+    INSERT INTO jobs (id, kind, dedupe_key, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id,
+                      max_attempts, priority, timeout_ms, available_at, payload, actor, trace_id,
+                      created_at, updated_at)
+    SELECT given_id, given_kind, given_dedupe_key, given_submission_id, given_rejudge_batch_id, given_chain_run_id,
+           given_node_id, given_origin_job_id, given_max_attempts, given_priority, given_timeout_ms,
+           {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
+    FROM {given} WHERE true
+    ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+    RETURNING id
+    """,
+    given={
+        "given_id": "text",
+        "given_kind": "text",
+        "given_dedupe_key": "text",
+        "given_submission_id": "text",
+        "given_rejudge_batch_id": "text",
+        "given_chain_run_id": "text",
+        "given_node_id": "text",
+        "given_origin_job_id": "text",
+        "given_max_attempts": "bigint",
+        "given_priority": "bigint",
+        "given_timeout_ms": "bigint",
+        "given_delay_us": "bigint",
+        "given_payload": "jsonb",
+        "given_actor": "text",
+        "given_trace_id": "text",
+    },
+)
+
+FIND_DEDUPED = Statement(
+    "jobs.find_deduped",
+    "Find the jobs that were there first.",
+    "SELECT given_id, jobs.id AS id FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
+    given={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
+)
+
+CLAIM = Statement(
+    "jobs.claim",
+    "Win waiting jobs for one worker: the compare-and-set before which nothing executes.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us,
+        actor = :worker, reason = 'claimed', error_code = NULL, error = NULL,
+        started_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status IN ('pending', 'queued') AND available_at <= {{now}} AND attempt_id < max_attempts
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+RECLAIM = Statement(
+    "jobs.reclaim",
+    "Take jobs over whose worker let its lease expire; the attempt grows, so the old worker's writes miss.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us,
+        actor = :worker, reason = 'reclaimed', error_code = NULL, error = NULL,
+        started_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status = 'running' AND lease_until <= {{now}} AND attempt_id < max_attempts
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+RENEW = Statement(
+    "jobs.renew",
+    "Extend the leases of all the jobs that a worker is running.",
+    f"""
+    UPDATE jobs SET lease_until = {{now}} + :lease_us FROM {{given}}
+    WHERE {_FENCE} AND lease_until > {{now}}
+    RETURNING id, attempt_id, lease_until
+    """,
+    given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
+)
+
+FINISH = Statement(
+    "jobs.finish",
+    "End jobs with a result: names job, attempt, owner, an unexpired lease and 'running', or changes nothing.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = given_status, result = given_result, {_NOT_LEASED},
+        actor = given_owner, reason = given_reason, error_code = given_error_code, error = given_error,
+        finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_FENCE} AND lease_until > {{now}}
+    RETURNING {_RETURNED}
+    """,
+    given={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_owner": "text",
+        "given_status": "text",
+        "given_result": "jsonb",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+RELEASE = Statement(
+    "jobs.release",
+    "Hand jobs back to be tried again: by their worker, or for it once its lease expired.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
+        max_attempts = max_attempts + given_free_attempts,
+        actor = :actor, reason = given_reason, error_code = given_error_code, error = given_error,
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
+    RETURNING {_RETURNED}
+    """,
+    given={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_owner": "text",
+        "given_delay_us": "bigint",
+        "given_free_attempts": "bigint",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+BURY = Statement(
+    "jobs.bury",
+    "End jobs that no further attempt can help; they must still stand where the caller saw them.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'failed', {_NOT_LEASED},
+        actor = :actor, reason = given_reason, error_code = given_error_code, error = given_error,
+        finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND attempt_id = given_attempt AND status = given_status
+      AND (given_owner IS NULL OR (lease_owner = given_owner AND lease_until > {{now}}))
+    RETURNING {_RETURNED}
+    """,
+    given={
+        "given_id": "text",
+        "given_attempt": "bigint",
+        "given_status": "text",
+        "given_owner": "text",
+        "given_reason": "text",
+        "given_error_code": "text",
+        "given_error": "text",
+    },
+)
+
+INSERT_DEAD_LETTERS = Statement(
+    "jobs.insert_dead_letters",
+    "Make buried jobs visible and replayable.",
+    """
+    INSERT INTO dead_letters (id, job_id, kind, attempt_id, error_code, error, created_at)
+    SELECT given_letter_id, jobs.id, kind, attempt_id, COALESCE(error_code, 'UNKNOWN'), error, {now}
+    FROM {given} JOIN jobs ON jobs.id = given_id
+    """,
+    given={"given_letter_id": "text", "given_id": "text"},
+)
+
+CANCEL = Statement(
+    "jobs.cancel",
+    "End jobs that nobody wants any more; a running one's worker learns of it at its next heartbeat.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'canceled', {_NOT_LEASED},
+        actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status IN ('pending', 'queued', 'running')
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+MARK_QUEUED = Statement(
+    "jobs.mark_queued",
+    "Note that a message about the job is in the stream.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {{now}},
+        actor = :actor, reason = 'delivered', updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status = 'pending'
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+UNQUEUE = Statement(
+    "jobs.unqueue",
+    "Put queued jobs whose message was lost back, for the outbox to deliver again.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}},
+        actor = :actor, reason = 'message_lost', updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status = 'queued'
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+_EXPIRED = """
+    SELECT id, kind, status, attempt_id, max_attempts, lease_owner FROM jobs
+    WHERE status = 'running' AND lease_until <= {now} ORDER BY id LIMIT :at_most
+    """
+SELECT_EXPIRED = Statement(
+    "jobs.select_expired",
+    "Find running jobs whose lease has expired, each watchdog its own.",
+    _EXPIRED + "FOR UPDATE SKIP LOCKED",
+    sqlite=_EXPIRED,
+)
+
+_STUCK = """
+    SELECT id FROM jobs
+    WHERE status = 'queued' AND queued_at <= {now} - :older_us ORDER BY queued_at LIMIT :at_most
+    """
+SELECT_STUCK = Statement(
+    "jobs.select_stuck",
+    "Find jobs queued for so long that their message must be lost.",
+    _STUCK + "FOR UPDATE SKIP LOCKED",
+    sqlite=_STUCK,
+)
+
+INSPECT = Statement(
+    "jobs.inspect",
+    "Read what a refusal is explained by.",
+    """
+    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, {now} AS now
+    FROM {given} JOIN jobs ON id = given_id
+    """,
+    given={"given_id": "text"},
+)
+
+OPEN_LETTERS = Statement(
+    "dead_letters.select_open",
+    "Read dead letters that are still open, with the job that each speaks of.",
+    """
+    SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
+           chain_run_id, node_id, priority, timeout_ms, payload, trace_id
+    FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
+    WHERE dead_letters.state = 'open'
+    """,
+    given={"given_id": "text"},
+)
+
+RESOLVE_LETTERS = Statement(
+    "dead_letters.resolve",
+    "Close dead letters: replayed by another job, or discarded. One that is closed already stays as it is.",
+    """
+    UPDATE dead_letters SET state = :state, replayed_by_job_id = given_job_id, resolved_by = :actor, note = :note,
+        resolved_at = {now}
+    FROM {given}
+    WHERE id = given_id AND state = 'open'
+    RETURNING id, job_id
+    """,
+    given={"given_id": "text", "given_job_id": "text"},
+)

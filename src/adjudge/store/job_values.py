@@ -1,0 +1,149 @@
+"""What goes into and comes out of the operations on jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import JobStatus
+from adjudge.store.driver import Tx
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be created."""
+
+    id: str
+    kind: str
+    dedupe_key: str | None = None
+    """At most one job of a kind ever exists for a key; asking again returns the one that is there."""
+    submission_id: str | None = None
+    rejudge_batch_id: str | None = None
+    chain_run_id: str | None = None
+    node_id: str | None = None
+    origin_job_id: str | None = None
+    """The job that this one replays."""
+    max_attempts: int = 4
+    priority: int = 2
+    """The band: 0 is served first."""
+    timeout_ms: int | None = None
+    delay_ms: int = 0
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    """Identifiers only: what is large or private is looked up by them."""
+    actor: str | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The proof that a write comes from the claim that still holds the job."""
+
+    job_id: str
+    attempt_id: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as an operation left it."""
+
+    id: str
+    kind: str
+    status: JobStatus
+    prior_status: JobStatus
+    attempt_id: int
+    max_attempts: int
+    priority: int
+    timeout_ms: int | None
+    submission_id: str | None
+    rejudge_batch_id: str | None
+    chain_run_id: str | None
+    node_id: str | None
+    origin_job_id: str | None
+    payload: Mapping[str, Any]
+    actor: str | None
+    reason: str | None
+    error_code: str | None
+    trace_id: str | None
+    lease_until: int | None
+    started_at: int | None
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a claim ends a job. ``outcome`` is what the job's owner writes in the same transaction."""
+
+    fence: Fence
+    status: JobStatus = JobStatus.SUCCEEDED
+    result: Mapping[str, Any] | None = None
+    outcome: object = None
+    reason: str | None = "finished"
+    error_code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """How a claim hands a job back."""
+
+    fence: Fence
+    delay_ms: int
+    reason: str
+    error_code: str | None = None
+    error: str | None = None
+    uses_attempt: bool = True
+    """False for a worker that drains: handing back in good order costs the job none of its attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """A job to be ended without ever having been claimed: nobody could run it."""
+
+    job_id: str
+    error_code: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A write that changed nothing, and why."""
+
+    job_id: str
+    reason: RefusalReason
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What became of a batch: every job asked for is in exactly one of the two."""
+
+    done: tuple[T, ...]
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that has just ended, on its way to its owner."""
+
+    job: Job
+    outcome: object = None
+
+
+class JobOwner(Protocol):
+    """What a kind of job belongs to: told of its fate in the transaction that decides it."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """These jobs were claimed."""
+        ...
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """These jobs went back to waiting."""
+        ...
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """These jobs ended and will never change again."""
+        ...

@@ -1,0 +1,391 @@
+"""Jobs: claim, renew, finish, release, reclaim, cancel, bury, replay, each for many jobs in one transaction.
+
+Every operation takes the caller's transaction, works on a batch (a batch of one is the ordinary case), and answers for
+every job it was asked about: done, or refused with a reason. A commit costs far more than a row, so callers that have
+several things to say should say them in one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from adjudge.domain.errors import InvalidTransition, RefusalReason
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.retry import RetryPolicy
+from adjudge.domain.states import JobStatus
+from adjudge.store import job_statements as sql
+from adjudge.store import outbox, refusals
+from adjudge.store.driver import Tx
+from adjudge.store.job_values import Burial, Ended, Fence, Finish, Job, JobOwner, NewJob, Outcome, Refused, Release
+from adjudge.store.statement import Row, Rows, Statement
+
+LEASE_EXPIRED = "lease_expired"
+_MILLISECOND = 1_000
+
+
+class Jobs:
+    """The operations on jobs. It holds no state: the rows do."""
+
+    def __init__(
+        self,
+        owners: Mapping[str, JobOwner],
+        *,
+        policy: RetryPolicy | None = None,
+        mint: NewId = new_id,
+        random_unit: Callable[[], float] = random.random,
+    ) -> None:
+        self._owners = owners
+        self._policy = policy or RetryPolicy()
+        self._mint = mint
+        self._random_unit = random_unit
+
+    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob]) -> list[str]:
+        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
+        if not jobs:
+            return []
+        created = {row["id"] for row in await tx.fetch(sql.INSERT, [_insert_row(job) for job in jobs])}
+        fresh = [(job.id, job.priority, job.delay_ms * _MILLISECOND) for job in jobs if job.id in created]
+        await outbox.insert(tx, fresh)
+        known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
+        standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
+        return [standing.get(job.id, job.id) for job in jobs]
+
+    async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:
+        """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
+        rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * _MILLISECOND)
+        return await self._started(tx, job_ids, rows, refusals.of_claim)
+
+    async def reclaim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:
+        """Take over jobs whose lease expired. One with no attempt left is buried, and refused as exhausted."""
+        rows = await _update(tx, sql.RECLAIM, job_ids, worker=worker, lease_us=lease_ms * _MILLISECOND)
+        outcome = await self._started(tx, job_ids, rows, refusals.of_reclaim)
+        exhausted = [
+            refused.job_id for refused in outcome.refused if refused.reason is RefusalReason.ATTEMPTS_EXHAUSTED
+        ]
+        if exhausted:
+            await self._bury_exhausted(tx, await _inspect(tx, exhausted), actor=worker)
+        return outcome
+
+    async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> Outcome[Fence]:
+        """Extend leases. Whoever is refused must stop at once and write nothing more."""
+        if not fences:
+            return Outcome(())
+        rows = await tx.fetch(sql.RENEW, _fence_rows(fences), lease_us=lease_ms * _MILLISECOND)
+        alive = {row["id"] for row in rows}
+        refused = await self._refuse_fences(tx, [fence for fence in fences if fence.job_id not in alive])
+        return Outcome(tuple(fence for fence in fences if fence.job_id in alive), refused)
+
+    async def finish(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
+        """End jobs with their results, and write what that means for their owners."""
+        for finish in finishes:
+            if finish.status not in (JobStatus.SUCCEEDED, JobStatus.FAILED):
+                raise InvalidTransition(f"A claim ends a job as succeeded or failed, not as {finish.status}.")
+        if not finishes:
+            return Outcome(())
+        rows = await tx.fetch(sql.FINISH, [_finish_row(finish) for finish in finishes])
+        outcomes = {finish.fence.job_id: finish.outcome for finish in finishes}
+        done = await self._ended(tx, rows, outcomes)
+        won = {job.id for job in done}
+        late = [finish.fence for finish in finishes if finish.fence.job_id not in won]
+        return Outcome(done, await self._refuse_fences(tx, late))
+
+    async def release(self, tx: Tx, releases: Sequence[Release]) -> Outcome[Job]:
+        """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""
+        if not releases:
+            return Outcome(())
+        actor = releases[0].fence.owner
+        rows = await tx.fetch(sql.RELEASE, [_release_row(release) for release in releases], actor=actor, expired=False)
+        released = await self._released(tx, rows, {item.fence.job_id: item.delay_ms for item in releases})
+        won = {job.id for job in released}
+        left = [release for release in releases if release.fence.job_id not in won]
+        buried = await self._bury(tx, [_burial_row(release) for release in left], actor=actor)
+        won |= {job.id for job in buried}
+        late = [release.fence for release in left if release.fence.job_id not in won]
+        return Outcome((*released, *buried), await self._refuse_fences(tx, late))
+
+    async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> Outcome[Job]:
+        """End jobs that nobody wants any more."""
+        rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
+        done = await self._ended(tx, rows, {})
+        await outbox.drop(tx, [job.id for job in done])
+        return Outcome(done, await self._refuse(tx, job_ids, done, refusals.of_claim))
+
+    async def bury(self, tx: Tx, burials: Sequence[Burial], *, actor: str) -> Outcome[Job]:
+        """End waiting jobs that nobody can run (unusable payload, unknown kind), with a dead letter each."""
+        wanted = {burial.job_id: burial for burial in burials}
+        waiting = [row for row in await _inspect(tx, list(wanted)) if row["status"] in ("pending", "queued")]
+        rows = [
+            (row["id"], row["attempt_id"], row["status"], None, "poison", burial.error_code, burial.error)
+            for row in waiting
+            for burial in (wanted[row["id"]],)
+        ]
+        done = await self._bury(tx, rows, actor=actor)
+        return Outcome(done, await self._refuse(tx, list(wanted), done, refusals.of_claim))
+
+    async def bury_claimed(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
+        """End claimed jobs that failed for good through our own fault, with a dead letter each."""
+        rows = [
+            (
+                item.fence.job_id,
+                item.fence.attempt_id,
+                "running",
+                item.fence.owner,
+                item.reason,
+                item.error_code,
+                item.error,
+            )
+            for item in finishes
+        ]
+        done = await self._bury(tx, rows, actor=finishes[0].fence.owner if finishes else "")
+        won = {job.id for job in done}
+        late = [item.fence for item in finishes if item.fence.job_id not in won]
+        return Outcome(done, await self._refuse_fences(tx, late))
+
+    async def expire(self, tx: Tx, *, actor: str, at_most: int = 500) -> tuple[Job, ...]:
+        """Free jobs whose worker is lost: back to waiting with a backoff, or buried when no attempt is left."""
+        expired = await tx.fetch(sql.SELECT_EXPIRED, at_most=at_most)
+        again = [row for row in expired if row["attempt_id"] < row["max_attempts"]]
+        delays = {row["id"]: self._policy.delay_ms(row["attempt_id"], self._random_unit()) for row in again}
+        rows = [
+            (
+                row["id"],
+                row["attempt_id"],
+                row["lease_owner"],
+                delays[row["id"]] * _MILLISECOND,
+                0,
+                LEASE_EXPIRED,
+                None,
+                None,
+            )
+            for row in again
+        ]
+        freed = await tx.fetch(sql.RELEASE, rows, actor=actor, expired=True) if rows else []
+        released = await self._released(tx, freed, delays)
+        spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
+        return (*released, *await self._bury_exhausted(tx, spent, actor=actor))
+
+    async def mark_queued(self, tx: Tx, deliveries: Sequence[tuple[str, str]], *, actor: str) -> None:
+        """Note (job_id, stream_entry_id) deliveries; a job that was claimed meanwhile keeps running."""
+        await outbox.delivered(tx, deliveries)
+        rows = await _update(tx, sql.MARK_QUEUED, [job_id for job_id, _ in deliveries], actor=actor)
+        refusals.count_transitions(tx, [_job(row) for row in rows])
+
+    async def requeue_lost(self, tx: Tx, *, actor: str, older_ms: int, at_most: int = 500) -> tuple[Job, ...]:
+        """Ask for another message about jobs that have been queued for too long."""
+        stuck = [
+            row["id"] for row in await tx.fetch(sql.SELECT_STUCK, older_us=older_ms * _MILLISECOND, at_most=at_most)
+        ]
+        rows = await _update(tx, sql.UNQUEUE, stuck, actor=actor)
+        return await self._released(tx, rows, {})
+
+    async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str]:
+        """Run buried jobs again as new jobs that name the old, whose history stays; return letter id → new job id."""
+        letters = await _update(tx, sql.OPEN_LETTERS, letter_ids)
+        new = {letter["letter_id"]: _replay_of(letter, self._mint(), actor) for letter in letters}
+        await self.enqueue(tx, list(new.values()))
+        resolved = (
+            await tx.fetch(
+                sql.RESOLVE_LETTERS,
+                [(key, job.id) for key, job in new.items()],
+                state="replayed",
+                actor=actor,
+                note=note,
+            )
+            if new
+            else []
+        )
+        return {row["id"]: new[row["id"]].id for row in resolved}
+
+    async def discard(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> list[str]:
+        """Close dead letters that nobody will replay; return those that were open."""
+        rows = [(letter_id, None) for letter_id in letter_ids]
+        resolved = await tx.fetch(sql.RESOLVE_LETTERS, rows, state="discarded", actor=actor, note=note) if rows else []
+        return [row["id"] for row in resolved]
+
+    # What every operation ends with.
+
+    async def _started(
+        self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row], explain: refusals.Explain
+    ) -> Outcome[Job]:
+        jobs = tuple(_job(row) for row in rows)
+        for kind, group in _by_kind(jobs).items():
+            if owner := self._owners.get(kind):
+                await owner.started(tx, group)
+        refusals.count_transitions(tx, jobs)
+        return Outcome(jobs, await self._refuse(tx, job_ids, jobs, explain))
+
+    async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
+        jobs = tuple(_job(row) for row in rows)
+        await outbox.again(tx, [(job.id, delays_ms.get(job.id, 0) * _MILLISECOND) for job in jobs])
+        for kind, group in _by_kind(jobs).items():
+            if owner := self._owners.get(kind):
+                await owner.released(tx, group)
+        refusals.count_transitions(tx, jobs)
+        return jobs
+
+    async def _ended(self, tx: Tx, rows: Sequence[Row], outcomes: Mapping[str, object]) -> tuple[Job, ...]:
+        jobs = tuple(_job(row) for row in rows)
+        for kind, group in _by_kind(jobs).items():
+            if owner := self._owners.get(kind):
+                await owner.ended(tx, [Ended(job, outcomes.get(job.id)) for job in group])
+        refusals.count_transitions(tx, jobs)
+        return jobs
+
+    async def _bury(self, tx: Tx, rows: Rows, *, actor: str) -> tuple[Job, ...]:
+        if not rows:
+            return ()
+        done = await self._ended(tx, await tx.fetch(sql.BURY, rows, actor=actor), {})
+        if done:
+            await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._mint(), job.id) for job in done])
+            await outbox.drop(tx, [job.id for job in done])
+        return done
+
+    async def _bury_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
+        error = "Its worker was lost on the last attempt it had."
+        return await self._bury(
+            tx,
+            [
+                (row["id"], row["attempt_id"], "running", None, LEASE_EXPIRED, "WORKER_LOST", error)
+                for row in rows
+                if row["attempt_id"] >= row["max_attempts"]
+            ],
+            actor=actor,
+        )
+
+    async def _refuse(
+        self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job], explain: refusals.Explain
+    ) -> tuple[Refused, ...]:
+        won = {job.id for job in done}
+        missing = [job_id for job_id in job_ids if job_id not in won]
+        found = {row["id"]: row for row in await _inspect(tx, missing)}
+        refused = tuple(Refused(job_id, explain(found.get(job_id))) for job_id in missing)
+        refusals.report(tx, refused, found)
+        return refused
+
+    async def _refuse_fences(self, tx: Tx, fences: Sequence[Fence]) -> tuple[Refused, ...]:
+        found = {row["id"]: row for row in await _inspect(tx, [fence.job_id for fence in fences])}
+        refused = tuple(Refused(fence.job_id, refusals.of_fence(found.get(fence.job_id), fence)) for fence in fences)
+        refusals.report(tx, refused, found)
+        return refused
+
+
+async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
+    return await tx.fetch(statement, [(job_id,) for job_id in job_ids], **parameters) if job_ids else []
+
+
+async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:
+    return await _update(tx, sql.INSPECT, job_ids)
+
+
+def _by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    groups: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job.kind].append(job)
+    return groups
+
+
+def _job(row: Row) -> Job:
+    return Job(
+        id=row["id"],
+        kind=row["kind"],
+        status=JobStatus(row["status"]),
+        prior_status=JobStatus(row["prior_status"]),
+        attempt_id=row["attempt_id"],
+        max_attempts=row["max_attempts"],
+        priority=row["priority"],
+        timeout_ms=row["timeout_ms"],
+        submission_id=row["submission_id"],
+        rejudge_batch_id=row["rejudge_batch_id"],
+        chain_run_id=row["chain_run_id"],
+        node_id=row["node_id"],
+        origin_job_id=row["origin_job_id"],
+        payload=json.loads(row["payload"]),
+        actor=row["actor"],
+        reason=row["reason"],
+        error_code=row["error_code"],
+        trace_id=row["trace_id"],
+        lease_until=row["lease_until"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+    )
+
+
+def _insert_row(job: NewJob) -> tuple[object, ...]:
+    return (
+        job.id,
+        job.kind,
+        job.dedupe_key,
+        job.submission_id,
+        job.rejudge_batch_id,
+        job.chain_run_id,
+        job.node_id,
+        job.origin_job_id,
+        job.max_attempts,
+        job.priority,
+        job.timeout_ms,
+        job.delay_ms * _MILLISECOND,
+        json.dumps(job.payload),
+        job.actor,
+        job.trace_id,
+    )
+
+
+def _fence_rows(fences: Sequence[Fence]) -> Rows:
+    return [(fence.job_id, fence.attempt_id, fence.owner) for fence in fences]
+
+
+def _finish_row(finish: Finish) -> tuple[object, ...]:
+    fence = finish.fence
+    result = None if finish.result is None else json.dumps(finish.result)
+    return (
+        fence.job_id,
+        fence.attempt_id,
+        fence.owner,
+        str(finish.status),
+        result,
+        finish.reason,
+        finish.error_code,
+        finish.error,
+    )
+
+
+def _release_row(release: Release) -> tuple[object, ...]:
+    fence = release.fence
+    free = 0 if release.uses_attempt else 1
+    delay_us = release.delay_ms * _MILLISECOND
+    return (
+        fence.job_id,
+        fence.attempt_id,
+        fence.owner,
+        delay_us,
+        free,
+        release.reason,
+        release.error_code,
+        release.error,
+    )
+
+
+def _burial_row(release: Release) -> tuple[object, ...]:
+    fence = release.fence
+    code = release.error_code or "RETRIES_EXHAUSTED"
+    return (fence.job_id, fence.attempt_id, "running", fence.owner, release.reason, code, release.error)
+
+
+def _replay_of(letter: Row, job_id: str, actor: str) -> NewJob:
+    return NewJob(
+        id=job_id,
+        kind=letter["kind"],
+        submission_id=letter["submission_id"],
+        rejudge_batch_id=letter["rejudge_batch_id"],
+        chain_run_id=letter["chain_run_id"],
+        node_id=letter["node_id"],
+        origin_job_id=letter["id"],
+        priority=letter["priority"],
+        timeout_ms=letter["timeout_ms"],
+        payload=json.loads(letter["payload"]),
+        actor=actor,
+        trace_id=letter["trace_id"],
+    )

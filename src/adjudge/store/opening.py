@@ -1,0 +1,44 @@
+"""From a URL to a database that is ready: connected, and migrated to the schema of this version."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.store import migrations
+from adjudge.store.driver import Database
+from adjudge.store.postgres import PostgresDatabase
+from adjudge.store.sqlite import SqliteDatabase
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file that a ``sqlite:///`` URL names, or nothing for another kind of URL."""
+    prefix = "sqlite:///"
+    return Path(url.removeprefix(prefix)) if url.startswith(prefix) else None
+
+
+@asynccontextmanager
+async def open_database(
+    url: str, *, migrate: bool = True, sqlite_synchronous: str = "FULL", max_connections: int = 16
+) -> AsyncIterator[Database]:
+    """Open ``sqlite:///path`` or ``postgresql://…``; bring its schema up to date first unless told not to."""
+    path = sqlite_path(url)
+    if path is None and not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidInput(
+            "database_url: give sqlite:///path/to/file or postgresql://user@host/database.", field="database_url"
+        )
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if migrate:
+        await migrations.upgrade(url)
+    database: Database
+    if path is not None:
+        database = SqliteDatabase(path, synchronous=sqlite_synchronous)
+    else:
+        database = await PostgresDatabase.open(url, max_connections=max_connections)
+    try:
+        yield database
+    finally:
+        await database.close()

@@ -1,0 +1,115 @@
+"""The outbox: which jobs the stream has still to hear of. Committed with the job, drained by the relay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Rows, Statement
+
+INSERT = Statement(
+    "outbox.insert",
+    "Ask for jobs to be delivered, in the transaction that creates them.",
+    """
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT given_id, given_priority, {now} + given_delay_us, {now} FROM {given}
+    """,
+    given={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
+)
+
+AGAIN = Statement(
+    "outbox.again",
+    "Ask for jobs to be delivered once more: after a retry, or because their message was lost.",
+    """
+    UPDATE outbox SET state = 'pending', attempts = 0, next_attempt_at = {now} + given_delay_us,
+        dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
+    FROM {given} WHERE job_id = given_id
+    """,
+    given={"given_id": "text", "given_delay_us": "bigint"},
+)
+
+DROP = Statement(
+    "outbox.drop",
+    "Deliver no more messages about jobs that have ended.",
+    "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND state = 'pending'",
+    given={"given_id": "text"},
+)
+
+_TAKE = """
+    UPDATE outbox SET attempts = attempts + 1,
+        next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
+    WHERE id IN (
+        SELECT id FROM outbox WHERE state = 'pending' AND next_attempt_at <= {{now}}
+        ORDER BY next_attempt_at, id LIMIT :at_most {lock}
+    )
+    RETURNING job_id, priority, attempts
+    """
+TAKE_DUE = Statement(
+    "outbox.take_due",
+    "Take due rows for delivery; should the relay die, they come due again, later each time.",
+    _TAKE.format(smaller="LEAST", lock="FOR UPDATE SKIP LOCKED"),
+    sqlite=_TAKE.format(smaller="min", lock=""),
+)
+
+DELIVERED = Statement(
+    "outbox.delivered",
+    "Note that messages are in the stream.",
+    """
+    UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
+    FROM {given} WHERE job_id = given_id AND state = 'pending'
+    """,
+    given={"given_id": "text", "given_entry_id": "text"},
+)
+
+NOT_DELIVERED = Statement(
+    "outbox.not_delivered",
+    "Keep why a delivery failed; the row stays pending and comes due again.",
+    "UPDATE outbox SET last_error = given_error FROM {given} WHERE job_id = given_id AND state = 'pending'",
+    given={"given_id": "text", "given_error": "text"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DueRow:
+    """A job that the stream has to hear of."""
+
+    job_id: str
+    priority: int
+    attempts: int
+
+
+async def insert(tx: Tx, rows: Rows) -> None:
+    """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
+    if rows:
+        await tx.execute(INSERT, rows)
+
+
+async def again(tx: Tx, rows: Rows) -> None:
+    """Ask for delivery once more: rows of (job_id, delay_us)."""
+    if rows:
+        await tx.execute(AGAIN, rows)
+
+
+async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
+    """Deliver no more messages about these jobs."""
+    if job_ids:
+        await tx.execute(DROP, [(job_id,) for job_id in job_ids])
+
+
+async def take_due(tx: Tx, *, at_most: int, base_us: int = 1_000_000) -> list[DueRow]:
+    """Take up to ``at_most`` due rows; other relays skip them until they come due again."""
+    taken = await tx.fetch(TAKE_DUE, at_most=at_most, base_us=base_us)
+    return [DueRow(row["job_id"], row["priority"], row["attempts"]) for row in taken]
+
+
+async def delivered(tx: Tx, rows: Rows) -> None:
+    """Note deliveries: rows of (job_id, stream_entry_id)."""
+    if rows:
+        await tx.execute(DELIVERED, rows)
+
+
+async def not_delivered(tx: Tx, rows: Rows) -> None:
+    """Note failures: rows of (job_id, error)."""
+    if rows:
+        await tx.execute(NOT_DELIVERED, rows)

@@ -1,0 +1,132 @@
+"""Problems and their revisions. A revision never changes: what a submission was judged against stays what it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Statement
+
+INSERT = Statement(
+    "problems.insert",
+    "Create a problem without any revision.",
+    """
+    INSERT INTO problems (id, slug, title, owner_id, tags, created_at, updated_at)
+    VALUES (:id, :slug, :title, :owner_id, :tags, {now}, {now})
+    """,
+)
+
+INSERT_REVISION = Statement(
+    "problems.insert_revision",
+    "Add the next revision of a problem, as a draft.",
+    """
+    INSERT INTO problem_revisions (id, problem_id, number, format, manifest_digest, definition, created_by, created_at)
+    SELECT :id, :problem_id,
+           1 + COALESCE((SELECT max(number) FROM problem_revisions WHERE problem_id = :problem_id), 0),
+           :format, :manifest_digest, :definition, :created_by, {now}
+    RETURNING number
+    """,
+)
+
+INSERT_FILES = Statement(
+    "problems.insert_files",
+    "Pin the files that a revision is made of.",
+    """
+    INSERT INTO manifest_files (revision_id, path, digest, size_bytes, is_secret)
+    SELECT :revision_id, given_path, given_digest, given_size_bytes, given_is_secret FROM {given}
+    """,
+    given={"given_path": "text", "given_digest": "text", "given_size_bytes": "bigint", "given_is_secret": "boolean"},
+)
+
+PUBLISH = Statement(
+    "problems.publish",
+    "Make a revision the one that new submissions are judged against.",
+    """
+    UPDATE problems SET published_revision_id = :revision_id, version = version + 1, updated_at = {now}
+    WHERE id = :problem_id AND version = :version
+    RETURNING version
+    """,
+)
+
+MARK_PUBLISHED = Statement(
+    "problems.mark_published",
+    "Note that a revision has been published.",
+    """
+    UPDATE problem_revisions SET state = 'published', published_at = {now}
+    WHERE id = :revision_id AND problem_id = :problem_id
+    RETURNING id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewProblem:
+    """A problem to be created."""
+
+    id: str
+    slug: str
+    title: str
+    owner_id: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """One file of a revision, by content."""
+
+    path: str
+    digest: str
+    size_bytes: int
+    is_secret: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NewRevision:
+    """A revision to be added."""
+
+    id: str
+    problem_id: str
+    format: str
+    manifest_digest: str
+    created_by: str
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    files: Sequence[ManifestFile] = ()
+
+
+async def add(tx: Tx, problem: NewProblem) -> None:
+    """Create a problem; a slug that is taken is a CONFLICT."""
+    tags = json.dumps(list(problem.tags))
+    await tx.execute(
+        INSERT, id=problem.id, slug=problem.slug, title=problem.title, owner_id=problem.owner_id, tags=tags
+    )
+
+
+async def add_revision(tx: Tx, revision: NewRevision) -> int:
+    """Add a revision with the manifest of its files; return its number. Two at once: one is told CONFLICT."""
+    rows = await tx.fetch(
+        INSERT_REVISION,
+        id=revision.id,
+        problem_id=revision.problem_id,
+        format=revision.format,
+        manifest_digest=revision.manifest_digest,
+        definition=json.dumps(revision.definition),
+        created_by=revision.created_by,
+    )
+    files = [(file.path, file.digest, file.size_bytes, file.is_secret) for file in revision.files]
+    if files:
+        await tx.execute(INSERT_FILES, files, revision_id=revision.id)
+    return int(rows[0]["number"])
+
+
+async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) -> int:
+    """Publish a revision of a problem that still has ``version``; return the problem's new version."""
+    if await first(tx, MARK_PUBLISHED, revision_id=revision_id, problem_id=problem_id) is None:
+        raise NotFound("revision", revision_id)
+    row = await first(tx, PUBLISH, problem_id=problem_id, revision_id=revision_id, version=version)
+    if row is None:
+        raise Conflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
+    return int(row["version"])

@@ -1,0 +1,100 @@
+"""Why a guarded write changed nothing: explained, logged and counted, never silent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import structlog
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import JOB, JobStatus
+from adjudge.observe import metrics
+from adjudge.store.driver import Tx
+from adjudge.store.job_values import Fence, Job, Refused
+from adjudge.store.statement import Row
+
+Explain = Callable[[Row | None], RefusalReason]
+
+_log = structlog.get_logger(__name__)
+_SECOND = 1_000_000
+
+
+def of_fence(row: Row | None, fence: Fence) -> RefusalReason:
+    """Why a claimant's write missed."""
+    if row is None:
+        return RefusalReason.NOT_FOUND
+    if row["attempt_id"] > fence.attempt_id:
+        return RefusalReason.STALE_ATTEMPT
+    status = JobStatus(row["status"])
+    if status in JOB.terminal:
+        return RefusalReason.ALREADY_FINISHED
+    if status is not JobStatus.RUNNING:
+        return RefusalReason.NOT_IN_EXPECTED_STATE
+    return RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH
+
+
+def of_claim(row: Row | None) -> RefusalReason:
+    """Why a waiting job could not be won."""
+    reason = _of_any(row)
+    if reason is not None or row is None:
+        return reason or RefusalReason.NOT_FOUND
+    if row["status"] != JobStatus.RUNNING and row["available_at"] > row["now"]:
+        return RefusalReason.NOT_DUE
+    return RefusalReason.NOT_IN_EXPECTED_STATE
+
+
+def of_reclaim(row: Row | None) -> RefusalReason:
+    """Why a lost worker's job could not be taken over."""
+    return _of_any(row) or RefusalReason.NOT_IN_EXPECTED_STATE
+
+
+def _of_any(row: Row | None) -> RefusalReason | None:
+    if row is None:
+        return RefusalReason.NOT_FOUND
+    status = JobStatus(row["status"])
+    if status in JOB.terminal:
+        return RefusalReason.ALREADY_FINISHED
+    if status is JobStatus.RUNNING and row["lease_until"] > row["now"]:
+        return RefusalReason.LEASE_STILL_VALID
+    if row["attempt_id"] >= row["max_attempts"]:
+        return RefusalReason.ATTEMPTS_EXHAUSTED
+    return None
+
+
+def report(tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row]) -> None:
+    """Log and count refusals once the transaction that met them is over."""
+    if not refused:
+        return
+
+    def tell() -> None:
+        for item in refused:
+            row = found.get(item.job_id)
+            if row is not None and row["kind"] == "judge":
+                metrics.JUDGE_RUN_CONFLICTS.inc()
+            _log.info(
+                "job_write_refused",
+                job_id=item.job_id,
+                reason=str(item.reason),
+                db_status=row and row["status"],
+                db_attempt_id=row and row["attempt_id"],
+                db_lease_owner=row and row["lease_owner"],
+                db_lease_until=row and row["lease_until"],
+            )
+
+    tx.on_commit(tell)
+
+
+def count_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
+    """Count the transitions of judge runs, and time those that ended, once they are committed."""
+    runs = [job for job in jobs if job.kind == "judge"]
+    if not runs:
+        return
+
+    def count() -> None:
+        for job in runs:
+            metrics.JUDGE_RUN_TRANSITIONS.labels(str(job.prior_status), str(job.status)).inc()
+            if job.started_at is not None and job.finished_at is not None:
+                seconds = (job.finished_at - job.started_at) / _SECOND
+                metrics.JUDGE_RUN_DURATION.labels(str(job.status)).observe(seconds)
+
+    tx.on_commit(count)

@@ -1,0 +1,239 @@
+"""SQLite: one writer thread, a few readers, the standard library's ``sqlite3`` with nothing in between.
+
+Transactions that wait at the same moment commit together: each runs in a savepoint of its own, so one that fails takes
+nothing from its neighbours, and all share the price of one commit. WAL with ``synchronous=FULL`` keeps what was
+committed even when the power goes; ``NORMAL`` (a setting) trades that last moment for speed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from adjudge.domain.errors import Unavailable
+from adjudge.store.constraints import from_sqlite
+from adjudge.store.driver import Operation
+from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
+
+T = TypeVar("T")
+Clock = Callable[[], int]
+
+_NOW = "adjudge_now()"
+_GROUP_LIMIT = 128
+_READERS = 4
+_AWAY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+
+
+def system_clock() -> int:
+    """Microseconds since the Unix epoch: the clock of the machine that owns the file, hence of the database."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(eq=False)
+class _Ticket:
+    """An operation waiting for the writer, and where its outcome goes."""
+
+    operation: Operation[Any]
+    future: asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop
+    result: Any = None
+    error: BaseException | None = None
+    callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def settle(self) -> None:
+        """Deliver the outcome; runs on the event loop, after the commit."""
+        if self.error is None:
+            for callback in self.callbacks:
+                callback()
+        if self.future.cancelled():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class _SqliteTx:
+    """Statements on one connection. Its coroutines never suspend: see ``_drive``."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+        self.connection = connection
+        self._clock = clock
+        self._now = 0
+        connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
+        self._rendered: dict[str, Rendered] = {}
+        self.callbacks: list[Callable[[], None]] = []
+
+    def _run(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> sqlite3.Cursor:
+        rendered = self._rendered.get(statement.name)
+        if rendered is None:
+            rendered = self._rendered[statement.name] = render(statement, Dialect.SQLITE, _NOW)
+        self._now = self._clock()  # one moment for the whole statement
+        try:
+            return self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters)))
+        except sqlite3.IntegrityError as error:
+            raise from_sqlite(error) from error
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in _AWAY:
+                raise Unavailable(f"The database is away: {error}.") from error
+            raise
+
+    async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        return cast("list[Row]", self._run(statement, rows, parameters).fetchall())
+
+    async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        return self._run(statement, rows, parameters).rowcount
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+
+def _drive(awaitable: Awaitable[T]) -> T:
+    """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
+    step = cast("Generator[object, None, T]", awaitable.__await__())
+    try:
+        next(step)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    step.close()
+    raise RuntimeError("an operation awaited something other than its transaction")
+
+
+class SqliteDatabase:
+    """The embedded truth: one file."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL", clock: Clock = system_clock) -> None:
+        self._path = path
+        self._synchronous = synchronous
+        self._clock = clock
+        self._tickets: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
+        self._closed = False
+        self._writer = threading.Thread(target=self._write_loop, name="adjudge-sqlite-writer", daemon=True)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._write_tx = _SqliteTx(self._connect(), clock)
+        self._writer.start()
+
+    def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"Cannot open the database {self._path}: {error}. Check the folder and its owner."
+            ) from error
+        connection.row_factory = sqlite3.Row
+        pragmas = [f"synchronous={self._synchronous}", "busy_timeout=10000", "foreign_keys=ON", "cache_size=-65536"]
+        for pragma in [*pragmas, *(["query_only=ON"] if read_only else [])]:
+            connection.execute(f"PRAGMA {pragma}").close()
+        self._connections.append(connection)
+        return connection
+
+    async def transact(self, operation: Operation[T]) -> T:
+        """Queue ``operation`` for the writer and wait until it has committed."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        loop = asyncio.get_running_loop()
+        ticket = _Ticket(operation, loop.create_future(), loop)
+        self._tickets.put(ticket)
+        return cast("T", await ticket.future)
+
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` on a reader: readers never wait for the writer, nor it for them."""
+        if self._closed:
+            raise Unavailable("The database is closed.")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_here, operation)
+
+    def _read_here(self, operation: Operation[T]) -> T:
+        tx: _SqliteTx | None = getattr(self._local, "tx", None)
+        if tx is None:
+            tx = self._local.tx = _SqliteTx(self._connect(read_only=True), self._clock)
+        connection = tx.connection
+        connection.execute("BEGIN")
+        try:
+            return _drive(operation(tx))
+        finally:
+            connection.execute("ROLLBACK")
+
+    async def close(self) -> None:
+        """Run what was queued, then close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._tickets.put(None)
+        await asyncio.to_thread(self._writer.join)
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    # The writer thread, from here on.
+
+    def _write_loop(self) -> None:
+        while (ticket := self._tickets.get()) is not None:
+            group, closing = self._gather(ticket)
+            self._commit_group(group)
+            for loop in {ticket.loop for ticket in group}:
+                settled = [ticket for ticket in group if ticket.loop is loop]
+                with suppress(RuntimeError):  # the loop has gone: nobody is left to tell
+                    loop.call_soon_threadsafe(_settle_all, settled)
+            if closing:
+                return
+
+    def _gather(self, ticket: _Ticket) -> tuple[list[_Ticket], bool]:
+        group = [ticket]
+        while len(group) < _GROUP_LIMIT:
+            try:
+                following = self._tickets.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                return group, True
+            group.append(following)
+        return group, False
+
+    def _commit_group(self, group: list[_Ticket]) -> None:
+        connection = self._write_tx.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for ticket in group:
+                if not ticket.future.cancelled():
+                    self._run_in_savepoint(connection, ticket)
+            connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            unavailable = Unavailable(f"The database could not commit: {error}.")
+            unavailable.__cause__ = error
+            for ticket in group:
+                ticket.error = unavailable
+
+    def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
+        tx = self._write_tx
+        tx.callbacks = ticket.callbacks
+        connection.execute("SAVEPOINT operation")
+        try:
+            ticket.result = _drive(ticket.operation(tx))
+            connection.execute("RELEASE operation")
+        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+            connection.execute("ROLLBACK TO operation")
+            connection.execute("RELEASE operation")
+            ticket.error = error
+
+
+def _settle_all(tickets: list[_Ticket]) -> None:
+    for ticket in tickets:
+        ticket.settle()

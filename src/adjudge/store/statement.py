@@ -1,0 +1,102 @@
+"""A named SQL statement that both databases run.
+
+One text serves both wherever it can. Three things are written for the reader and rendered for each dialect:
+
+``:name``
+    a parameter, given by keyword;
+``{now}``
+    the database's clock, in microseconds since the Unix epoch, UTC;
+``{given}``
+    a relation of the rows passed as ``rows=``: this is how one statement works on a thousand jobs. PostgreSQL gets
+    arrays and ``unnest``, SQLite a JSON text and ``json_each``; either way one round trip, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+Rows = Sequence[Sequence[object]]
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+
+class Row(Protocol):
+    """One row of a result, read by column name."""
+
+    def __getitem__(self, column: str, /) -> Any:
+        """Return the value of ``column``."""
+        ...
+
+
+class Dialect(StrEnum):
+    """The databases that Adjudge keeps its truth in."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgresql"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What to run, what it is called in logs and metrics, and why it exists."""
+
+    name: str
+    purpose: str
+    sql: str
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Columns of ``{given}`` and their SQL types, in the order of the row's values."""
+    sqlite: str | None = None
+    """SQLite's own text, where one cannot serve both."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A statement as one database wants it."""
+
+    sql: str
+    parameters: tuple[str, ...]
+    column_count: int
+    dialect: Dialect
+
+    def arguments(self, rows: Rows | None, named: Mapping[str, object]) -> list[object]:
+        """Positional arguments: the given relation first, then the named parameters."""
+        arguments: list[object] = []
+        if self.column_count:
+            if rows is None:
+                raise TypeError("this statement works on rows")
+            if self.dialect is Dialect.SQLITE:
+                arguments.append(json.dumps(rows, separators=(",", ":")))
+            else:
+                arguments.extend([list(column) for column in zip(*rows, strict=True)] or [[]] * self.column_count)
+        arguments.extend(named[parameter] for parameter in self.parameters)
+        return arguments
+
+
+def render(statement: Statement, dialect: Dialect, now: str) -> Rendered:
+    """Write ``statement`` for ``dialect``; ``now`` is the SQL expression of the clock."""
+    text = statement.sqlite if dialect is Dialect.SQLITE and statement.sqlite is not None else statement.sql
+    text = text.replace("{given}", _given(statement.given, dialect)).replace("{now}", now)
+    first = 1
+    if statement.given:
+        first += 1 if dialect is Dialect.SQLITE else len(statement.given)
+    order: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        position = order.setdefault(match[1], first + len(order))
+        return f"?{position}" if dialect is Dialect.SQLITE else f"${position}"
+
+    sql = _PARAMETER.sub(number, text)
+    return Rendered(sql=sql, parameters=tuple(order), column_count=len(statement.given), dialect=dialect)
+
+
+def _given(columns: Mapping[str, str], dialect: Dialect) -> str:
+    names = ", ".join(columns)
+    if dialect is Dialect.POSTGRES:
+        arrays = ", ".join(f"CAST(${index} AS {kind}[])" for index, kind in enumerate(columns.values(), 1))
+        return f"unnest({arrays}) AS given({names})"
+    cells = ", ".join(f"json_extract(value, '$[{index}]') AS {name}" for index, name in enumerate(columns))
+    return f"(SELECT {cells} FROM json_each(?1)) AS given"

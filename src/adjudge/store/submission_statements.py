@@ -1,0 +1,105 @@
+"""The SQL of submissions."""
+
+from __future__ import annotations
+
+from adjudge.store.statement import Statement
+
+INSERT = Statement(
+    "submissions.insert",
+    "Create submissions.",
+    """
+    INSERT INTO submissions (id, user_id, problem_id, revision_id, contest_id, language, source_digest, source_bytes,
+                             actor, created_at, updated_at)
+    SELECT given_id, given_user_id, given_problem_id, given_revision_id, given_contest_id, given_language,
+           given_source_digest, given_source_bytes, given_user_id, {now}, {now}
+    FROM {given}
+    """,
+    given={
+        "given_id": "text",
+        "given_user_id": "text",
+        "given_problem_id": "text",
+        "given_revision_id": "text",
+        "given_contest_id": "text",
+        "given_language": "text",
+        "given_source_digest": "text",
+        "given_source_bytes": "bigint",
+    },
+)
+
+_LOCK = """
+    SELECT submissions.id AS id, status, version, judged_by_job_id AS job_id
+    FROM {given} JOIN submissions ON submissions.id = given_id
+    """
+LOCK = Statement(
+    "submissions.lock",
+    "Read where submissions stand, and keep them there until this transaction ends.",
+    _LOCK + "ORDER BY submissions.id FOR UPDATE OF submissions",
+    given={"given_id": "text"},
+    sqlite=_LOCK,
+)
+
+CHANGE = Statement(
+    "submissions.change",
+    "Change submissions that still have the version they were read at.",
+    """
+    UPDATE submissions SET prior_status = status, status = given_status, version = version + 1,
+        verdict = given_verdict, score = given_score, time_ms = given_time_ms, mem_kb = given_mem_kb,
+        judged_by_job_id = given_job_id, actor = given_actor, reason = given_reason, updated_at = {now},
+        finished_at = CASE WHEN given_ends = 1 THEN {now} END
+    FROM {given}
+    WHERE id = given_id AND version = given_version
+    RETURNING id, prior_status, status, version
+    """,
+    given={
+        "given_id": "text",
+        "given_version": "bigint",
+        "given_status": "text",
+        "given_verdict": "text",
+        "given_score": "double precision",
+        "given_time_ms": "bigint",
+        "given_mem_kb": "bigint",
+        "given_job_id": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_ends": "bigint",
+    },
+)
+
+OPEN_RUNS = Statement(
+    "submissions.open_runs",
+    "Find the runs that are still to give a submission its verdict.",
+    """
+    SELECT id FROM jobs
+    WHERE submission_id = :submission_id AND kind = 'judge' AND rejudge_batch_id IS NULL
+      AND status IN ('pending', 'queued', 'running')
+    """,
+)
+
+INSERT_CASES = Statement(
+    "case_results.insert",
+    "Keep what happened on each test of a judge run.",
+    """
+    INSERT INTO case_results (job_id, attempt_id, ordinal, name, group_name, verdict, score, time_ms, wall_ms, mem_kb,
+                              exit_code, exit_signal, limit_hit, message)
+    SELECT given_job_id, given_attempt_id, given_ordinal, given_name, given_group, given_verdict, given_score,
+           given_time_ms, given_wall_ms, given_mem_kb, given_exit_code, given_exit_signal, given_limit_hit,
+           given_message
+    FROM {given}
+    """,
+    given={
+        "given_job_id": "text",
+        "given_attempt_id": "bigint",
+        "given_ordinal": "bigint",
+        "given_name": "text",
+        "given_group": "text",
+        "given_verdict": "text",
+        "given_score": "double precision",
+        "given_time_ms": "bigint",
+        "given_wall_ms": "bigint",
+        "given_mem_kb": "bigint",
+        "given_exit_code": "bigint",
+        "given_exit_signal": "bigint",
+        "given_limit_hit": "text",
+        "given_message": "text",
+    },
+)

@@ -1,0 +1,319 @@
+"""Submissions: written by version, judged by their jobs.
+
+A submission's status is never set by hand: it follows its judge run, in the transaction that claims or ends the run.
+Once it is terminal it changes only together with the run that judged it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.observe import metrics
+from adjudge.store import submission_statements as sql
+from adjudge.store.driver import Tx
+from adjudge.store.job_values import Ended, Job, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row
+
+JUDGE = "judge"
+"""The kind of job that judges a submission."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSubmission:
+    """A submission to be created. Its source is already stored under ``source_digest``."""
+
+    id: str
+    user_id: str
+    problem_id: str
+    revision_id: str
+    language: str
+    source_digest: str
+    source_bytes: int
+    contest_id: str | None = None
+    priority: int = 2
+    timeout_ms: int | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """What happened on one test."""
+
+    name: str
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    group: str | None = None
+    score: float | None = None
+    exit_code: int | None = None
+    exit_signal: int | None = None
+    limit_hit: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge run found: the outcome that a ``Finish`` of a judge job carries."""
+
+    verdict: Verdict
+    score: float | None = None
+    time_ms: int | None = None
+    mem_kb: int | None = None
+    cases: tuple[CaseResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A guarded change of a submission: nothing happens unless it still has ``version``."""
+
+    submission_id: str
+    version: int
+    status: SubmissionStatus
+    actor: str | None
+    reason: str | None
+    job_id: str | None = None
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The ids of a new submission and of the job that judges it."""
+
+    submission_id: str
+    job_id: str
+
+
+class Submissions:
+    """The operations that people ask for."""
+
+    def __init__(self, jobs: Jobs, mint: NewId = new_id) -> None:
+        self._jobs = jobs
+        self._mint = mint
+
+    async def submit(self, tx: Tx, submissions: Sequence[NewSubmission]) -> list[Submitted]:
+        """Create submissions, their jobs and their outbox rows together: all of them, or none."""
+        if not submissions:
+            return []
+        await tx.execute(sql.INSERT, [_insert_row(submission) for submission in submissions])
+        jobs = [
+            NewJob(
+                id=self._mint(),
+                kind=JUDGE,
+                dedupe_key=submission.id,
+                submission_id=submission.id,
+                priority=submission.priority,
+                timeout_ms=submission.timeout_ms,
+                payload={"submission_id": submission.id, "revision_id": submission.revision_id},
+                actor=submission.user_id,
+                trace_id=submission.trace_id,
+            )
+            for submission in submissions
+        ]
+        job_ids = await self._jobs.enqueue(tx, jobs)
+        return [Submitted(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
+
+    async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
+        """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
+        row = await _standing(tx, submission_id)
+        SUBMISSION.check(SubmissionStatus(row["status"]), SubmissionStatus.CANCELED)
+        await self._cancel_runs(tx, submission_id, actor=actor, reason=reason)
+
+    async def change_status(
+        self,
+        tx: Tx,
+        submission_id: str,
+        *,
+        version: int,
+        status: str,
+        actor: str,
+        reason: str,
+        verdict: str | None = None,
+    ) -> int:
+        """Change a submission's status by hand, for operators; return its new version.
+
+        Refuses an unknown status, an edge that does not exist, a missing submission and a version that has moved on,
+        each with its own code.
+        """
+        target = SUBMISSION.parse(status)
+        row = await _standing(tx, submission_id)
+        SUBMISSION.check(SubmissionStatus(row["status"]), target)
+        judgement = _stated(target, verdict)
+        await change(tx, [Change(submission_id, version, target, actor, reason, row["job_id"], judgement)])
+        if target in SUBMISSION.terminal:
+            await self._cancel_runs(tx, submission_id, actor=actor, reason=reason)
+        return version + 1
+
+    async def _cancel_runs(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
+        runs = [run["id"] for run in await tx.fetch(sql.OPEN_RUNS, submission_id=submission_id)]
+        await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
+
+
+async def change(tx: Tx, changes: Sequence[Change]) -> None:
+    """Apply guarded changes, all or none; a version that has moved on is a CONFLICT."""
+    if not changes:
+        return
+    rows = await tx.fetch(sql.CHANGE, [_change_row(item) for item in changes])
+    written = {row["id"] for row in rows}
+    late = [item.submission_id for item in changes if item.submission_id not in written]
+    if late:
+        metrics.SUBMISSION_CONFLICTS.inc(len(late))
+        _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
+        raise Conflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
+    edges = [(row["prior_status"], row["status"]) for row in rows]
+    tx.on_commit(lambda: _count(edges))
+
+
+class JudgeRunOwner:
+    """Keeps submissions in step with their judge runs."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A submission is being judged from its first claim on; it never goes back."""
+        await self._start_judging(tx, [job for job in jobs if _decides(job)])
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A submission stays judging while its run waits for another attempt."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Write the verdict, test by test, and what it makes of the submission."""
+        cases = [row for item in ended for row in _case_rows(item)]
+        if cases:
+            await tx.execute(sql.INSERT_CASES, cases)
+        deciding = [item for item in ended if _decides(item.job)]
+        # A run that was buried before anybody claimed it ends a submission that was never judged: through judging.
+        failed = [item.job for item in deciding if item.job.status is JobStatus.FAILED]
+        await self._start_judging(tx, failed)
+        standing = await _lock(tx, [item.job for item in deciding])
+        found = [(item, standing[_submission_id(item.job)]) for item in deciding]
+        await change(tx, [_verdict_change(item, row) for item, row in found if not _leaves_standing(item, row)])
+
+    async def _start_judging(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        standing = await _lock(tx, jobs)
+        await change(
+            tx,
+            [
+                Change(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
+                for job in jobs
+                for row in (standing[_submission_id(job)],)
+                if row["status"] == SubmissionStatus.PENDING
+            ],
+        )
+
+
+def _decides(job: Job) -> bool:
+    """Whether the run's verdict is the submission's at once; a rejudged one becomes so when its batch is applied."""
+    return job.submission_id is not None and job.rejudge_batch_id is None
+
+
+def _leaves_standing(item: Ended, row: Row) -> bool:
+    """Whether a canceled run changes nothing: what it was to replay, or what was decided by hand, stays decided."""
+    return item.job.status is JobStatus.CANCELED and SubmissionStatus(row["status"]) in SUBMISSION.terminal
+
+
+def _submission_id(job: Job) -> str:
+    if job.submission_id is None:
+        raise InvalidInput(f"Job {job.id!r} judges no submission.", field="submission_id")
+    return job.submission_id
+
+
+def _verdict_change(item: Ended, row: Row) -> Change:
+    job = item.job
+    if job.status is JobStatus.CANCELED:
+        return Change(row["id"], row["version"], SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
+    judgement = item.outcome if isinstance(item.outcome, Judgement) else Judgement(Verdict.SE)
+    status = judgement.verdict.status
+    return Change(row["id"], row["version"], status, job.actor, job.reason, job.id, judgement)
+
+
+def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
+    """The verdict that a change by hand must name, and name rightly."""
+    needed = target in SUBMISSION.terminal and target is not SubmissionStatus.CANCELED
+    if not needed and verdict is None:
+        return None
+    known = [item for item in Verdict if needed and item.status is target]
+    if verdict not in known:
+        fix = f"give one of {', '.join(known)}" if known else "leave it out"
+        raise InvalidInput(f"verdict: {verdict!r} does not go with status {target}; {fix}.", field="verdict")
+    return Judgement(Verdict(verdict))
+
+
+async def _standing(tx: Tx, submission_id: str) -> Row:
+    rows = await tx.fetch(sql.LOCK, [(submission_id,)])
+    if not rows:
+        raise NotFound("submission", submission_id)
+    return rows[0]
+
+
+async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, Row]:
+    if not jobs:
+        return {}
+    rows = await tx.fetch(sql.LOCK, [(_submission_id(job),) for job in jobs])
+    return {row["id"]: row for row in rows}
+
+
+def _count(edges: Sequence[tuple[str, str]]) -> None:
+    for source, target in edges:
+        metrics.SUBMISSION_TRANSITIONS.labels(source, target).inc()
+
+
+def _insert_row(item: NewSubmission) -> tuple[object, ...]:
+    return (
+        item.id,
+        item.user_id,
+        item.problem_id,
+        item.revision_id,
+        item.contest_id,
+        item.language,
+        item.source_digest,
+        item.source_bytes,
+    )
+
+
+def _change_row(item: Change) -> tuple[object, ...]:
+    found = item.judgement
+    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None, None, None, None)
+    ends = item.status in SUBMISSION.terminal
+    return (
+        item.submission_id,
+        item.version,
+        str(item.status),
+        *figures,
+        item.job_id,
+        item.actor,
+        item.reason,
+        int(ends),
+    )
+
+
+def _case_rows(item: Ended) -> list[tuple[object, ...]]:
+    if not isinstance(item.outcome, Judgement):
+        return []
+    return [
+        (
+            item.job.id,
+            item.job.attempt_id,
+            ordinal,
+            case.name,
+            case.group,
+            case.verdict.value,
+            case.score,
+            case.time_ms,
+            case.wall_ms,
+            case.mem_kb,
+            case.exit_code,
+            case.exit_signal,
+            case.limit_hit,
+            case.message,
+        )
+        for ordinal, case in enumerate(item.outcome.cases, 1)
+    ]

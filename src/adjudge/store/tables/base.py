@@ -1,0 +1,68 @@
+"""The MetaData and the few column shapes that every table is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, ForeignKey, Integer, MetaData, Text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.sql.elements import TextClause
+from sqlalchemy.types import TypeEngine
+
+METADATA = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+        "uq": "%(table_name)s_%(column_0_N_name)s_key",
+        "ck": "%(table_name)s_%(constraint_name)s",
+        "ix": "%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+JSON_TEXT: TypeEngine[Any] = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+SERIAL: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
+"""A counter: SQLite only counts INTEGER primary keys."""
+
+
+def identifier() -> Column[str]:
+    """The primary key of a thing that people and programs name."""
+    return Column("id", Text, primary_key=True)
+
+
+def reference(name: str, target: str, *, nullable: bool = False, ondelete: str | None = None) -> Column[str]:
+    """A foreign key. What is history refuses the deletion of what it speaks of, unless ``ondelete`` says otherwise."""
+    return Column(name, Text, ForeignKey(f"{target}.id", ondelete=ondelete), nullable=nullable)
+
+
+def moment(name: str, *, nullable: bool = False) -> Column[int]:
+    """A point in time, in microseconds since the Unix epoch, UTC."""
+    return Column(name, BigInteger, nullable=nullable)
+
+
+def number(name: str, default: int | None = 0, *, nullable: bool = False) -> Column[int]:
+    """A count or a size."""
+    return Column(name, BigInteger, nullable=nullable, server_default=None if default is None else str(default))
+
+
+def words(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+    """Text of any length."""
+    return Column(name, Text, nullable=nullable, server_default=default)
+
+
+def document(name: str, *, nullable: bool = False, default: TextClause | None = None) -> Column[Any]:
+    """A JSON document."""
+    return Column(name, JSON_TEXT, nullable=nullable, server_default=default)
+
+
+def one_of(column: str, values: type[StrEnum] | Iterable[str]) -> CheckConstraint:
+    """Hold ``column`` to the members of an enumeration, so that the two cannot drift apart."""
+    quoted = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({quoted})", name=f"{column}_known")
+
+
+def exactly_when(column: str, status: str, values: Iterable[StrEnum]) -> CheckConstraint:
+    """``column`` is set exactly when ``status`` is one of ``values``."""
+    quoted = ", ".join(f"'{value}'" for value in sorted(values))
+    return CheckConstraint(f"({column} IS NOT NULL) = ({status} IN ({quoted}))", name=f"{column}_exactly_when")

@@ -1,0 +1,133 @@
+"""Chains: definitions with their versions, runs with a snapshot of the DAG, and nodes."""
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    text,
+    true,
+)
+
+from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
+from adjudge.store.tables.base import (
+    METADATA,
+    SERIAL,
+    document,
+    exactly_when,
+    identifier,
+    moment,
+    number,
+    one_of,
+    reference,
+    words,
+)
+
+chains = Table(
+    "chains",
+    METADATA,
+    identifier(),
+    words("name"),
+    words("description", nullable=True),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
+    number("version", 1),
+    document("dag"),
+    moment("created_at"),
+    moment("updated_at"),
+    UniqueConstraint("name"),
+    CheckConstraint("version > 0", name="version_positive"),
+)
+
+chain_versions = Table(
+    "chain_versions",
+    METADATA,
+    reference("chain_id", "chains", ondelete="CASCADE"),
+    number("version", None),
+    words("name"),
+    words("description", nullable=True),
+    document("dag"),
+    words("actor", nullable=True),
+    moment("created_at"),
+    PrimaryKeyConstraint("chain_id", "version"),
+)
+
+chain_runs = Table(
+    "chain_runs",
+    METADATA,
+    identifier(),
+    reference("chain_id", "chains"),
+    number("chain_version", None),
+    words("idempotency_key", nullable=True),
+    words("status", default=CHAIN_RUN.initial.value),
+    words("prior_status", nullable=True),
+    document("dag"),
+    document("parameters", default=text("'{}'")),
+    words("trigger_kind", default="manual"),
+    words("actor", nullable=True),
+    words("reason", nullable=True),
+    words("trace_id", nullable=True),
+    moment("created_at"),
+    moment("updated_at"),
+    moment("started_at", nullable=True),
+    moment("finished_at", nullable=True),
+    one_of("status", RunStatus),
+    exactly_when("finished_at", "status", CHAIN_RUN.terminal),
+    UniqueConstraint("chain_id", "idempotency_key"),
+    Index(None, "chain_id", "id"),
+    Index(
+        "chain_runs_open",
+        "id",
+        postgresql_where=text("finished_at IS NULL"),
+        sqlite_where=text("finished_at IS NULL"),
+    ),
+)
+
+chain_nodes = Table(
+    "chain_nodes",
+    METADATA,
+    reference("run_id", "chain_runs", ondelete="CASCADE"),
+    words("node_id"),
+    words("type"),
+    words("status", default=NODE.initial.value),
+    words("prior_status", nullable=True),
+    number("attempt"),
+    words("last_error", nullable=True),
+    document("artifact", nullable=True),
+    words("job_id", nullable=True),
+    words("actor", nullable=True),
+    words("reason", nullable=True),
+    moment("updated_at"),
+    moment("started_at", nullable=True),
+    moment("ended_at", nullable=True),
+    PrimaryKeyConstraint("run_id", "node_id"),
+    one_of("status", NodeStatus),
+)
+
+chain_checkpoints = Table(
+    "chain_checkpoints",
+    METADATA,
+    reference("run_id", "chain_runs", ondelete="CASCADE"),
+    words("node_id"),
+    number("attempt_id", None),
+    document("checkpoint"),
+    moment("updated_at"),
+    PrimaryKeyConstraint("run_id", "node_id"),
+)
+
+chain_status_log = Table(
+    "chain_status_log",
+    METADATA,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    reference("run_id", "chain_runs", ondelete="CASCADE"),
+    words("node_id", nullable=True),
+    words("from_status"),
+    words("to_status"),
+    number("attempt", None, nullable=True),
+    words("actor", nullable=True),
+    words("reason", nullable=True),
+    moment("at"),
+    Index(None, "run_id"),
+)
