@@ -1,0 +1,237 @@
+"""Open a package: a folder or a ZIP, neither of which is trusted.
+
+What is refused: names that leave the package, links that do, devices, encrypted or doubled entries, and archives that
+would unpack to more than ``OpenLimits``. Links inside the tree are followed. A ZIP's entries are written under numbers
+of ours, so no name of theirs ever reaches the file system; bytes are counted while they are unpacked, never taken
+from the archive's word.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adjudge.domain.errors import NotFound
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import refuse
+from adjudge.packages.names import is_junk, link_target, safe_name
+
+MIB = 1024 * 1024
+_CHUNK = 256 * 1024
+_MAX_LINKS = 40
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
+"""What the standard library raises for archives that lie; RuntimeError is its word for a missing password."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLimits:
+    """How large a package may be, so that a small archive cannot fill the disk."""
+
+    entries: int = 50_000
+    total_bytes: int = 4096 * MIB
+    file_bytes: int = 1024 * MIB
+    ratio: int = 200
+    """Unpacked to packed, above ``ratio_floor_bytes``."""
+    ratio_floor_bytes: int = 256 * MIB
+
+
+@contextmanager
+def opened(source: Path, limits: OpenLimits | None = None, scratch: Path | None = None) -> Iterator[PackageFiles]:
+    """Open a package for as long as the block runs; unpacked and derived files are gone after it."""
+    limits = limits or OpenLimits()
+    if not source.exists():
+        raise NotFound("package", str(source))
+    work = Path(tempfile.mkdtemp(prefix="adjudge-package-", dir=scratch))
+    try:
+        found = _from_folder(source, limits) if source.is_dir() else _from_zip(source, work / "objects", limits)
+        yield PackageFiles(_without_top_folder(found), work / "derived")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
+    """Drop the one folder that everything is in, as archives of a folder have it; ``data`` alone is no such folder."""
+    tops = {name.partition("/")[0] for name in found}
+    if len(tops) != 1 or any("/" not in name for name in found) or tops & {"data", "tests", "input"}:
+        return found
+    top = tops.pop()
+    return {name[len(top) + 1 :]: real for name, real in found.items()}
+
+
+# ---- folders
+
+
+def _from_folder(root: Path, limits: OpenLimits) -> dict[str, Path]:
+    real_root = root.resolve(strict=True)
+    found: dict[str, Path] = {}
+    pending: list[tuple[str, Path, tuple[Path, ...]]] = [("", real_root, (real_root,))]
+    total = 0
+    while pending:
+        prefix, folder, chain = pending.pop()
+        for entry in sorted(folder.iterdir()):
+            name = f"{prefix}{entry.name}"
+            if is_junk(name):
+                continue
+            if safe_name(name) != name:
+                raise refuse(name, "has a backslash in its name.", "Rename it.")
+            real = _inside(name, entry, real_root)
+            mode = real.stat().st_mode
+            if stat.S_ISDIR(mode):
+                if real in chain:
+                    raise refuse(name, "is a link to a folder that it is in.", "Remove the link.")
+                pending.append((f"{name}/", real, (*chain, real)))
+            elif stat.S_ISREG(mode):
+                found[name] = real
+                total += real.stat().st_size
+                _bound(name, len(found), total, real.stat().st_size, limits)
+            else:
+                raise refuse(name, "is neither a file nor a folder.", "Remove it.")
+    return found
+
+
+def _inside(name: str, entry: Path, real_root: Path) -> Path:
+    try:
+        real = entry.resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.") from None
+    if not real.is_relative_to(real_root):
+        raise refuse(name, "is a link that leaves the package.", "Replace it by the file it points to.")
+    return real
+
+
+def _bound(name: str, entries: int, total: int, size: int, limits: OpenLimits) -> None:
+    if entries > limits.entries:
+        raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+    if size > limits.file_bytes:
+        raise refuse(name, f"is larger than {limits.file_bytes} bytes.", "Make it smaller.")
+    if total > limits.total_bytes:
+        raise refuse("", f"is larger than {limits.total_bytes} bytes in all.", "Make the test data smaller.")
+
+
+# ---- archives
+
+
+def _from_zip(source: Path, objects: Path, limits: OpenLimits) -> dict[str, Path]:
+    objects.mkdir(parents=True)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _unpacked(archive, source.stat().st_size, objects, limits)
+    except _DAMAGED as error:
+        raise refuse(source.name, f"is no usable ZIP archive: {error}.", "Pack the package again.") from error
+
+
+def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: OpenLimits) -> dict[str, Path]:
+    entries = _entries(archive, limits)
+    ceiling = min(limits.total_bytes, max(limits.ratio_floor_bytes, packed_bytes * limits.ratio))
+    found: dict[str, Path] = {}
+    links: dict[str, str] = {}
+    total = 0
+    for number, (name, entry) in enumerate(entries.items()):
+        mode = entry.external_attr >> 16
+        if stat.S_ISLNK(mode):
+            links[name] = _link_text(archive, entry, name)
+            continue
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise refuse(name, "is neither a file nor a folder.", "Remove it.")
+        target = objects / f"{number:06d}"
+        total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name)
+        found[name] = target
+    return _with_links(found, links, limits)
+
+
+def _entries(archive: zipfile.ZipFile, limits: OpenLimits) -> dict[str, zipfile.ZipInfo]:
+    entries: dict[str, zipfile.ZipInfo] = {}
+    for entry in archive.infolist():
+        if entry.is_dir():
+            continue
+        name = safe_name(_decoded(entry))
+        if not name or is_junk(name):
+            continue
+        if entry.flag_bits & 0x1:
+            raise refuse(name, "is encrypted.", "Pack the package without a password.")
+        if name in entries:
+            raise refuse(name, "is in the archive twice.", "Pack the package again.")
+        entries[name] = entry
+        if len(entries) > limits.entries:
+            raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+    for name in entries:
+        steps = name.split("/")
+        for depth in range(1, len(steps)):
+            if "/".join(steps[:depth]) in entries and not _is_link(entries["/".join(steps[:depth])]):
+                raise refuse("/".join(steps[:depth]), "is both a file and a folder.", "Pack the package again.")
+    return entries
+
+
+def _is_link(entry: zipfile.ZipInfo) -> bool:
+    return stat.S_ISLNK(entry.external_attr >> 16)
+
+
+def _decoded(entry: zipfile.ZipInfo) -> str:
+    """Undo the guess of code page 437 where the bytes are UTF-8, as many archivers write without saying so."""
+    if entry.flag_bits & 0x800 or entry.filename.isascii():
+        return entry.filename
+    try:
+        return entry.filename.encode("cp437").decode()
+    except UnicodeError:
+        return entry.filename
+
+
+def _link_text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> str:
+    with archive.open(entry) as stream:
+        data = stream.read(4097)
+    if len(data) > 4096:
+        raise refuse(name, "is a link with an impossible target.", "Remove it.")
+    return data.decode(errors="surrogateescape")
+
+
+def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, allowed_bytes: int, name: str) -> int:
+    written = 0
+    with archive.open(entry) as stream, target.open("wb") as out:
+        while chunk := stream.read(_CHUNK):
+            written += len(chunk)
+            if written > allowed_bytes:
+                raise refuse(name, "unpacks to more than a package may.", "Make the test data smaller.")
+            out.write(chunk)
+    return written
+
+
+def _with_links(found: dict[str, Path], links: dict[str, str], limits: OpenLimits) -> dict[str, Path]:
+    """Add what links name: a file under a second name, or a folder's files under a second folder."""
+    targets = {name: link_target(name, target) for name, target in links.items()}
+    result = dict(found)
+    for name in targets:
+        target = _followed(name, targets)
+        if target in found:
+            result[name] = found[target]
+            continue
+        prefix = f"{target}/" if target else ""
+        if f"{name}/".startswith(prefix):
+            raise refuse(name, "is a link to a folder that it is in.", "Remove the link.")
+        inner = {f"{name}/{other[len(prefix) :]}": real for other, real in found.items() if other.startswith(prefix)}
+        if not inner:
+            raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.")
+        result.update(inner)
+        if len(result) > limits.entries:
+            raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+    return result
+
+
+def _followed(name: str, targets: dict[str, str]) -> str:
+    """Follow links until a name that is none, also where a folder on the way is a link."""
+    for _ in range(_MAX_LINKS):
+        steps = name.split("/")
+        for depth in range(len(steps), 0, -1):
+            prefix = "/".join(steps[:depth])
+            if prefix in targets:
+                name = "/".join(step for step in (targets[prefix], *steps[depth:]) if step)
+                break
+        else:
+            return name
+    raise refuse(name, "is a link that leads back to itself.", "Remove it.")

@@ -1,0 +1,90 @@
+"""What is wrong with a package: where, why, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from adjudge.domain.errors import InvalidInput
+
+
+class Severity(StrEnum):
+    """How much a finding matters. Declared from worst to mildest."""
+
+    ERROR = "error"
+    """The package cannot be used as it is."""
+    WARNING = "warning"
+    """It can be used, but probably not as its author means it."""
+    INFO = "info"
+    """What the reader did on its own: converted, assumed, ignored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One remark on one file; ``line`` 0 means the whole file, an empty ``path`` the whole package."""
+
+    severity: Severity
+    path: str
+    line: int
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """Show it as compilers do, so that editors can jump to it."""
+        where = self.path or "package"
+        if self.line:
+            where += f":{self.line}"
+        return f"{where}: {self.severity}: {self.message}" + (f" {self.fix}" if self.fix else "")
+
+
+@dataclass(slots=True)
+class Findings:
+    """Collects findings while a package is read, so that its author sees all of them at once."""
+
+    items: list[Finding] = field(default_factory=list)
+
+    def error(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
+        """Note what makes the package unusable."""
+        self._add(Severity.ERROR, path, message, fix, line)
+
+    def warning(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
+        """Note what is probably a mistake."""
+        self._add(Severity.WARNING, path, message, fix, line)
+
+    def info(self, path: str, message: str, fix: str = "", line: int = 0) -> None:
+        """Note what was done without being asked."""
+        self._add(Severity.INFO, path, message, fix, line)
+
+    def _add(self, severity: Severity, path: str, message: str, fix: str, line: int) -> None:
+        finding = Finding(severity, path, line, message, fix)
+        if finding not in self.items:
+            self.items.append(finding)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the package cannot be used."""
+        return any(item.severity is Severity.ERROR for item in self.items)
+
+    def in_order(self) -> tuple[Finding, ...]:
+        """List them by severity, then by place."""
+        rank = {severity: number for number, severity in enumerate(Severity)}
+        return tuple(sorted(self.items, key=lambda item: (rank[item.severity], item.path, item.line)))
+
+
+class PackageRefused(InvalidInput):
+    """The package cannot be used."""
+
+    code = "PACKAGE_REFUSED"
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings.in_order()
+        errors = [item for item in self.findings if item.severity is Severity.ERROR]
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(f"The package cannot be used: {errors[0]}{more}" if errors else None)
+
+
+def refuse(path: str, message: str, fix: str = "") -> PackageRefused:
+    """Make the error for a fault after which nothing more can be read."""
+    findings = Findings()
+    findings.error(path, message, fix)
+    return PackageRefused(findings)

@@ -1,0 +1,45 @@
+"""The ICPC format's globs: ``*`` within one step of a path, ``{a,b}``, and a match of any folder above counts too."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from adjudge.domain.errors import InvalidInput
+
+MAX_LENGTH = 512
+MAX_STARS = 8
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Turn a glob into a regular expression; braces become alternatives, so nothing is multiplied out."""
+    if len(pattern) > MAX_LENGTH or pattern.count("*") > MAX_STARS or "**" in pattern:
+        raise InvalidInput(f"{pattern[:60]!r}: a pattern has at most {MAX_STARS} stars, and never two together.")
+    parts: list[str] = []
+    depth = 0
+    for character in pattern:
+        if character == "*":
+            parts.append("[^/]*")
+        elif character == "{":
+            depth += 1
+            parts.append("(?:")
+        elif character == "}" and depth:
+            depth -= 1
+            parts.append(")")
+        elif character == "," and depth:
+            parts.append("|")
+        else:
+            parts.append(re.escape(character))
+    if depth:
+        raise InvalidInput(f"{pattern[:60]!r}: a brace is never closed.")
+    return re.compile("".join(parts))
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a glob names the path or a folder that it is in; the empty glob names everything."""
+    if not pattern:
+        return True
+    expression = compiled(pattern)
+    steps = path.split("/")
+    return any(expression.fullmatch("/".join(steps[:depth])) for depth in range(1, len(steps) + 1))

@@ -1,0 +1,116 @@
+"""Test cases of an ICPC package: the files that share a base name, and what they say together."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass
+
+from adjudge.domain.programs import FileRef
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings
+from adjudge.packages.yaml import Mapping, Section, parse
+
+DATA = "data"
+NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,254}")
+GROUP_FILES = ("test_group.yaml", "testdata.yaml")
+_CASE_KEYS = (
+    "args",
+    "input_validator_args",
+    "output_validator_args",
+    "input_visualizer_args",
+    "output_visualizer_args",
+    "full_feedback",
+    "hint",
+    "description",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawCase:
+    """The files of one case, before any group has said how it counts."""
+
+    name: str
+    input: str
+    answer: str | None
+    files: tuple[FileRef, ...]
+    settings: Section
+    args: tuple[str, ...]
+    description: str
+    hint: str
+
+
+def is_case_input(name: str) -> bool:
+    """Whether a file declares a test case."""
+    return name.endswith(".in") and NAME.fullmatch(posixpath.basename(name)) is not None
+
+
+def folders(files: PackageFiles, folder: str) -> list[str]:
+    """List the folders below a folder of test data that hold tests and not a test's own files."""
+    return [
+        child
+        for child in files.children(folder)
+        if f"{folder}/{child}" not in files and not child.endswith(".files") and NAME.fullmatch(child)
+    ]
+
+
+def case_names(files: PackageFiles, folder: str, *, deep: bool = False) -> list[str]:
+    """List the base names of the cases directly in a folder (or, ``deep``, anywhere in it) in order of their names."""
+    found = []
+    for name in files.names(folder):
+        inner = name[len(folder) + 1 :]
+        if is_case_input(name) and (deep or "/" not in inner) and ".files/" not in inner:
+            found.append(name.removesuffix(".in"))
+    return sorted(found, key=str.encode)
+
+
+def read_section(files: PackageFiles, path: str, findings: Findings) -> Section:
+    """Read a YAML file that must be a map; an absent or unusable one is empty."""
+    text = files.text(path, findings) if path in files else None
+    node = parse(text, path, findings) if text else None
+    if node is not None and not isinstance(node, Mapping):
+        findings.error(path, "must be a map of keys to values.", line=node.line)
+        node = None
+    return Section(node, path, findings)
+
+
+def read_raw(files: PackageFiles, base: str, findings: Findings, *, is_legacy: bool) -> RawCase:
+    """Gather a case's files."""
+    if f"{base}.ans" not in files:
+        fix = f"Add {base}.ans; it may be empty where the validator needs none."
+        findings.error(f"{base}.in", "has no answer file beside it.", fix)
+    inner = f"{base}.files"
+    settings = read_section(files, f"{base}.yaml", findings)
+    for key in _CASE_KEYS:
+        settings.node(key)
+    settings.leave_unknown(is_error=not is_legacy)
+    return RawCase(
+        name=base.removeprefix(f"{DATA}/"),
+        input=f"{base}.in",
+        answer=f"{base}.ans" if f"{base}.ans" in files else None,
+        files=tuple(FileRef(name[len(inner) + 1 :], name) for name in files.names(inner)),
+        settings=settings,
+        args=settings.take_texts("args") or _draft_args(files, f"{base}.args", findings),
+        description=settings.take_text("description") or _note(files, f"{base}.desc", findings),
+        hint=settings.take_text("hint") or _note(files, f"{base}.hint", findings),
+    )
+
+
+def _note(files: PackageFiles, path: str, findings: Findings) -> str:
+    return (files.text(path, findings) or "").strip() if path in files else ""
+
+
+def _draft_args(files: PackageFiles, path: str, findings: Findings) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(_note(files, path, findings)))
+    except ValueError as error:
+        findings.error(path, f"is no list of arguments: {error}.", "Close the quotes.")
+        return ()
+
+
+def group_file(files: PackageFiles, folder: str) -> str:
+    """Name the settings file of a folder: the newer spelling where both are there."""
+    return next(
+        (f"{folder}/{name}" for name in GROUP_FILES if f"{folder}/{name}" in files), f"{folder}/{GROUP_FILES[0]}"
+    )

@@ -1,0 +1,139 @@
+"""What a jury submission is expected to do, from its folder, ``submissions.yaml`` or a comment in its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from adjudge.domain.problem import ANY_VERDICT, Expectation, TimeBound
+from adjudge.domain.verdict import Verdict
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings
+from adjudge.packages.yaml import Listing, Scalar, Section, number
+
+ICPC_VERDICTS: dict[str, frozenset[Verdict]] = {
+    "AC": frozenset({Verdict.AC, Verdict.PA}),
+    "WA": frozenset({Verdict.WA, Verdict.OLE}),
+    "TLE": frozenset({Verdict.TLE}),
+    "RTE": frozenset({Verdict.RE, Verdict.MLE}),
+}
+"""The format has four verdicts; ours that it has no name for count as the nearest of them."""
+_DOMJUDGE = {
+    "CORRECT": "AC",
+    "ACCEPTED": "AC",
+    "WRONG_ANSWER": "WA",
+    "NO_OUTPUT": "WA",
+    "TIMELIMIT": "TLE",
+    "TIME_LIMIT_EXCEEDED": "TLE",
+    "RUN_ERROR": "RTE",
+    "RUN_TIME_ERROR": "RTE",
+    "MEMORY_LIMIT": "RTE",
+    "OUTPUT_LIMIT": "WA",
+}
+_COMMENT = re.compile(rb"@EXPECTED_RESULTS@:([^\r\n]{0,400})")
+_SCORE_COMMENT = re.compile(rb"@EXPECTED_SCORE@:\s*([0-9.]{1,30})")
+KEYS = ("permitted", "required", "score", "message", "use_for_time_limit")
+
+
+def verdicts(names: Iterable[str]) -> frozenset[Verdict]:
+    """Translate the format's verdicts into ours."""
+    return frozenset[Verdict]().union(*(ICPC_VERDICTS[name] for name in names))
+
+
+def _expect(permitted: str = "AC WA TLE RTE", required: str = "AC WA TLE RTE") -> Expectation:
+    return Expectation(permitted=verdicts(permitted.split()), required=verdicts(required.split()))
+
+
+DEFAULTS: dict[str, Expectation] = {
+    "accepted": _expect("AC"),
+    "rejected": _expect(required="RTE TLE WA"),
+    "wrong_answer": _expect("AC WA", "WA"),
+    "time_limit_exceeded": _expect("AC TLE", "TLE"),
+    "run_time_error": _expect("AC RTE", "RTE"),
+    "brute_force": _expect("AC RTE TLE", "RTE TLE"),
+}
+"""What 2025-09 expects of a folder."""
+LEGACY_DEFAULTS: dict[str, Expectation] = {
+    "accepted": _expect("AC"),
+    "partially_accepted": Expectation(result=frozenset({Verdict.PA})),
+    "wrong_answer": _expect("AC WA", "WA"),
+    "time_limit_exceeded": _expect("AC WA TLE", "TLE"),
+    "run_time_error": _expect(required="RTE"),
+    "memory_limit_exceeded": _expect(required="RTE"),
+    "output_limit": _expect(required="WA"),
+    "no_output": _expect(required="WA"),
+    "compiler_error": Expectation(
+        permitted=frozenset(Verdict), required=frozenset(Verdict), result=frozenset({Verdict.CE})
+    ),
+}
+"""What legacy packages, and DOMjudge with its further folders, expect of a folder."""
+
+
+def from_section(section: Section, cases: str = "", base: Expectation | None = None) -> Expectation:
+    """Read an expectation's keys over what ``base`` says."""
+    found = base or Expectation()
+    if "permitted" in section:
+        found = replace(found, permitted=_set(section, "permitted"))
+    if "required" in section:
+        found = replace(found, required=_set(section, "required"))
+    if "score" in section:
+        found = replace(found, score=_score(section))
+    return replace(found, cases=cases, message=section.take_text("message", found.message), time_bound=_bound(section))
+
+
+def _set(section: Section, key: str) -> frozenset[Verdict]:
+    names = section.take_texts(key, split=True)
+    unknown = [name for name in names if name not in ICPC_VERDICTS]
+    if unknown or not names:
+        section.wrong(key, f"must be some of {', '.join(ICPC_VERDICTS)}.")
+        return ANY_VERDICT
+    return verdicts(names)
+
+
+def _score(section: Section) -> tuple[float, float] | None:
+    node = section.node("score")
+    items = node.items if isinstance(node, Listing) else [node]
+    bounds = [number(item.text) if isinstance(item, Scalar) else None for item in items]
+    low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
+    if len(bounds) > 2 or low is None or high is None or low > high:
+        section.wrong("score", "must be a number, or two of them, the lower one first.")
+        return None
+    return low, high
+
+
+def _bound(section: Section) -> TimeBound:
+    value = section.take_text("use_for_time_limit").lower()
+    if value in ("", "true", "yes"):
+        return TimeBound.AUTO
+    if value in ("false", "no"):
+        return TimeBound.NEITHER
+    return TimeBound(section.take_choice("use_for_time_limit", ("lower", "upper"), "lower"))
+
+
+def from_comments(files: PackageFiles, paths: Iterable[str], findings: Findings) -> tuple[Expectation, ...]:
+    """Read DOMjudge's comments in a submission's sources: the verdicts, one of which it must end with."""
+    for path in paths:
+        head = files.head(path, 256 * 1024)
+        found = Expectation(permitted=frozenset(Verdict), required=frozenset(Verdict))
+        if comment := _COMMENT.search(head):
+            line = head.count(b"\n", 0, comment.start()) + 1
+            found = replace(found, result=_results(comment[1].decode(errors="replace"), path, line, findings))
+        if (comment := _SCORE_COMMENT.search(head)) and (value := number(comment[1].decode())) is not None:
+            found = replace(found, score=(value, value))
+        if found.result or found.score:
+            return (found,)
+    return ()
+
+
+def _results(text: str, path: str, line: int, findings: Findings) -> frozenset[Verdict]:
+    found: set[Verdict] = set()
+    for word in text.replace("*/", "").replace("-->", "").split(","):
+        name = word.strip().upper().replace("-", "_")
+        if name in ("COMPILER_ERROR", "COMPILE_ERROR"):
+            found.add(Verdict.CE)
+        elif name in _DOMJUDGE:
+            found |= ICPC_VERDICTS[_DOMJUDGE[name]]
+        elif name and name != "CHECK_MANUALLY":
+            findings.warning(path, f"@EXPECTED_RESULTS@: {word.strip()[:40]!r} is no verdict.", line=line)
+    return frozenset(found)

@@ -1,0 +1,176 @@
+"""Read an ICPC package: put together what each of its parts says."""
+
+from __future__ import annotations
+
+from adjudge.domain.problem import Case, Mode, Origin, Problem
+from adjudge.domain.programs import (
+    Checker,
+    CheckerProtocol,
+    FileRef,
+    InputValidator,
+    Interactor,
+    InteractorProtocol,
+    NativeChecker,
+    Program,
+    Stub,
+)
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings
+from adjudge.packages.icpc.cases import DATA
+from adjudge.packages.icpc.constants import substitute
+from adjudge.packages.icpc.domjudge import apply_domjudge
+from adjudge.packages.icpc.groups import read_self_tests, read_tests
+from adjudge.packages.icpc.groups_legacy import read_legacy_tests
+from adjudge.packages.icpc.metadata import FILE, Family, Metadata, read_metadata
+from adjudge.packages.icpc.statements import read_editorials, read_statements, titles_from
+from adjudge.packages.icpc.submissions import read_submissions
+from adjudge.packages.programs import program_at, programs_in
+
+_HEADERS = (".h", ".hpp", ".hh")
+_FOREIGN = (".ctd", ".viva")
+_ICPC_FLAGS = {
+    "case_sensitive": 0,
+    "space_change_sensitive": 0,
+    "float_tolerance": 1,
+    "float_absolute_tolerance": 1,
+    "float_relative_tolerance": 1,
+}
+
+
+def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
+    """Read a package of any version."""
+    metadata = read_metadata(files, findings)
+    metadata, short_name = apply_domjudge(files, metadata, findings)
+    substitute(files, metadata.constants)
+    statements = read_statements(files)
+    if not statements:
+        findings.warning("", "has no statement.", "Add statement/problem.en.tex or .md.")
+    titles = dict(metadata.titles) or titles_from(files, statements, findings)
+    uses_old_groups = metadata.family.is_legacy or (metadata.family is Family.DRAFT and not _has_new_groups(files))
+    read = read_legacy_tests if uses_old_groups else read_tests
+    cases, groups = read(files, metadata, findings)
+    if not any(not case.is_sample for case in cases):
+        findings.error(f"{DATA}/secret", "has no tests.", f"Add {DATA}/secret/01.in and {DATA}/secret/01.ans.")
+    checker, interactor = _checking(files, metadata, findings)
+    if checker.protocol is CheckerProtocol.NATIVE:
+        _check_flags(checker, cases, findings)
+    return Problem(
+        short_name=short_name or name,
+        origin=Origin("icpc", metadata.family),
+        titles=titles,
+        uuid=metadata.uuid,
+        version=metadata.version,
+        grading=metadata.grading,
+        mode=metadata.mode,
+        max_passes=metadata.max_passes,
+        is_minimised=metadata.is_minimised,
+        limits=metadata.limits,
+        allow_file_writing=metadata.allow_file_writing,
+        languages=metadata.languages,
+        cases=cases,
+        groups=groups,
+        checker=checker,
+        interactor=interactor,
+        stubs=_stubs(files),
+        static_validator=_static_validator(files),
+        input_validators=_input_validators(files, findings),
+        generators=programs_in(files, "generators"),
+        submissions=read_submissions(files, findings, is_legacy=metadata.family.is_legacy),
+        self_tests=() if metadata.family.is_legacy else read_self_tests(files, findings),
+        statements=statements,
+        editorials=read_editorials(files),
+        attachments=tuple(FileRef(path[len("attachments/") :], path) for path in files.names("attachments")),
+        constants=metadata.constants,
+        credits=metadata.credits,
+        sources=metadata.sources,
+        license=metadata.license,
+        rights_owner=metadata.rights_owner,
+        embargo_until=metadata.embargo_until,
+        keywords=metadata.keywords,
+    )
+
+
+def _has_new_groups(files: PackageFiles) -> bool:
+    return any(path.endswith("/test_group.yaml") for path in files.names(DATA))
+
+
+def _checking(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Checker, Interactor | None]:
+    programs = _output_validators(files, metadata, findings)
+    needs_one = metadata.has_custom_validator or metadata.mode is Mode.INTERACTIVE or metadata.max_passes > 1
+    if not programs:
+        if needs_one:
+            where = "output_validators" if metadata.family.is_legacy else "output_validator"
+            findings.error(where, "has no program, and the problem needs one.", f"Add it to {where}/.")
+        return Checker(native=NativeChecker.ICPC, args=metadata.validator_flags), None
+    checker = Checker(CheckerProtocol.ICPC, programs=programs, args=metadata.validator_flags)
+    if metadata.mode is not Mode.INTERACTIVE:
+        return checker, None
+    if len(programs) > 1:
+        findings.error("output_validators", "an interactive problem has one validator.", "Remove the others.")
+    return checker, Interactor(InteractorProtocol.ICPC, programs[0], metadata.validator_flags)
+
+
+def _output_validators(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Program, ...]:
+    folder = next((name for name in ("output_validator", "output_validators") if files.has_folder(name)), "")
+    if not folder:
+        return ()
+    if metadata.family.is_legacy and not metadata.has_custom_validator:
+        fix = "Say 'validation: custom', or remove the folder."
+        findings.warning(FILE, f"says nothing of custom validation, so {folder}/ is not used.", fix)
+        return ()
+    children = [child for child in files.children(folder) if not child.startswith(".")]
+    loose = [child for child in children if f"{folder}/{child}" in files]
+    is_one = "build" in loose or "run" in loose or any(child.endswith(_HEADERS) for child in loose)
+    if is_one or (len(children) > 1 and not metadata.family.is_legacy):
+        return (program_at(files, folder),)
+    return programs_in(files, folder)
+
+
+def _input_validators(files: PackageFiles, findings: Findings) -> tuple[InputValidator, ...]:
+    folders = ("input_validators", "input_format_validators")
+    folder = next((name for name in folders if files.has_folder(name)), "")
+    if not folder:
+        findings.warning("", "has no input validator, so nothing checks the test data.", "Add input_validators/.")
+        return ()
+    found = []
+    for child in files.children(folder):
+        if child.endswith(_FOREIGN):
+            fix = "Add a validator that is a program."
+            findings.warning(f"{folder}/{child}", "is a Checktestdata or VIVA file, which is not run.", fix)
+        elif not child.startswith(".") and not child.endswith(_HEADERS):
+            found.append(InputValidator(program_at(files, f"{folder}/{child}")))
+    return tuple(found)
+
+
+def _static_validator(files: PackageFiles) -> Program | None:
+    found = programs_in(files, "static_validator")
+    return found[0] if len(found) == 1 else program_at(files, "static_validator") if found else None
+
+
+def _stubs(files: PackageFiles) -> tuple[Stub, ...]:
+    found = []
+    for language in files.children("include"):
+        folder = f"include/{language}"
+        if inside := files.names(folder):
+            found.append(Stub(language, tuple(FileRef(path[len(folder) + 1 :], path) for path in inside)))
+    return tuple(found)
+
+
+def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) -> None:
+    """Say which arguments the default validator does not have: it would fail on every test."""
+    seen: set[tuple[str, ...]] = set()
+    for case in cases:
+        args = (*checker.args, *case.checker_args)
+        if args in seen:
+            continue
+        seen.add(args)
+        rest = list(args)
+        while rest:
+            flag = rest.pop(0)
+            values = _ICPC_FLAGS.get(flag)
+            if values is None:
+                fix = f"Use some of {', '.join(_ICPC_FLAGS)}."
+                findings.error(case.input, f"the default validator has no argument {flag[:40]!r}.", fix)
+            elif len(rest) < values:
+                findings.error(case.input, f"the validator's argument {flag} needs a number.", "Add the tolerance.")
+            del rest[:values]

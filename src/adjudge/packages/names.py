@@ -1,0 +1,42 @@
+"""Which names inside a package are safe, and what a symbolic link inside it means."""
+
+from __future__ import annotations
+
+import posixpath
+
+from adjudge.packages.findings import refuse
+
+MAX_NAME_BYTES = 1024
+MAX_DEPTH = 32
+_JUNK_FOLDERS = frozenset({"__MACOSX", ".git", ".svn", ".hg"})
+_JUNK_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
+
+
+def safe_name(raw: str) -> str:
+    """Return a name in its one spelling, or refuse one that leaves the package or could deceive a reader of it."""
+    name = raw.replace("\\", "/").rstrip("/")
+    shown = raw[:100].encode("unicode_escape").decode()
+    if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
+        raise refuse(shown, "is an absolute name.", "Pack the files with relative names.")
+    steps = [step for step in name.split("/") if step not in ("", ".")]
+    if ".." in steps:
+        raise refuse(shown, "leaves the package.", "Remove the '..' from the name.")
+    if any(not character.isprintable() for character in name):
+        raise refuse(shown, "has a control character in its name.", "Rename it.")
+    if len(name.encode(errors="replace")) > MAX_NAME_BYTES or len(steps) > MAX_DEPTH:
+        raise refuse(shown, f"has a name longer than {MAX_NAME_BYTES} bytes or {MAX_DEPTH} folders.", "Shorten it.")
+    return "/".join(steps)
+
+
+def is_junk(name: str) -> bool:
+    """Whether a file only records how the archive was made."""
+    steps = name.split("/")
+    return steps[-1] in _JUNK_FILES or not _JUNK_FOLDERS.isdisjoint(steps)
+
+
+def link_target(name: str, target: str) -> str:
+    """Return the name that a link at ``name`` points to; refuse one that leaves the package."""
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    if target.startswith("/") or joined == ".." or joined.startswith("../") or "\0" in target:
+        raise refuse(name, "is a link that leaves the package.", "Replace it by the file it points to.")
+    return "" if joined == "." else joined

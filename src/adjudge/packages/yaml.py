@@ -1,0 +1,297 @@
+"""YAML as packages need it: every scalar stays the text that was written, and knows its line.
+
+YAML 1.1 turns ``5:00:00`` into 18000, ``no`` into false and leaves ``1e-6`` a string; a reader that converts by
+schema has none of those surprises. Trees are built from the parser's events with bounds on depth and size, so neither
+nesting nor aliases can exhaust anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import yaml
+
+from adjudge.packages.findings import Findings
+
+MAX_DEPTH = 40
+MAX_NODES = 200_000
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "yes", "on", "y"})
+_FALSE = frozenset({"false", "no", "off", "n"})
+
+
+@dataclass(slots=True)
+class Scalar:
+    """A value as it was written."""
+
+    text: str
+    line: int
+    is_quoted: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        """Whether nothing was written."""
+        return not self.is_quoted and self.text in _NULLS
+
+
+@dataclass(slots=True)
+class Listing:
+    """A list."""
+
+    items: list[Node]
+    line: int
+
+
+@dataclass(slots=True)
+class Mapping:
+    """A map; keys are text. ``key_lines`` says where each stands."""
+
+    items: dict[str, Node]
+    line: int
+    key_lines: dict[str, int] = field(default_factory=dict)
+
+
+Node = Scalar | Listing | Mapping
+
+
+class _Unusable(Exception):
+    def __init__(self, message: str, line: int) -> None:
+        self.message = message
+        self.line = line
+        super().__init__(message)
+
+
+def parse(text: str, path: str, findings: Findings) -> Node | None:
+    """Parse one document; None where it is empty or, with a finding, where it is not YAML."""
+    try:
+        return _Builder().build(text)
+    except _Unusable as error:
+        findings.error(path, error.message, line=error.line)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        findings.error(path, f"is not YAML: {error.problem or error.context}.", line=mark.line + 1 if mark else 0)
+    except (yaml.YAMLError, ValueError) as error:
+        findings.error(path, f"is not YAML: {str(error).splitlines()[0]}.")
+    return None
+
+
+class _Builder:
+    """Builds the tree with a stack of its own, as deep as ``MAX_DEPTH`` and no deeper."""
+
+    def __init__(self) -> None:
+        self._stack: list[tuple[Listing | Mapping, Scalar | None]] = []
+        self._root: Node | None = None
+        self._anchors: dict[str, Node] = {}
+        self._nodes = 0
+        self._documents = 0
+
+    def build(self, text: str) -> Node | None:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._documents += 1
+                if self._documents > 1:
+                    raise _Unusable("has more than one YAML document.", line)
+            elif isinstance(event, yaml.ScalarEvent):
+                self._add(Scalar(event.value, line, event.style is not None), event.anchor)
+            elif isinstance(event, yaml.SequenceStartEvent):
+                self._open(Listing([], line), event.anchor)
+            elif isinstance(event, yaml.MappingStartEvent):
+                self._open(Mapping({}, line), event.anchor)
+            elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+                self._stack.pop()
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event.anchor, line)
+        if isinstance(self._root, Scalar) and self._root.is_null:
+            return None
+        return self._root
+
+    def _open(self, node: Listing | Mapping, anchor: str | None) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise _Unusable(f"is nested deeper than {MAX_DEPTH} levels.", node.line)
+        self._add(node, anchor)
+        self._stack.append((node, None))
+
+    def _alias(self, anchor: str | None, line: int) -> None:
+        node = self._anchors.get(anchor or "")
+        if node is None or any(node is parent for parent, _ in self._stack):
+            raise _Unusable(f"has an alias to {anchor!r}, which is not finished before it.", line)
+        self._count(_size(node), line)
+        self._add(node, None)
+
+    def _count(self, added: int, line: int) -> None:
+        self._nodes += added
+        if self._nodes > MAX_NODES:
+            raise _Unusable(f"has more than {MAX_NODES} values.", line)
+
+    def _add(self, node: Node, anchor: str | None) -> None:
+        self._count(1, node.line)
+        if anchor:
+            self._anchors[anchor] = node
+        if not self._stack:
+            self._root = node
+            return
+        parent, key = self._stack[-1]
+        if isinstance(parent, Listing):
+            parent.items.append(node)
+        elif key is None:
+            if not isinstance(node, Scalar):
+                raise _Unusable("has a key that is no text.", node.line)
+            if node.text in parent.items:
+                raise _Unusable(f"has the key {node.text[:60]!r} twice.", node.line)
+            self._stack[-1] = (parent, node)
+        else:
+            parent.items[key.text] = node
+            parent.key_lines[key.text] = key.line
+            self._stack[-1] = (parent, None)
+
+
+def _size(node: Node) -> int:
+    """Count the values in a tree, aliases written out: bounded, since every alias in it was counted when added."""
+    pending, seen = [node], 0
+    while pending:
+        item = pending.pop()
+        seen += 1
+        if not isinstance(item, Scalar):
+            pending.extend(item.items if isinstance(item, Listing) else item.items.values())
+    return seen
+
+
+class Section:
+    """A map read by schema: each ``take_…`` converts one key and says what is wrong with it, file and line."""
+
+    def __init__(self, mapping: Mapping | None, path: str, findings: Findings, prefix: str = "") -> None:
+        self._mapping = mapping or Mapping({}, 0)
+        self._path = path
+        self._findings = findings
+        self._prefix = prefix
+        self._taken: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        node = self._mapping.items.get(key)
+        return node is not None and not (isinstance(node, Scalar) and node.is_null)
+
+    def keys(self) -> list[str]:
+        """List the keys in the order written."""
+        return list(self._mapping.items)
+
+    def line(self, key: str) -> int:
+        """Tell where a key stands."""
+        return self._mapping.key_lines.get(key, self._mapping.line)
+
+    def node(self, key: str) -> Node | None:
+        """Take a value as it is; nothing where it is absent or null."""
+        self._taken.add(key)
+        return self._mapping.items[key] if key in self else None
+
+    def wrong(self, key: str, message: str, fix: str = "") -> None:
+        """Say what is wrong with a key's value."""
+        self._findings.error(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
+
+    def doubtful(self, key: str, message: str, fix: str = "") -> None:
+        """Say what may be wrong with a key's value."""
+        self._findings.warning(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
+
+    def take_text(self, key: str, default: str = "") -> str:
+        """Take a text."""
+        node = self.node(key)
+        if node is None:
+            return default
+        if not isinstance(node, Scalar):
+            self.wrong(key, "must be a text.")
+            return default
+        return node.text
+
+    def take_number(self, key: str, default: float, *, least: float = 0.0, above: bool = False) -> float:
+        """Take a number that is at least (or, with ``above``, more than) ``least``."""
+        if key not in self:
+            self._taken.add(key)
+            return default
+        value = number(self.take_text(key))
+        if value is None or value < least or (above and value == least):
+            self.wrong(key, f"must be a number {'above' if above else 'of at least'} {least:g}.")
+            return default
+        return value
+
+    def take_integer(self, key: str, default: int, *, least: int = 0) -> int:
+        """Take a whole number that is at least ``least``."""
+        value = self.take_number(key, default, least=least)
+        if value != int(value):
+            self.wrong(key, "must be a whole number.")
+            return default
+        return int(value)
+
+    def take_flag(self, key: str, *, default: bool) -> bool:
+        """Take a yes or no, in any of YAML's spellings."""
+        value = self.take_text(key).lower()
+        if not value:
+            return default
+        if value in _TRUE or value in _FALSE:
+            return value in _TRUE
+        self.wrong(key, "must be true or false.")
+        return default
+
+    def take_choice(self, key: str, options: tuple[str, ...], default: str) -> str:
+        """Take one of some words."""
+        value = self.take_text(key, default)
+        if value not in options:
+            self.wrong(key, f"{value[:60]!r} is none of {', '.join(options)}.")
+            return default
+        return value
+
+    def take_texts(self, key: str, *, split: bool = False) -> tuple[str, ...]:
+        """Take a list of texts; one text stands for a list of one, or with ``split`` for its words."""
+        return texts(self, key, self.node(key), split=split)
+
+    def take_section(self, key: str) -> Section:
+        """Take a map; an absent one is empty."""
+        node = self.node(key)
+        if node is not None and not isinstance(node, Mapping):
+            self.wrong(key, "must be a map.")
+            node = None
+        return Section(node, self._path, self._findings, f"{self._prefix}{key}.")
+
+    def sections(self, key: str) -> list[Section]:
+        """Take a list of maps."""
+        node = self.node(key)
+        if node is None:
+            return []
+        if not isinstance(node, Listing) or not all(isinstance(item, Mapping) for item in node.items):
+            self.wrong(key, "must be a list of maps.")
+            return []
+        return [
+            Section(item, self._path, self._findings, f"{self._prefix}{key}[{index}].")
+            for index, item in enumerate(node.items)
+            if isinstance(item, Mapping)
+        ]
+
+    def leave_unknown(self, *, is_error: bool = False) -> None:
+        """Say which keys nobody took."""
+        for key in self._mapping.items:
+            if key not in self._taken:
+                note = self._findings.error if is_error else self._findings.warning
+                note(self._path, f"{self._prefix}{key}: is not a key of this format.", "Remove it.", self.line(key))
+
+
+def number(text: str) -> float | None:
+    """Read a finite number; underscores, names of infinities and the like are none."""
+    stripped = text.strip()
+    if not stripped or not set(stripped) <= set("0123456789+-.eE"):
+        return None
+    try:
+        value = float(stripped)
+    except ValueError:
+        return None
+    return value if abs(value) != float("inf") else None
+
+
+def texts(section: Section, key: str, node: Node | None, *, split: bool = False) -> tuple[str, ...]:
+    """Read a list of texts from a node, or one text as a list of one."""
+    if node is None:
+        return ()
+    if isinstance(node, Scalar):
+        return tuple(node.text.split()) if split else (node.text,)
+    if isinstance(node, Listing) and all(isinstance(item, Scalar) for item in node.items):
+        return tuple(item.text for item in node.items if isinstance(item, Scalar))
+    section.wrong(key, "must be a list of texts.")
+    return ()
