@@ -1,0 +1,56 @@
+"""Coverage-guided fuzzing of the report reader: whatever comes, a report that says one thing, or a ``ProtocolError``.
+
+Run in an environment of its own that has atheris: ``python fuzz/report_fuzzer.py CORPUS -max_total_time=30``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import atheris  # type: ignore[import-untyped]  # it has no stubs
+
+with atheris.instrument_imports(include=["adjudge.sandbox.report"]):
+    from adjudge.sandbox.report import ProtocolError, RunVerdict, parse_report
+
+from fuzz import seeds
+
+VALUES = [*RunVerdict, "Finished", "System Error", "Runtime Error", "cpu", "rlimit", "exec"]
+
+
+def changed_report(data: bytes) -> bytes:
+    """A good report with some keys dropped or given other values: gets past JSON, where plain mutation seldom does."""
+    source = atheris.FuzzedDataProvider(data)
+    body = dict(seeds.REPORT)
+    for _ in range(source.ConsumeIntInRange(1, 4)):
+        key = source.PickValueInList(sorted(seeds.REPORT))
+        integer = source.ConsumeIntInRange(-(2**65), 2**65)
+        text = source.ConsumeUnicode(12)
+        values = [integer, integer % 4, text, None, True, [], [[integer, 0, 0]] * 2, {}, *VALUES]
+        body[key] = source.PickValueInList(values)
+        if source.ConsumeBool():
+            del body[key]
+    return json.dumps(body).encode()
+
+
+def read_one(data: bytes) -> None:
+    """Hold the reader to what its callers rely on."""
+    read_line(data[1:] if data[:1] < b"\x80" else changed_report(data[1:]))
+
+
+def read_line(data: bytes) -> None:
+    """Read one line and check that the report says one thing."""
+    try:
+        report, stdout_bytes, stderr_bytes = parse_report(data, job_id="job", attempt_id=1, collect=("a", "b"))
+    except ProtocolError:
+        return
+    if (report.verdict is RunVerdict.SE) != (report.sandbox_error is not None):
+        raise AssertionError("a fault of ours read as theirs, or the reverse")
+    if report.verdict is RunVerdict.OK and (report.exit_code or report.exit_signal):
+        raise AssertionError("OK with a failed exit")
+    if min(report.time_ms, report.wall_ms, report.mem_kb, stdout_bytes, stderr_bytes) < 0:
+        raise AssertionError("a negative figure")
+
+
+atheris.Setup(sys.argv, read_one)
+atheris.Fuzz()
