@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from adjudge.store import migrations
 from tests.support.services import PostgresServer
 
 T = TypeVar("T")
@@ -30,9 +30,7 @@ class PostgresDatabases:
         """The template's name; made when first asked for."""
         name = "adjudge_template"
         apart(self._execute(f"CREATE DATABASE {name}"))
-        if importlib.util.find_spec("adjudge.store.migrations"):
-            migrations = importlib.import_module("adjudge.store.migrations")
-            apart(migrations.upgrade(self._server.url(name)))
+        apart(migrations.upgrade(self._server.url(name)))
         return name
 
     def create(self, *, empty: bool = False) -> str:

@@ -18,9 +18,11 @@ import click
 
 from adjudge import __version__
 from adjudge.domain.errors import AdjudgeError
+from adjudge.observe import logs
 
 COMMANDS: Final[dict[str, str]] = {
     "config": "adjudge.cli.config",
+    "up": "adjudge.cli.up",
 }
 """Command name → module with a click object named ``command``. Keep it sorted."""
 
@@ -79,3 +81,4 @@ def _mapped(step: Callable[[], T]) -> T:
 @click.version_option(__version__, prog_name="adjudge")
 def main() -> None:
     """Run Adjudge, an online judge that never loses, duplicates or reorders a verdict."""
+    logs.configure("warning")  # a command that serves sets its own level from the settings

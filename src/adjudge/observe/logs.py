@@ -23,30 +23,21 @@ _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie"
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
 
 
+_BEFORE: Final[list[structlog.types.Processor]] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
     """Set logging up for the whole process; libraries' own records take the same road."""
     target = stream or sys.stderr
-    before: list[structlog.types.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        redact,
-    ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *before,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=False,
-    )
     handler = logging.StreamHandler(target)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=before,
+            foreign_pre_chain=[*_BEFORE, redact],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(log_format, target)],
         )
     )
@@ -83,3 +74,17 @@ def _renderers(log_format: Format, target: TextIO) -> list[structlog.types.Proce
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
     return [structlog.dev.ConsoleRenderer(colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+
+
+# At import, because a library that was never configured must not print to a caller's standard output.
+structlog.configure(
+    processors=[
+        structlog.stdlib.filter_by_level,
+        *_BEFORE,
+        redact,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    wrapper_class=structlog.stdlib.BoundLogger,
+    cache_logger_on_first_use=False,
+)

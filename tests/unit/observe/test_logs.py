@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
-import structlog
 
 from adjudge.observe import logs
 
@@ -19,7 +20,6 @@ def _restored_logging() -> Iterator[None]:
     handlers, level = list(root.handlers), root.level
     yield
     root.handlers, root.level = handlers, level
-    structlog.reset_defaults()
 
 
 def _lines(stream: io.StringIO) -> list[dict[str, object]]:
@@ -66,3 +66,9 @@ def test_exceptions_are_kept_whole_in_both_formats() -> None:
             logs.get_logger("x").exception("failed")
         assert "out of cheese" in stream.getvalue()
         assert "Traceback" in stream.getvalue()
+
+
+def test_an_unconfigured_library_leaves_standard_output_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    code = "from adjudge.observe.logs import get_logger; get_logger('x').info('a'); get_logger('x').warning('b')"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert capfd.readouterr().out == ""

@@ -1,0 +1,123 @@
+"""The table of errors: every code that HTTP can answer with, and how failures become problems.
+
+Codes come from the tree in ``adjudge.domain.errors`` and from HTTP itself. The reference page is generated from
+:func:`table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from adjudge.api.wire import FieldProblem, Problem
+from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound
+from adjudge.observe.logs import get_logger
+
+MEDIA_TYPE: Final = "application/problem+json"
+_RETRY_AFTER_SEC: Final = 1
+_NO_CODE: Final = "HTTP_ERROR"
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """One row of the reference."""
+
+    code: str
+    status: int
+    retryable: bool
+    meaning: str
+
+
+_HTTP_ROWS: Final = (
+    ErrorRow("ROUTE_NOT_FOUND", 404, False, "There is no such path."),
+    ErrorRow("METHOD_NOT_ALLOWED", 405, False, "The path exists, but not for this method."),
+    ErrorRow(_NO_CODE, 400, False, "A failure of HTTP itself; its status says which."),
+)
+_HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != _NO_CODE}
+
+
+def table() -> list[ErrorRow]:
+    """Every code, by status."""
+    return sorted({*_tree_rows(AdjudgeError), *_HTTP_ROWS}, key=lambda row: (row.status, row.code))
+
+
+def _tree_rows(kind: type[AdjudgeError]) -> Iterator[ErrorRow]:
+    for child in kind.__subclasses__():
+        meaning = (child.__doc__ or "").strip().splitlines()[0]
+        if child is NotFound:
+            yield ErrorRow("<KIND>_NOT_FOUND", child.http_status, child.retryable, meaning)
+        elif "code" in vars(child):
+            yield ErrorRow(child.code, child.http_status, child.retryable, meaning)
+        yield from _tree_rows(child)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure of a route as a problem."""
+
+    @app.exception_handler(AdjudgeError)
+    async def of_ours(request: Request, error: AdjudgeError) -> Response:
+        if error.http_status >= 500:
+            log.error("request.failed", code=error.code, detail=error.message, exc_info=error)
+        return respond(error, request_id_of(request))
+
+    @app.exception_handler(RequestValidationError)
+    async def of_validation(request: Request, error: RequestValidationError) -> Response:
+        wrong = [
+            FieldProblem(field=".".join(str(part) for part in item["loc"]), message=str(item["msg"]))
+            for item in error.errors()
+        ]
+        summary = "; ".join(f"{item.field}: {item.message}" for item in wrong)
+        return respond(InvalidInput(summary), request_id_of(request), wrong)
+
+    @app.exception_handler(HTTPException)
+    async def of_http(request: Request, error: HTTPException) -> Response:
+        code = _HTTP_CODES.get(error.status_code, _NO_CODE)
+        problem = _problem(code, error.status_code, str(error.detail), request_id_of(request))
+        return _response(problem, dict(error.headers or {}))
+
+
+def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:
+    """Make the answer for one error of the tree."""
+    problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
+        update={"fields": {name: str(value) for name, value in error.fields.items()}, "errors": wrong or []}
+    )
+    headers = {}
+    if error.retryable:
+        headers["Retry-After"] = str(error.fields.get("retry_after_sec", _RETRY_AFTER_SEC))
+    return _response(problem, headers)
+
+
+def unforeseen(request_id: str) -> Response:
+    """Answer for what nobody foresaw; the details are in the log under the request's id, not on the wire."""
+    return respond(InternalFault(), request_id)
+
+
+def request_id_of(request: Request) -> str:
+    """The id that the envelope gave to this request."""
+    request_id: str = request.state.request_id
+    return request_id
+
+
+def _problem(code: str, status: int, detail: str, request_id: str) -> Problem:
+    return Problem(
+        type=f"urn:adjudge:error:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        request_id=request_id,
+    )
+
+
+def _response(problem: Problem, headers: dict[str, str]) -> Response:
+    body = problem.model_dump_json(exclude_defaults=True)
+    return Response(body, problem.status, headers, MEDIA_TYPE)

@@ -1,0 +1,19 @@
+"""Whether the database answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adjudge.store.driver import Database, Tx, first
+from adjudge.store.statement import Statement
+
+PING: Final = Statement("health.ping", "Ask for a row that is always there.", "SELECT 1 AS answer")
+
+
+async def ping(database: Database) -> None:
+    """Return if the database answers, raise what it failed with if not."""
+
+    async def ask(tx: Tx) -> None:
+        await first(tx, PING)
+
+    await database.read(ask)

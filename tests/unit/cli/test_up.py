@@ -1,0 +1,61 @@
+"""``adjudge up`` as a person starts and stops it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+
+def _start(folder: Path, *options: str) -> subprocess.Popen[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("ADJUDGE_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "adjudge", "up", *options],
+        cwd=folder,
+        env={**environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _address(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert "Adjudge is up at http://" in line, (line, process.communicate())
+    return line.split()[-1]
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signal.Signals) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    with _start(folder, "--port", "0") as process:
+        address = _address(process)
+        assert httpx.get(f"{address}/api/v1/health/ready").json() == {"status": "ready", "checks": {"database": "ok"}}
+        assert httpx.get(f"{address}/api/v1/openapi.json").json()["info"]["title"] == "Adjudge"
+        process.send_signal(end)
+        output, errors = process.communicate(timeout=30)
+        assert process.returncode == 0, errors
+    assert "Ctrl-C stops it." in output
+    assert "Traceback" not in errors
+    assert (folder / "var" / "adjudge.db").exists()
+
+
+def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with _start(tmp_path, "--port", str(port)) as process:
+            _, errors = process.communicate(timeout=30)
+        assert process.returncode == 3
+        assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in errors
+        assert "--port" in errors
+        assert "Traceback" not in errors
