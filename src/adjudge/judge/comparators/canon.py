@@ -263,7 +263,11 @@ def _safe_cut(text: str) -> int:
             return index
     for index in range(len(text) - 1, 0, -1) if len(text) > _HELD_CHARS else ():
         char = text[index]
-        if not unicodedata.combining(char) and not "\u1160" <= char <= "\u11ff" and unicodedata.is_normalized("NFC", char):
+        if (
+            not unicodedata.combining(char)
+            and not "\u1160" <= char <= "\u11ff"
+            and unicodedata.is_normalized("NFC", char)
+        ):
             return index
     return 0
 

@@ -37,7 +37,7 @@ def split_lines(chunk: bytes) -> list[bytes]:
 
 
 def first_difference(
-    answer: Reader, output: Reader, canon: Callable[[], Canon], unit: str, kind: Difference, split: Split
+    answer: Reader, output: Reader, canon: Callable[[], Canon], *, kind: Difference, unit: str, split: Split
 ) -> str:
     """Say which word or line differs first."""
     pairs = zip_longest(_pieces(answer, canon(), split), _pieces(output, canon(), split))

@@ -89,7 +89,7 @@ def _by_stream(
         )
         if kind is None:
             return ACCEPTED
-        message = first_difference(answer, output, canon, unit, kind, split)
+        message = first_difference(answer, output, canon, kind=kind, unit=unit, split=split)
         return Comparison(extra if kind is Difference.EXTRA else Outcome.WRONG, message)
 
     return run
@@ -222,7 +222,7 @@ def _doubles(kind: str, close: Callable[[float, float], bool], *, exactly: int |
 
 
 def _rcmp(options: Options) -> Comparator:
-    """testlib's ``rcmp`` is one number within 1.5e-6; with an epsilon it is rcmp4, rcmp6 or rcmp9."""
+    """Without an epsilon ``rcmp`` is one number within 1.5e-6; with one it is rcmp4, rcmp6 or rcmp9."""
     epsilon = options.number("epsilon")
     if epsilon is None:
         return _doubles("rcmp", numbers.Tolerance(absolute=1.5e-6), exactly=1)

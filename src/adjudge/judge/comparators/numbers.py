@@ -79,7 +79,7 @@ class Tolerance:
 
 
 def testlib_close(epsilon: float) -> Callable[[float, float], bool]:
-    """testlib's ``doubleCompare``."""
+    """Like ``doubleCompare`` of testlib."""
     slack = epsilon + _TESTLIB_SLACK
 
     def close(wanted: float, found: float) -> bool:

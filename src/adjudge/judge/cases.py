@@ -1,0 +1,118 @@
+"""What became of one test: values that the runners make and scoring and the result document read."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from fractions import Fraction
+
+from adjudge.domain.programs import ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.sandbox import LimitKind, RunReport, RunVerdict
+
+MESSAGE_CHARS = 4_000
+_VERDICTS = {
+    RunVerdict.OK: Verdict.AC,
+    RunVerdict.TLE: Verdict.TLE,
+    RunVerdict.MLE: Verdict.MLE,
+    RunVerdict.OLE: Verdict.OLE,
+    RunVerdict.RE: Verdict.RE,
+    RunVerdict.SE: Verdict.SE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenScore:
+    """A number that a checker gave, and what it is a number of."""
+
+    value: Fraction
+    unit: ScoreUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a checker said of an output."""
+
+    verdict: Verdict
+    message: str = ""
+    author_message: str = ""
+    score: GivenScore | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one run of the program used and how it ended."""
+
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    exit_code: int
+    exit_signal: int
+    limit: LimitKind | None
+
+    @property
+    def reason(self) -> str:
+        """How it ended, in words; empty where it ended well."""
+        if self.exit_signal:
+            return f"killed by {signal_name(self.exit_signal)}"
+        if self.limit is not None:
+            return f"{self.limit.value.replace('_', ' ')} limit"
+        return f"exit code {self.exit_code}" if self.exit_code > 0 else ""
+
+
+def signal_name(number: int) -> str:
+    """``SIGSEGV`` rather than 11."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def figures(report: RunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ...] = ()) -> Figures:
+    """Read a run against the limit that was promised, which may be below the one that it was stopped at.
+
+    A runtime that gives up for want of memory crashes before the limit does its work; that is told apart here.
+    """
+    verdict, limit = _VERDICTS[report.verdict], report.limit
+    if verdict is Verdict.RE and any(sign in report.stderr for sign in out_of_memory):
+        verdict, limit = Verdict.MLE, LimitKind.MEMORY
+    elif verdict in (Verdict.AC, Verdict.RE) and report.time_ms > cpu_limit_ms:
+        verdict, limit = Verdict.TLE, LimitKind.CPU
+    return Figures(verdict, report.time_ms, report.wall_ms, report.mem_kb, report.exit_code, report.exit_signal, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One test's row. ``verdict`` None: it was skipped, and ``message`` says why."""
+
+    name: str
+    group: str
+    verdict: Verdict | None
+    is_sample: bool = False
+    run: Figures | None = None
+    """The run that counts."""
+    first_run: Figures | None = None
+    """The run before it, where one near the time limit was repeated."""
+    passes: int = 1
+    score: GivenScore | None = None
+    message: str = ""
+    """For the jury: may name expected values."""
+    author_message: str = ""
+    """From the checker to the author."""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether it never ran."""
+        return self.verdict is None
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it ran and earned neither full nor part of the points."""
+        return self.verdict not in (None, Verdict.AC, Verdict.PA)
+
+
+def clip(text: str) -> str:
+    """A message short enough to keep."""
+    text = text.strip().replace("\x00", "␀")
+    return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "…"

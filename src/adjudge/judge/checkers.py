@@ -1,0 +1,274 @@
+"""Checker programs: called in the sandbox by their protocol, their answer read with suspicion.
+
+Whatever a checker does wrong (a crash, a limit, a code that its protocol does not know) is ours to tell the jury as
+SE with its message; it never turns into a verdict about the submission.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.problem import ProblemLimits
+from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import Checked, GivenScore, clip, signal_name
+from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+
+INPUT: Final = "/judge/input"
+OUTPUT: Final = "/judge/output"
+ANSWER: Final = "/judge/answer"
+FEEDBACK: Final = "feedback"
+ACCEPT: Final = 42
+REJECT: Final = 43
+_POINTS = re.compile(rb"^points(?:_info=\S*)? ([+-]?[0-9]+(?:\.[0-9]+)?)(?:\s|$)")
+_PARTLY = re.compile(rb"^partially correct \(([0-9]+)\)")
+_COCI = re.compile(rb"^partial ([0-9]+)/([1-9][0-9]*)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_STOCK_MESSAGES: Final = {
+    "success": "Output is correct",
+    "wrong": "Output isn't correct",
+    "partial": "Output is partially correct",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One output to be checked, as files."""
+
+    input: Path
+    answer: Path | None
+    output: Path
+    args: Sequence[str] = ()
+    feedback: Path | None = None
+    """Where an ICPC validator's feedback is kept, from pass to pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramChecker:
+    """A checker whose programs are compiled."""
+
+    checker: Checker
+    programs: tuple[Executable, ...]
+    limits: Limits
+    box: Sandbox = field(repr=False)
+
+    async def check(self, question: Question) -> Checked:
+        """Ask every program; all must accept, and the last one's score counts."""
+        said = Checked(Verdict.SE, "the problem has no checker program")
+        for program in self.programs:
+            said = await self._ask(program, question)
+            if said.verdict not in (Verdict.AC, Verdict.PA):
+                break
+        return said
+
+    async def _ask(self, program: Executable, question: Question) -> Checked:
+        if self.checker.protocol is CheckerProtocol.ICPC:
+            return await self._ask_icpc(program, question)
+        order, read = _PROTOCOLS[self.checker.protocol]
+        spec = RunSpec(
+            argv=program.argv(self.limits.memory_bytes, [*order, *self.checker.args, *question.args]),
+            limits=self.limits,
+            env=program.env,
+            mounts=(*program.mounts, *judge_mounts(question)),
+        )
+        report = await self.box.run(spec)
+        refuse_fault(report, "the checker")
+        return checker_failure(report, "checker") or read(report, self.checker.score_unit)
+
+    async def _ask_icpc(self, program: Executable, question: Question) -> Checked:
+        feedback = question.feedback
+        if feedback is None:
+            return Checked(Verdict.SE, "no feedback directory for the output validator")
+        spec = RunSpec(
+            argv=program.argv(
+                self.limits.memory_bytes, [INPUT, ANSWER, f"/work/{FEEDBACK}/", *self.checker.args, *question.args]
+            ),
+            limits=self.limits,
+            env=program.env,
+            stdin=question.output,
+            files=feedback_files(feedback),
+            mounts=(*program.mounts, *judge_mounts(question)[:2]),
+            collect=(FEEDBACK,),
+            collect_to=fresh_feedback(feedback),
+        )
+        report = await self.box.run(spec)
+        refuse_fault(report, "the output validator")
+        return read_icpc(report, feedback)
+
+
+def validation_limits(limits: ProblemLimits) -> Limits:
+    """What a problem grants its checkers."""
+    return Limits(
+        cpu_ms=limits.validation_ms,
+        wall_ms=limits.validation_ms * 2,
+        memory_bytes=limits.validation_memory_bytes,
+        processes=256,
+        file_bytes=max(limits.validation_output_bytes, 64 * MIB),
+        output_bytes=limits.validation_output_bytes,
+        work_bytes=max(limits.validation_output_bytes, 64 * MIB),
+    )
+
+
+def judge_mounts(question: Question) -> tuple[Mount, ...]:
+    """The files that a checker may read. A case without an answer has an empty one."""
+    answer = question.answer or Path("/dev/null")
+    return (
+        Mount(question.input.absolute(), INPUT),
+        Mount(answer.absolute(), ANSWER),
+        Mount(question.output.absolute(), OUTPUT),
+    )
+
+
+def fresh_feedback(feedback: Path) -> Path:
+    """Empty the place that the run's feedback is copied to."""
+    shutil.rmtree(feedback / FEEDBACK, ignore_errors=True)
+    return feedback
+
+
+def feedback_files(feedback: Path) -> tuple[InputFile, ...]:
+    """The feedback so far: files persist from pass to pass, all but the next pass's input."""
+    kept = feedback / FEEDBACK
+    files = [InputFile(f"{FEEDBACK}/.keep", b"")]
+    if kept.is_dir():
+        for path in sorted(kept.iterdir()):
+            if path.is_file() and not path.is_symlink() and path.name not in ("nextpass.in", ".keep"):
+                files.append(InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes()))
+    return tuple(files)
+
+
+def checker_failure(report: RunReport, what: str) -> Checked | None:
+    """Say what went wrong where a checker did not end by itself."""
+    if report.verdict in (RunVerdict.OK, RunVerdict.RE) and not report.exit_signal:
+        return None
+    how = signal_name(report.exit_signal) if report.exit_signal else ""
+    if report.limit is not None:
+        how = f"{report.limit.value} limit"
+    said = clip((report.stderr or report.stdout).decode("utf-8", "replace"))
+    return Checked(Verdict.SE, f"the {what} failed: {how or report.verdict.value}{': ' + said if said else ''}")
+
+
+def _text(data: bytes) -> str:
+    return clip(data.decode("utf-8", "replace"))
+
+
+def read_testlib(report: RunReport, unit: ScoreUnit) -> Checked:
+    """Read an exit code together with the first words on stderr, which alone tell part results apart."""
+    message = _text(report.stderr)
+    if match := _PARTLY.match(report.stderr):
+        # k is a percentage; the exit code alone would read as WA (1) or OK (0).
+        return Checked(Verdict.AC, message, score=GivenScore(Fraction(int(match[1])), ScoreUnit.PERCENT))
+    if report.exit_code == 7:
+        match = _POINTS.match(report.stderr)
+        if match is None:
+            return Checked(Verdict.SE, f"the checker gave points without saying how many: {message}")
+        return Checked(Verdict.AC, message, score=GivenScore(Fraction(match[1].decode()), unit))
+    verdict = {0: Verdict.AC, 1: Verdict.WA, 2: Verdict.WA, 4: Verdict.WA, 8: Verdict.WA}.get(report.exit_code)
+    if verdict is None:
+        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
+    return Checked(verdict, message)
+
+
+def read_coci(report: RunReport, unit: ScoreUnit) -> Checked:
+    """As testlib, with ``partial X/Y``."""
+    match = _COCI.search(report.stderr)
+    if match is not None and report.exit_code in (0, 1, 7):
+        fraction = Fraction(int(match[1]), int(match[2]))
+        return Checked(Verdict.AC, _text(report.stderr), score=GivenScore(fraction, ScoreUnit.FRACTION))
+    return read_testlib(report, unit)
+
+
+def read_dmoj(report: RunReport, _: ScoreUnit) -> Checked:
+    """Read 0 as accepted, 1 as rejected, and nothing else."""
+    message = _text(report.stdout or report.stderr)
+    verdict = {0: Verdict.AC, 1: Verdict.WA}.get(report.exit_code)
+    if verdict is None:
+        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
+    return Checked(verdict, message)
+
+
+def read_peg(report: RunReport, unit: ScoreUnit) -> Checked:
+    """Read the exit code; two lines ``a`` and ``b`` on stdout give a of b points."""
+    said = read_dmoj(report, unit)
+    lines = report.stdout.split()
+    if said.verdict is Verdict.SE or len(lines) < 2 or not all(line.isdigit() and len(line) < 10 for line in lines[:2]):
+        return said
+    earned, most = int(lines[0]), int(lines[1])
+    if not 0 < most or earned > most:
+        return Checked(Verdict.SE, f"the checker gave {earned} of {most} points")
+    return Checked(Verdict.AC, said.message, score=GivenScore(Fraction(earned, most), ScoreUnit.FRACTION))
+
+
+def read_cms(report: RunReport, _: ScoreUnit) -> Checked:
+    """Read the outcome on stdout, 0 to 1, and the message on stderr."""
+    message = report.stderr.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+    if report.exit_code != 0:
+        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {_text(report.stderr)}")
+    line = report.stdout.split(b"\n", 1)[0].decode("ascii", "replace").strip()
+    if not _NUMBER.fullmatch(line) or not 0 <= (outcome := Fraction(line)) <= 1:
+        return Checked(Verdict.SE, f"the checker's outcome {line[:40]!r} is no number from 0 to 1")
+    message = _STOCK_MESSAGES.get(message.removeprefix("translate:"), message)
+    verdict = Verdict.WA if outcome == 0 else Verdict.AC
+    score = None if outcome in (0, 1) else GivenScore(outcome, ScoreUnit.FRACTION)
+    return Checked(verdict, _text(report.stderr) or message, clip(message), score)
+
+
+def read_icpc(report: RunReport, feedback: Path) -> Checked:
+    """Read 42 or 43 and the feedback files; anything else, 0 included, is the validator's failure."""
+    place = feedback / FEEDBACK
+    message = "\n".join(filter(None, (read_feedback(place, name) for name in ("judgemessage.txt", "judgeerror.txt"))))
+    author = read_feedback(place, "teammessage.txt")
+    if failure := checker_failure(report, "output validator"):
+        return failure
+    if report.exit_code not in (ACCEPT, REJECT):
+        said = "\n".join(filter(None, (message, _text(report.stderr), _text(report.stdout))))
+        return Checked(Verdict.SE, clip(f"the output validator failed (exit code {report.exit_code}): {said}"))
+    scores = [name for name in ("score.txt", "score_multiplier.txt") if (place / name).is_file()]
+    if report.exit_code == REJECT:
+        if scores:
+            return Checked(Verdict.SE, f"the output validator wrote {scores[0]} and rejected the output")
+        return Checked(Verdict.WA, clip(message), clip(author))
+    if len(scores) == 2:
+        return Checked(Verdict.SE, "the output validator wrote both score.txt and score_multiplier.txt")
+    score = _icpc_score(place, scores[0]) if scores else None
+    if isinstance(score, str):
+        return Checked(Verdict.SE, score)
+    return Checked(Verdict.AC, clip(message), clip(author), score)
+
+
+def _icpc_score(place: Path, name: str) -> GivenScore | str:
+    text = read_feedback(place, name).strip()
+    if not _NUMBER.fullmatch(text):
+        return f"the output validator's {name} holds no number: {text[:40]!r}"
+    value = Fraction(text)
+    if name == "score.txt":
+        return GivenScore(value, ScoreUnit.ABSOLUTE)
+    if not 0 <= value <= 1:
+        return f"the output validator's {name} is {text}, not between 0 and 1"
+    return GivenScore(value, ScoreUnit.FRACTION)
+
+
+def read_feedback(place: Path, name: str) -> str:
+    """One feedback file, capped; empty where there is none. A link that a validator made is not followed."""
+    path = place / name
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(64 * 1024).decode("utf-8", "replace").strip()
+
+
+Read = Callable[[RunReport, ScoreUnit], Checked]
+_PROTOCOLS: Final[dict[CheckerProtocol, tuple[tuple[str, ...], Read]]] = {
+    CheckerProtocol.TESTLIB: ((INPUT, OUTPUT, ANSWER), read_testlib),
+    CheckerProtocol.CMS: ((INPUT, ANSWER, OUTPUT), read_cms),
+    CheckerProtocol.DMOJ: ((INPUT, OUTPUT, ANSWER), read_dmoj),
+    CheckerProtocol.COCI: ((INPUT, OUTPUT, ANSWER), read_coci),
+    CheckerProtocol.PEG: ((ANSWER, OUTPUT, INPUT), read_peg),
+}

@@ -1,0 +1,234 @@
+"""The languages: data read from ``languages.toml``, and which of them this machine can run.
+
+What belongs here: names, aliases, argv templates, and finding a language's tools. What does not: compiling
+(``compile``) and the choice of a main file or class (``sources``).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, cast
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import MIB, Limits
+from adjudge.sandbox import Mount, RunReport, RunSpec, Sandbox
+
+_SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
+_SEEN_BY_THE_BOX: Final = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
+_PROBE_LIMITS: Final = Limits(cpu_ms=20_000, wall_ms=40_000, memory_bytes=1024 * MIB, processes=256)
+_ELF: Final = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One way of turning sources into something that runs."""
+
+    id: str
+    name: str
+    code: str
+    """The language as problem packages name it: several languages may share one (C++17 and C++20 are ``cpp``)."""
+    extensions: tuple[str, ...]
+    source: str
+    """What a single source file is called."""
+    tools: tuple[str, ...]
+    """Programs that must be there."""
+    run: tuple[str, ...]
+    package: str = ""
+    """The Debian package that brings the tools."""
+    version: tuple[str, ...] = ()
+    compile: tuple[str, ...] = ()
+    compile_env: Mapping[str, str] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    """What compilation leaves behind; nothing: the sources themselves are the program."""
+    main_names: tuple[str, ...] = ()
+    names: str = ""
+    """``java``: a source is named after its public class."""
+    aliases: tuple[str, ...] = ()
+    default: bool = False
+    """The one that its code and its extensions mean."""
+    time_factor: float = 1.0
+    processes: int = 64
+    extra_memory_mib: int = 0
+    """What its runtime needs above the program's own memory."""
+    compile_memory_mib: int = 1024
+    compile_work_mib: int = 512
+    mounts: tuple[str, ...] = ()
+    """Files of the machine outside /usr that it needs; patterns."""
+    needs: tuple[str, ...] = ()
+    """Files that must exist beside the tools; patterns."""
+    out_of_memory: tuple[str, ...] = ()
+    """What its runtime prints when memory runs out before the limit does."""
+
+    def limits(self, base: Limits, *, factor: float | None = None) -> Limits:
+        """A problem's limits for this language; ``factor`` is the problem's own instead of the language's."""
+        scaled = base.scaled(
+            time_factor=self.time_factor if factor is None else factor, extra_memory_bytes=self.extra_memory_mib * MIB
+        )
+        return replace(scaled, processes=max(self.processes, base.processes))
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A language's tools on this machine."""
+
+    language: Language
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Name → absolute path."""
+    mounts: tuple[Mount, ...] = ()
+    missing: str = ""
+    """What is not here, in words that say how to get it; empty: everything is."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the language can be judged here."""
+        return not self.missing
+
+    def argv(self, template: Sequence[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> list[str]:
+        """Fill a template; a part that is a list's placeholder becomes the whole list."""
+        filled: list[str] = []
+        for part in template:
+            if part.startswith("{") and part[1:-1] in lists:
+                filled.extend(lists[part[1:-1]])
+            else:
+                filled.append(part.format_map(values))
+        filled[0] = self.tools.get(filled[0], filled[0])
+        return filled
+
+    def probe_spec(self) -> RunSpec | None:
+        """The run that tells the version."""
+        if not self.language.version:
+            return None
+        argv = self.argv(self.language.version, {}, {})
+        return RunSpec(argv=tuple(argv), limits=_PROBE_LIMITS, env=box_env(), mounts=self.mounts)
+
+
+def box_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The whole environment of a program in the box: nothing of the host's."""
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} | dict(  # noqa: S108  # the box's own /tmp
+        extra or {}
+    )
+
+
+class Languages:
+    """All languages by id, alias, code and file name."""
+
+    def __init__(self, languages: Sequence[Language], search_path: Sequence[str] = ()) -> None:
+        self._by_id = {language.id: language for language in languages}
+        self._search_path = (*_SYSTEM_DIRECTORIES, *search_path)
+        self._toolchains: dict[str, Toolchain] = {}
+        self._versions: dict[str, str] = {}
+        self._names: dict[str, Language] = {}
+        for language in sorted(languages, key=lambda entry: not entry.default):
+            for name in (language.code, *language.aliases):
+                self._names.setdefault(name, language)
+        self._names.update(self._by_id)
+
+    @classmethod
+    def load(cls, search_path: Sequence[str] = ()) -> Languages:
+        """Read the table that comes with the package."""
+        text = resources.files("adjudge.judge").joinpath("languages.toml").read_text("utf-8")
+        return cls([_language(key, body) for key, body in tomllib.loads(text).items()], search_path)
+
+    def __iter__(self) -> Iterator[Language]:
+        """Every language, in the table's order."""
+        return iter(self._by_id.values())
+
+    def get(self, name: str) -> Language:
+        """The language of that id, alias or package code."""
+        found = self._names.get(name) or self._names.get(name.lower())
+        if found is None:
+            raise InvalidInput(
+                f"language: there is no {name!r}; `adjudge languages` lists them.", field="language", value=name
+            )
+        return found
+
+    def of_file(self, name: str) -> Language | None:
+        """The language of a file by its extension."""
+        extension = name.rpartition(".")[2] if "." in name else ""
+        matching = [language for language in self._by_id.values() if extension in language.extensions]
+        return next((language for language in matching if language.default), matching[0] if matching else None)
+
+    def toolchain(self, language: Language) -> Toolchain:
+        """The tools of a language, looked for once."""
+        if language.id not in self._toolchains:
+            self._toolchains[language.id] = find_toolchain(language, self._search_path)
+        return self._toolchains[language.id]
+
+    async def version(self, language: Language, box: Sandbox) -> str:
+        """What the tools say their version is, asked once, in the box."""
+        if language.id not in self._versions:
+            spec = self.toolchain(language).probe_spec()
+            self._versions[language.id] = _first_line(await box.run(spec)) if spec else ""
+        return self._versions[language.id]
+
+
+def _first_line(report: RunReport) -> str:
+    text = (report.stdout + b"\n" + report.stderr).decode("utf-8", "replace").strip()
+    return text.splitlines()[0][:120] if text and report.ok else ""
+
+
+def _language(key: str, body: dict[str, Any]) -> Language:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in body.items()}
+    return Language(id=key, **cast("dict[str, Any]", values))
+
+
+def find_toolchain(language: Language, search_path: Sequence[str]) -> Toolchain:
+    """Look the tools up and collect what the box must see of them."""
+    tools: dict[str, str] = {}
+    mounts: dict[str, Mount] = {}
+    for name in language.tools:
+        path = _find(name, search_path)
+        if path is None:
+            return Toolchain(language, missing=f"{name} is not installed; `apt install {language.package}` brings it")
+        tools[name] = path
+        for directory in _outside(path):
+            mounts[str(directory)] = Mount(directory, str(directory))
+    for pattern in language.needs:
+        if not glob.glob(pattern):  # noqa: PTH207  # the pattern is absolute
+            return Toolchain(language, missing=f"{pattern} is missing; `apt install {language.package}` brings it")
+    for pattern in language.mounts:
+        for found in glob.glob(pattern):  # noqa: PTH207  # the pattern is absolute
+            mounts[found] = Mount(Path(found), found)
+    return Toolchain(language, tools, tuple(mounts.values()))
+
+
+def _find(name: str, search_path: Sequence[str]) -> str | None:
+    """The first of that name that the box's user could run.
+
+    Outside the system's own directories only a real binary will do: shims of version managers are scripts or links
+    that need their owner's home.
+    """
+    for directory in search_path:
+        path = Path(directory) / name
+        try:
+            mode = path.stat().st_mode
+        except OSError:
+            continue
+        if not (stat.S_ISREG(mode) and mode & stat.S_IXOTH):
+            continue
+        if directory in _SYSTEM_DIRECTORIES or _is_own_binary(path, name):
+            return str(path)
+    return None
+
+
+def _is_own_binary(path: Path, name: str) -> bool:
+    real = path.resolve()
+    try:
+        with real.open("rb") as file:
+            return file.read(4) == _ELF and real.name.startswith(name[:4]) and os.access(real, os.X_OK)
+    except OSError:
+        return False
+
+
+def _outside(path: str) -> list[Path]:
+    """What of a tool lies where the box sees nothing: its installation's root."""
+    real = Path(path).resolve()
+    places = {real, Path(path)}
+    return [place.parent.parent for place in places if not str(place).startswith(_SEEN_BY_THE_BOX)]

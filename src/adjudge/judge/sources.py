@@ -1,0 +1,155 @@
+"""Source files: what they are called in the box, and which of them is the main one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Language
+
+_JAVA_NOISE = re.compile(
+    rb'//[^\n]*|/\*(?:.*?\*/|.*)|"""(?:.*?"""|.*)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?', re.DOTALL
+)
+_JAVA_PACKAGE = re.compile(rb"\bpackage\s+([\w.]+)\s*;")
+_JAVA_MARK = re.compile(
+    rb"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+)*"
+    rb"\b(?:class|interface|enum|record)\s+(?P<name>\w+)|\bstatic\b[^;{}()]*\bvoid\s+main\s*\("
+)
+_JAVA_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of a program."""
+
+    name: str
+    data: bytes
+    is_support: bool = False
+    """Laid beside the sources, not compiled by itself."""
+    is_executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program as it was handed in, or as its package holds it."""
+
+    files: tuple[SourceFile, ...]
+    entry_point: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files together."""
+        return sum(len(file.data) for file in self.files)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over names and contents: the same program has the same digest everywhere."""
+        total = sha256()
+        for file in sorted(self.files, key=lambda entry: entry.name):
+            for part in (file.name.encode(errors="surrogateescape"), file.data):
+                total.update(b"%d:" % len(part) + part)
+        return total.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Sources under their final names, ready to be compiled."""
+
+    files: tuple[SourceFile, ...]
+    sources: tuple[str, ...]
+    main: str
+    main_class: str = ""
+
+
+def lay_out(language: Language, source: Source, extra: Iterable[SourceFile] = (), entry_point: str = "") -> Layout:
+    """Name the files; ``extra`` ones (a grader, a header) are merged in and win where names are the same."""
+    merged = {file.name: file for file in extra}
+    own = [_named(language, source)] if len(source.files) == 1 else list(source.files)
+    files = (*(file for file in own if file.name not in merged), *merged.values())
+    sources = tuple(file.name for file in files if not file.is_support and _is_source(language, file.name))
+    if not sources:
+        wanted = ", ".join(f".{extension}" for extension in language.extensions)
+        raise InvalidInput(f"source: no {language.name} file ({wanted}) among {len(files)} files.", field="source")
+    entry = entry_point or source.entry_point
+    main = _main_file(language, sources, entry)
+    main_class = _main_class(files, main, entry) if language.names == "java" else ""
+    return Layout(files, sources, main, main_class)
+
+
+def _is_source(language: Language, name: str) -> bool:
+    return name.rpartition(".")[2] in language.extensions
+
+
+def _named(language: Language, source: Source) -> SourceFile:
+    file = source.files[0]
+    if language.names == "java":
+        shape = read_java(file.data)
+        return SourceFile(f"{shape.public or shape.main or 'Main'}.java", file.data)
+    name = source.entry_point if _is_source(language, source.entry_point) else language.source
+    return SourceFile(name, file.data)
+
+
+def _main_file(language: Language, sources: Sequence[str], entry: str) -> str:
+    """The entry point if it is a file; else a conventional name; else the first one."""
+    if entry in sources:
+        return entry
+    by_name = {PurePosixPath(name).name: name for name in reversed(sources)}
+    for name in language.main_names:
+        if name in by_name:
+            return by_name[name]
+    for name in sources:
+        if PurePosixPath(name).stem.lower() == "main":
+            return name
+    return min(sources)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaShape:
+    """What the judge must know of a Java file."""
+
+    package: str = ""
+    public: str = ""
+    main: str = ""
+    """The top-level type that has a ``main``."""
+
+    @property
+    def qualified_main(self) -> str:
+        """The main class with its package."""
+        return f"{self.package}.{self.main}" if self.package else self.main
+
+
+def read_java(data: bytes) -> JavaShape:
+    """Find package, public type and main class, in one pass over text without comments and strings."""
+    text = _JAVA_NOISE.sub(b" ", data)
+    package = _JAVA_PACKAGE.search(text)
+    depth, current, public, main = 0, "", "", ""
+    for mark in _JAVA_MARK.finditer(text):
+        found = mark[0]
+        if found == b"{":
+            depth += 1
+        elif found == b"}":
+            depth -= 1
+        elif mark["name"]:
+            if depth == 0:
+                current = mark["name"].decode("utf-8", "replace")
+                public = public or (current if mark["public"] else "")
+        elif depth == 1 and not main:
+            main = current
+    return JavaShape(package[1].decode() if package else "", public, main)
+
+
+def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:
+    """The entry point if one was named; else the main file's class; else the first class that has a main."""
+    if entry and _JAVA_NAME.fullmatch(entry.rpartition(".")[2]) and not entry.endswith(".java"):
+        return entry
+    ordered = sorted(
+        (file for file in files if file.name.endswith(".java")), key=lambda file: (file.name != main, file.name)
+    )
+    for file in ordered:
+        if qualified := read_java(file.data).qualified_main:
+            return qualified
+    return PurePosixPath(main).stem
