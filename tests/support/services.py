@@ -36,11 +36,11 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class MissingService(Exception):  # noqa: N818  # read as a sentence: a service is missing
+class MissingService(Exception):  # read as a sentence: a service is missing
     """A server that the tests need is not here and could not be installed; the message says what to do."""
 
 
-class ServiceFailed(Exception):  # noqa: N818  # read as a sentence
+class ServiceFailed(Exception):  # read as a sentence
     """A server is installed but did not start; the message ends with its own last words."""
 
 

@@ -33,9 +33,11 @@ def command(host: str | None, port: int | None) -> None:
     """Start Adjudge on this machine."""
     settings = settings_source.load({"server.host": host, "server.port": port})
     logs.configure(settings.log.level, settings.log.format)
-    with closing(listen(settings.server.host, settings.server.port)) as listener:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, listener))
+    with (
+        closing(listen(settings.server.host, settings.server.port)) as listener,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(settings, listener))
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
