@@ -45,7 +45,7 @@ def requests() -> list[bytes]:
 
 
 def reports() -> list[bytes]:
-    """A good report, one of our fault, one over a limit."""
+    """A good report, one of our fault, one over a limit; the first byte tells the fuzzer to read them as they are."""
     fault = REPORT | {"verdict": "SE", "status": "System Error", "sandbox_error": "exec", "error_step": "exec"}
     slow = REPORT | {
         "verdict": "TLE",
@@ -54,7 +54,7 @@ def reports() -> list[bytes]:
         "exit_signal": 9,
         "exit_code": -1,
     }
-    return [json.dumps(body, separators=(",", ":")).encode() for body in (REPORT, fault, slow)]
+    return [b"\0" + json.dumps(body, separators=(",", ":")).encode() for body in (REPORT, fault, slow)]
 
 
 def write(folder: Path, bodies: list[bytes]) -> Path:
