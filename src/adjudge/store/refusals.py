@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import structlog
-
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JOB, JobStatus
 from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Fence, Job, Refused
 from adjudge.store.statement import Row
 
 Explain = Callable[[Row | None], RefusalReason]
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _SECOND = 1_000_000
 
 

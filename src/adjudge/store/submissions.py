@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
 from adjudge.store import submission_statements as sql
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Ended, Job, NewJob
@@ -25,7 +24,7 @@ from adjudge.store.statement import Row
 JUDGE = "judge"
 """The kind of job that judges a submission."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

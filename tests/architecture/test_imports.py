@@ -1,0 +1,164 @@
+"""Who may import whom, and why. Reads the syntax of every file, imports inside functions included."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "adjudge"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: the room it stands in, where, and what it asks for."""
+
+    room: str
+    place: str
+    target: str
+
+
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"domain"}),
+    frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox"}),
+    frozenset({"chains", "judge", "contests", "packages"}),
+    frozenset({"api", "web", "worker", "relay"}),
+    frozenset({"cli"}),
+)
+"""From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
+understood with what is below it alone, and a driver can be replaced without touching what uses it."""
+
+WITHIN_A_LAYER: dict[tuple[str, str], str] = {}
+"""Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
+
+FREE_ROOMS = frozenset({"observe"})
+"""Logs and metrics say what happened anywhere; they import no room, so they cannot tie rooms together."""
+
+SETTINGS_READERS: dict[str, str] = {
+    "cli": "composes the system from settings",
+    "api": "composition code of the server may read them",
+    "settings": "itself",
+}
+"""Everyone else gets plain values passed in: a room that reads settings cannot be tested or simulated on its own."""
+
+PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
+    "sqlalchemy": (frozenset({"store"}), "SQL lives in one room"),
+    "asyncpg": (frozenset({"store"}), "SQL lives in one room"),
+    "sqlite3": (frozenset({"store"}), "SQL lives in one room"),
+    "alembic": (frozenset({"store"}), "the schema changes in one room"),
+    "redis": (frozenset({"stream", "cache"}), "Redis drives and remembers; it never decides"),
+    "fastapi": (frozenset({"api", "web"}), "HTTP is an outer skin; nothing below knows of it"),
+    "starlette": (frozenset({"api", "web"}), "HTTP is an outer skin; nothing below knows of it"),
+    "uvicorn": (frozenset({"cli"}), "serving is composition"),
+    "uvloop": (frozenset({"cli"}), "the loop is chosen where the process is composed"),
+    "click": (frozenset({"cli"}), "only the command line talks to a terminal"),
+    "rich": (frozenset({"cli"}), "only the command line talks to a terminal"),
+    "pydantic": (frozenset({"api", "web"}), "wire models stay on the wire; values inside are dataclasses"),
+    "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
+    "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
+    "yaml": (frozenset({"packages"}), "YAML is a format of problem packages"),
+}
+"""Package → the rooms that may import it, and why."""
+
+
+def _imports() -> Iterator[Import]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        relative = path.relative_to(SOURCE)
+        room = relative.parts[0] if len(relative.parts) > 1 else relative.stem
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            for target in _targets(node, path):
+                yield Import(room, f"{relative}:{getattr(node, 'lineno', 0)}", target)
+
+
+def _targets(node: ast.AST, path: Path) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    module = node.module or ""
+    if node.level:
+        package = ("adjudge", *path.relative_to(SOURCE).parent.parts)
+        base = ".".join(package[: len(package) - node.level + 1])
+        module = f"{base}.{module}".rstrip(".")
+    return [f"{module}.{alias.name}" for alias in node.names] if module == "adjudge" else [module]
+
+
+def _room_of(target: str) -> str | None:
+    parts = target.split(".")
+    return parts[1] if parts[0] == "adjudge" and len(parts) > 1 else None
+
+
+def _layer(room: str) -> int | None:
+    return next((height for height, rooms in enumerate(LAYERS) if room in rooms), None)
+
+
+ALL_IMPORTS = list(_imports())
+BETWEEN_ROOMS = [(item, room) for item in ALL_IMPORTS if (room := _room_of(item.target)) and room != item.room]
+
+
+def test_every_room_has_a_place_in_the_house() -> None:
+    known = frozenset().union(*LAYERS) | FREE_ROOMS | {"settings", "__init__", "__main__"}
+    assert {item.room for item in ALL_IMPORTS} <= known
+
+
+def test_imports_go_down_only() -> None:
+    wrong = []
+    for item, target_room in BETWEEN_ROOMS:
+        mine, theirs = _layer(item.room), _layer(target_room)
+        if mine is None or theirs is None or (item.room, target_room) in WITHIN_A_LAYER:
+            continue
+        if theirs >= mine:
+            wrong.append(f"{item.place}: {item.room} may not import {target_room}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_domain_is_standard_library_only() -> None:
+    outside = [
+        f"{item.place}: {item.target}"
+        for item in ALL_IMPORTS
+        if item.room == "domain" and item.target.split(".")[0] not in {*sys.stdlib_module_names, "adjudge"}
+    ]
+    assert not outside, "rules must be readable and testable with nothing installed:\n" + "\n".join(outside)
+    assert not [item.place for item, room in BETWEEN_ROOMS if item.room == "domain"]
+
+
+def test_observe_imports_no_room() -> None:
+    assert not [f"{item.place}: {item.target}" for item, _ in BETWEEN_ROOMS if item.room in FREE_ROOMS]
+
+
+def test_settings_are_read_by_composition_code_only() -> None:
+    wrong = [item.place for item, room in BETWEEN_ROOMS if room == "settings" and item.room not in SETTINGS_READERS]
+    assert not wrong
+    assert {room for item, room in BETWEEN_ROOMS if item.room == "settings"} <= {"domain"}
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGE_RULES))
+def test_packages_stay_in_their_rooms(package: str) -> None:
+    rooms, reason = PACKAGE_RULES[package]
+    wrong = [item.place for item in ALL_IMPORTS if item.target.split(".")[0] == package and item.room not in rooms]
+    assert not wrong, f"{package} belongs to {', '.join(sorted(rooms))} ({reason}): {wrong}"
+
+
+def test_only_settings_read_the_environment() -> None:
+    readers = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv", "getenvb"}
+        if path.relative_to(SOURCE).parts[0] != "settings"
+    ]
+    assert not readers, "a value that settings do not know of cannot be shown by `adjudge config`"
+
+
+def test_commands_keep_their_imports_to_themselves() -> None:
+    """``adjudge judge`` must not pay for the web server: a command imports no other command."""
+    wrong = [
+        item.place
+        for item in ALL_IMPORTS
+        if item.room == "cli" and item.target.startswith("adjudge.cli.") and "__init__" in item.place
+    ]
+    assert not wrong
