@@ -33,6 +33,10 @@ class Tx(Protocol):
         """Call ``callback`` on the event loop once the transaction has committed; never if it did not."""
         ...
 
+    def ring(self, channel: str) -> None:
+        """Ring a bell once the transaction has committed."""
+        ...
+
 
 Operation = Callable[[Tx], Awaitable[T]]
 
@@ -48,6 +52,10 @@ class Database(Protocol):
 
     async def read(self, operation: Operation[T]) -> T:
         """Run ``operation`` against one consistent snapshot; it may not write."""
+        ...
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` whenever ``channel`` is rung; the function returned ends that."""
         ...
 
     async def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adjudge.store.bells import OUTBOX
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Rows, Statement
 
@@ -83,12 +84,14 @@ async def insert(tx: Tx, rows: Rows) -> None:
     """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
     if rows:
         await tx.execute(INSERT, rows)
+        tx.ring(OUTBOX)
 
 
 async def again(tx: Tx, rows: Rows) -> None:
     """Ask for delivery once more: rows of (job_id, delay_us)."""
     if rows:
         await tx.execute(AGAIN, rows)
+        tx.ring(OUTBOX)
 
 
 async def drop(tx: Tx, job_ids: Sequence[str]) -> None:

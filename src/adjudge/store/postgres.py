@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 import asyncpg
@@ -12,6 +13,7 @@ import asyncpg
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.store.constraints import from_postgres
 from adjudge.store.driver import Operation
+from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
 T = TypeVar("T")
@@ -42,11 +44,16 @@ class _PostgresTx:
     dialect = Dialect.POSTGRES
 
     def __init__(
-        self, connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record], rendered: dict[str, Rendered], now: str
+        self,
+        connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record],
+        rendered: dict[str, Rendered],
+        now: str,
+        bells: PostgresBells,
     ) -> None:
         self._connection = connection
         self._rendered = rendered
         self._now = now
+        self._bells = bells
         self.callbacks: list[Callable[[], None]] = []
 
     def _render(self, statement: Statement) -> Rendered:
@@ -74,6 +81,9 @@ class _PostgresTx:
     def on_commit(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
 
+    def ring(self, channel: str) -> None:
+        self.callbacks.append(partial(self._bells.ring, channel))
+
 
 async def _keep_session(_: object) -> None:
     """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time."""
@@ -87,6 +97,7 @@ class PostgresDatabase:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], now: str = DATABASE_CLOCK) -> None:
         self._pool = pool
         self._now = now
+        self._bells = PostgresBells(pool)
         self._rendered: dict[str, Rendered] = {}
 
     @classmethod
@@ -121,7 +132,7 @@ class PostgresDatabase:
         committing = False
         try:
             async with self._pool.acquire() as connection:
-                tx = _PostgresTx(connection, self._rendered, self._now)
+                tx = _PostgresTx(connection, self._rendered, self._now, self._bells)
                 transaction = connection.transaction()
                 await transaction.start()
                 try:
@@ -152,10 +163,15 @@ class PostgresDatabase:
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                return await operation(_PostgresTx(connection, self._rendered, self._now))
+                return await operation(_PostgresTx(connection, self._rendered, self._now, self._bells))
         except _LOST as error:
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
 
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Hear rings of every process on this database."""
+        return self._bells.listen(channel, callback)
+
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
+        await self._bells.close()
         await self._pool.close()

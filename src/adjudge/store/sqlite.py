@@ -16,10 +16,12 @@ from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from adjudge.domain.errors import Unavailable
+from adjudge.store.bells import Bells
 from adjudge.store.constraints import from_sqlite
 from adjudge.store.driver import Operation
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
@@ -67,9 +69,10 @@ class _SqliteTx:
 
     dialect = Dialect.SQLITE
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, bells: Bells) -> None:
         self.connection = connection
         self._clock = clock
+        self._bells = bells
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
         self._rendered: dict[str, Rendered] = {}
@@ -98,6 +101,9 @@ class _SqliteTx:
     def on_commit(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
 
+    def ring(self, channel: str) -> None:
+        self.callbacks.append(partial(self._bells.ring, channel))
+
 
 def _drive(awaitable: Awaitable[T]) -> T:
     """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
@@ -121,11 +127,12 @@ class SqliteDatabase:
         self._clock = clock
         self._tickets: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
         self._closed = False
+        self._bells = Bells()
         self._writer = threading.Thread(target=self._write_loop, name="adjudge-sqlite-writer", daemon=True)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._write_tx = _SqliteTx(self._connect(), clock)
+        self._write_tx = _SqliteTx(self._connect(), clock, self._bells)
         self._writer.start()
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
@@ -161,13 +168,17 @@ class SqliteDatabase:
     def _read_here(self, operation: Operation[T]) -> T:
         tx: _SqliteTx | None = getattr(self._local, "tx", None)
         if tx is None:
-            tx = self._local.tx = _SqliteTx(self._connect(read_only=True), self._clock)
+            tx = self._local.tx = _SqliteTx(self._connect(read_only=True), self._clock, self._bells)
         connection = tx.connection
         connection.execute("BEGIN")
         try:
             return _drive(operation(tx))
         finally:
             connection.execute("ROLLBACK")
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Hear rings of this process; another process on the same file is found by polling."""
+        return self._bells.listen(channel, callback)
 
     async def close(self) -> None:
         """Run what was queued, then close every connection."""

@@ -1,0 +1,96 @@
+"""Bells across processes, by PostgreSQL's NOTIFY.
+
+Ringing happens after the commit, on a connection of its own, and rings that come while one is under way are sent as
+one: NOTIFY inside the transaction would make PostgreSQL commit notifying transactions one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import asyncpg
+import structlog
+
+from adjudge.store.bells import Bells, Callback
+
+_RETRY_SECONDS = 1.0
+_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_log = structlog.get_logger(__name__)
+
+
+class PostgresBells:
+    """Local bells, joined with those of every other process on the same database."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+        self._pool = pool
+        self._local = Bells()
+        self._unsent: set[str] = set()
+        self._channels: set[str] = set()
+        self._sender: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+
+    def ring(self, channel: str) -> None:
+        """Ring here at once and elsewhere as soon as the last ring is out."""
+        self._local.ring(channel)
+        self._unsent.add(channel)
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send())
+
+    def listen(self, channel: str, callback: Callback) -> Callback:
+        """Hear rings of every process."""
+        self._channels.add(channel)
+        self._changed.set()
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._hear())
+        return self._local.listen(channel, callback)
+
+    async def close(self) -> None:
+        """Stop sending and hearing."""
+        for task in (self._sender, self._listener):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _send(self) -> None:
+        while self._unsent:
+            channels, self._unsent = sorted(self._unsent), set()
+            try:
+                await self._pool.executemany("SELECT pg_notify($1, '')", [(channel,) for channel in channels])
+            except _FAILURES as error:
+                _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
+
+    async def _hear(self) -> None:
+        while True:
+            try:
+                await self._hear_on_one_connection()
+            except _FAILURES as error:
+                _log.info("bells_interrupted", error=str(error))
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _hear_on_one_connection(self) -> None:
+        gone = asyncio.Event()
+        async with self._pool.acquire() as connection:
+            connection.add_termination_listener(lambda _: gone.set())
+            heard: set[str] = set()
+            while not gone.is_set():
+                self._changed.clear()
+                for channel in self._channels - heard:
+                    await connection.add_listener(channel, self._heard)
+                    self._local.ring(channel)  # whatever was rung before we listened
+                    heard.add(channel)
+                await _either(gone, self._changed)
+
+    def _heard(self, *call: object) -> None:
+        self._local.ring(str(call[2]))
+
+
+async def _either(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
