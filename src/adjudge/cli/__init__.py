@@ -22,6 +22,8 @@ from adjudge.observe import logs
 
 COMMANDS: Final[dict[str, str]] = {
     "config": "adjudge.cli.config",
+    "doctor": "adjudge.cli.doctor",
+    "run": "adjudge.cli.run",
     "up": "adjudge.cli.up",
 }
 """Command name → module with a click object named ``command``. Keep it sorted."""

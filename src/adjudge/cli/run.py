@@ -1,0 +1,161 @@
+"""``adjudge run``: one program in the box."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import KIB, MIB, Limits
+from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+
+EXIT_THEIRS: Final = 1
+EXIT_OURS: Final = 2
+_BOX_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_DEFAULTS: Final = Limits()
+
+
+@click.command(name="run", context_settings={"ignore_unknown_options": False})
+@click.option("--cpu-ms", default=_DEFAULTS.cpu_ms, show_default=True, help="CPU time of the whole process tree.")
+@click.option("--wall-ms", default=_DEFAULTS.wall_ms, show_default=True, help="Time by the clock.")
+@click.option("--memory-mb", default=_DEFAULTS.memory_bytes // MIB, show_default=True, help="Memory, in MiB.")
+@click.option("--processes", default=_DEFAULTS.processes, show_default=True, help="Processes and threads at once.")
+@click.option(
+    "--output-kb", default=_DEFAULTS.output_bytes // KIB, show_default=True, help="stdout and stderr, in KiB."
+)
+@click.option("--stdin", "stdin_name", metavar="FILE", help="Feed FILE to it; - is our own stdin. Default: nothing.")
+@click.option("--file", "files", multiple=True, metavar="NAME=PATH", help="Put the file PATH into /work as NAME.")
+@click.option("--mount", "mounts", multiple=True, metavar="PATH:TARGET", help="Show PATH, read-only, as TARGET.")
+@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; ours are not passed on.")
+@click.option("--collect", multiple=True, metavar="NAME", help="Copy NAME out of /work afterwards.")
+@click.option("--collect-to", type=click.Path(path_type=Path), default=Path(), help="Where to (default: here).")
+@click.option("--json", "as_json", is_flag=True, help="Print the report, output included, as JSON on stdout.")
+@click.option("--unsafe", is_flag=True, help="Run even where isolation is missing.")
+@click.argument("argv", nargs=-1, required=True)
+def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) -> None:
+    """Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.
+
+    It starts in an empty /work and sees the system's programs and libraries, what --file and --mount show it, and
+    nothing else. Its output is passed through; the report follows on stderr, or as JSON on stdout with --json.
+
+    Exit codes: 0 it ended well; 1 it did not (RE, TLE, MLE, OLE); 2 Adjudge failed (SE); 3 the request is wrong.
+    """
+    output_bytes = options["output_kb"] * KIB
+    report = asyncio.run(_run(_spec(argv, options), output_bytes, unsafe))
+    if as_json:
+        click.echo(json.dumps(as_dict(report)))
+    else:
+        _pass_through(report)
+    if report.verdict is RunVerdict.SE:
+        raise click.exceptions.Exit(EXIT_OURS)
+    raise click.exceptions.Exit(0 if report.ok else EXIT_THEIRS)
+
+
+async def _run(spec: RunSpec, output_bytes: int, unsafe: bool) -> RunReport:
+    # One run needs no agent: the command is one process less to start.
+    sandbox = Sandbox(
+        slots=1, use_agent=False, unsafe=unsafe, stdout_limit_bytes=output_bytes, stderr_limit_bytes=output_bytes
+    )
+    async with sandbox as box:
+        return await box.run(spec)
+
+
+def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> RunSpec:
+    limits = Limits(
+        cpu_ms=options["cpu_ms"],
+        wall_ms=options["wall_ms"],
+        memory_bytes=options["memory_mb"] * MIB,
+        processes=options["processes"],
+        output_bytes=options["output_kb"] * KIB,
+    )
+    files = tuple(_file(text) for text in options["files"])
+    return RunSpec(
+        argv=(_program(argv[0], files), *argv[1:]),
+        limits=limits,
+        env=dict(_pair("--env", text) for text in options["variables"]),
+        stdin=_stdin(options["stdin_name"], limits.input_bytes),
+        files=files,
+        mounts=tuple(_mount(text) for text in options["mounts"]),
+        collect=options["collect"],
+        collect_to=options["collect_to"].resolve() if options["collect"] else None,
+    )
+
+
+def _program(name: str, files: tuple[InputFile, ...]) -> str:
+    """Find a bare name where the box has programs: in /work first, then on the system's path."""
+    if "/" in name:
+        return name
+    if any(file.name == name for file in files):
+        return f"/work/{name}"
+    found = shutil.which(name, path=_BOX_PATH)
+    if found is None:
+        raise InvalidInput(f"argv: no program {name!r} in {_BOX_PATH}; show one with --file {name}=PATH.", field="argv")
+    return found
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise InvalidInput(f"{option}: {text!r} must look like NAME=VALUE.", field=option)
+    return name, value
+
+
+def _file(text: str) -> InputFile:
+    name, value = _pair("--file", text)
+    path = Path(value).resolve()
+    if not path.is_file():
+        raise InvalidInput(f"--file: there is no file {value!r}.", field="--file")
+    return InputFile(name, path, executable=bool(path.stat().st_mode & 0o111))
+
+
+def _mount(text: str) -> Mount:
+    source, separator, target = text.rpartition(":")
+    if not separator or not source:
+        raise InvalidInput(f"--mount: {text!r} must look like PATH:TARGET.", field="--mount")
+    path = Path(source).resolve()
+    if not path.exists():
+        raise InvalidInput(f"--mount: there is nothing at {source!r}.", field="--mount")
+    return Mount(path, target)
+
+
+def _stdin(name: str | None, limit_bytes: int) -> Path | bytes | None:
+    if name is None:
+        return None
+    if name == "-":
+        return sys.stdin.buffer.read(limit_bytes + 1)
+    path = Path(name).resolve()
+    if not path.is_file():
+        raise InvalidInput(f"--stdin: there is no file {name!r}.", field="--stdin")
+    return path
+
+
+def as_dict(report: RunReport) -> dict[str, Any]:
+    """The report as the JSON that --json prints; output that is not UTF-8 keeps its readable part."""
+    body = asdict(report)
+    return body | {name: body[name].decode(errors="replace") for name in ("stdout", "stderr")}
+
+
+def _pass_through(report: RunReport) -> None:
+    for stream, body in ((sys.stdout, report.stdout), (sys.stderr, report.stderr)):
+        stream.flush()
+        stream.buffer.write(body)
+        stream.flush()
+    click.echo(describe(report), err=True)
+
+
+def describe(report: RunReport) -> str:
+    """The report in one line."""
+    if report.sandbox_error is not None:
+        return f"SE: {report.sandbox_error}"
+    ending = f"signal {report.exit_signal}" if report.exit_signal else f"exit code {report.exit_code}"
+    verdict = f"{report.verdict} ({report.limit})" if report.limit else str(report.verdict)
+    figures = f"CPU {report.time_ms} ms, wall {report.wall_ms} ms, memory {report.mem_kb} KiB ({report.memory_source})"
+    truncated = " output truncated;" if report.stdout_truncated or report.stderr_truncated else ""
+    return f"{verdict}: {ending};{truncated} {figures}"
