@@ -228,15 +228,26 @@ SELECT_EXPIRED = Statement(
     sqlite=_EXPIRED,
 )
 
-_STUCK = """
-    SELECT id FROM jobs
-    WHERE status = 'queued' AND queued_at <= {now} - :older_us ORDER BY queued_at LIMIT :at_most
+DEFER = Statement(
+    "jobs.defer",
+    "Let waiting jobs wait a little longer.",
+    f"""
+    UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + :delay_us,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND status = 'queued'
+    RETURNING {_RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+
+SELECT_QUEUED_LONG = Statement(
+    "jobs.select_queued_long",
+    "Find jobs queued for so long that their message may be lost.",
     """
-SELECT_STUCK = Statement(
-    "jobs.select_stuck",
-    "Find jobs queued for so long that their message must be lost.",
-    _STUCK + "FOR UPDATE SKIP LOCKED",
-    sqlite=_STUCK,
+    SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id FROM jobs JOIN outbox ON job_id = jobs.id
+    WHERE status = 'queued' AND queued_at <= {now} - :older_us ORDER BY queued_at LIMIT :at_most
+    """,
 )
 
 INSPECT = Statement(

@@ -118,6 +118,15 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits for a worker to read its message."""
+
+    job_id: str
+    priority: int
+    entry_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
     """What became of a batch: every job asked for is in exactly one of the two."""
 

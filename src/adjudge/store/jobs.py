@@ -19,7 +19,19 @@ from adjudge.domain.states import JobStatus
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Burial, Ended, Fence, Finish, Job, JobOwner, NewJob, Outcome, Refused, Release
+from adjudge.store.job_values import (
+    Burial,
+    Ended,
+    Fence,
+    Finish,
+    Job,
+    JobOwner,
+    NewJob,
+    Outcome,
+    QueuedJob,
+    Refused,
+    Release,
+)
 from adjudge.store.statement import Row, Rows, Statement
 
 LEASE_EXPIRED = "lease_expired"
@@ -173,13 +185,19 @@ class Jobs:
         rows = await _update(tx, sql.MARK_QUEUED, [job_id for job_id, _ in deliveries], actor=actor)
         refusals.count_transitions(tx, [_job(row) for row in rows])
 
-    async def requeue_lost(self, tx: Tx, *, actor: str, older_ms: int, at_most: int = 500) -> tuple[Job, ...]:
-        """Ask for another message about jobs that have been queued for too long."""
-        stuck = [
-            row["id"] for row in await tx.fetch(sql.SELECT_STUCK, older_us=older_ms * _MILLISECOND, at_most=at_most)
-        ]
-        rows = await _update(tx, sql.UNQUEUE, stuck, actor=actor)
-        return await self._released(tx, rows, {})
+    async def queued_long(self, tx: Tx, *, older_ms: int, at_most: int = 500) -> list[QueuedJob]:
+        """Find jobs that have been queued for so long that their message may be lost, the longest first."""
+        rows = await tx.fetch(sql.SELECT_QUEUED_LONG, older_us=older_ms * _MILLISECOND, at_most=at_most)
+        return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"]) for row in rows]
+
+    async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
+        """Ask for another message about queued jobs whose message is lost."""
+        return await self._released(tx, await _update(tx, sql.UNQUEUE, job_ids, actor=actor), {})
+
+    async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
+        """Send waiting jobs back to wait a little longer: something they need is in full use."""
+        rows = await _update(tx, sql.DEFER, job_ids, delay_us=delay_ms * _MILLISECOND, actor=actor, reason=reason)
+        return await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
 
     async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str]:
         """Run buried jobs again as new jobs that name the old, whose history stays; return letter id → new job id."""

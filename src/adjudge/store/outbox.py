@@ -44,7 +44,7 @@ _TAKE = """
         SELECT id FROM outbox WHERE state = 'pending' AND next_attempt_at <= {{now}}
         ORDER BY next_attempt_at, id LIMIT :at_most {lock}
     )
-    RETURNING job_id, priority, attempts
+    RETURNING job_id
     """
 TAKE_DUE = Statement(
     "outbox.take_due",
@@ -71,13 +71,36 @@ NOT_DELIVERED = Statement(
 )
 
 
+READ_TAKEN = Statement(
+    "outbox.read_taken",
+    "Read what the stream is told about each job taken.",
+    """
+    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
+           {now} - outbox.created_at AS waited_us
+    FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
+    ORDER BY outbox.id
+    """,
+    given={"given_id": "text"},
+)
+
+COUNT_PENDING = Statement(
+    "outbox.count_pending",
+    "Count what is still to be delivered.",
+    "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DueRow:
     """A job that the stream has to hear of."""
 
     job_id: str
+    kind: str
     priority: int
+    trace_id: str | None
+    payload: str
     attempts: int
+    waited_us: int
 
 
 async def insert(tx: Tx, rows: Rows) -> None:
@@ -103,7 +126,20 @@ async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
 async def take_due(tx: Tx, *, at_most: int, base_us: int = 1_000_000) -> list[DueRow]:
     """Take up to ``at_most`` due rows; other relays skip them until they come due again."""
     taken = await tx.fetch(TAKE_DUE, at_most=at_most, base_us=base_us)
-    return [DueRow(row["job_id"], row["priority"], row["attempts"]) for row in taken]
+    if not taken:
+        return []
+    rows = await tx.fetch(READ_TAKEN, [(row["job_id"],) for row in taken])
+    return [
+        DueRow(
+            row["id"], row["kind"], row["priority"], row["trace_id"], row["payload"], row["attempts"], row["waited_us"]
+        )
+        for row in rows
+    ]
+
+
+async def count_pending(tx: Tx) -> int:
+    """How many jobs the stream has still to hear of."""
+    return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
 async def delivered(tx: Tx, rows: Rows) -> None:

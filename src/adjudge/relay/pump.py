@@ -1,0 +1,102 @@
+"""The pump: takes due rows of the outbox and tells the stream.
+
+Delivery is at least once. Should the pump die between telling the stream and noting it, the rows come due again and
+their jobs are announced twice; the claim lets one through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from adjudge.domain.errors import Unavailable
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, outbox
+from adjudge.store.bells import OUTBOX, Wakeup
+from adjudge.store.jobs import Jobs
+from adjudge.store.outbox import DueRow
+from adjudge.stream.driver import Hint, Published, Stream
+
+_log = get_logger(__name__)
+_SECOND_US = 1_000_000
+
+
+class Pump:
+    """Delivers the outbox, in batches: two transactions and one round trip to the stream for each."""
+
+    def __init__(
+        self, database: Database, jobs: Jobs, stream: Stream, *, name: str, batch: int = 512, poll_ms: int = 1_000
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._stream = stream
+        self._name = name
+        self._batch = batch
+        self._poll_ms = poll_ms
+
+    async def run(self) -> None:
+        """Deliver for ever: at once when a commit rings, and at every poll in case a ring was lost."""
+        wakeup = Wakeup()
+        silence = self._database.listen(OUTBOX, wakeup.set)
+        try:
+            while True:
+                wakeup.clear()
+                try:
+                    delivered = await self.deliver()
+                except Unavailable as error:
+                    _log.warning("delivery_waits", reason=error.code, error=error.message)
+                    delivered = 0
+                if delivered < self._batch:
+                    await wakeup.wait(self._poll_ms)
+        finally:
+            silence()
+
+    async def deliver(self) -> int:
+        """Deliver one batch of what is due; return how many rows were taken."""
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch))
+        if not due:
+            return 0
+        hints, broken = _hints(due)
+        published = [*await self._publish(hints), *broken]
+        sent = [(item.job_id, item.entry_id) for item in published if item.entry_id is not None]
+        failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
+
+        async def note(tx: outbox.Tx) -> None:
+            await self._jobs.mark_queued(tx, sent, actor=self._name)
+            await outbox.not_delivered(tx, failed)
+
+        await self._database.transact(note)
+        _count(due, published)
+        return len(due)
+
+    async def _publish(self, hints: Sequence[Hint]) -> list[Published]:
+        """Tell the stream; when it is away, that is what each row remembers."""
+        try:
+            return await self._stream.publish(hints) if hints else []
+        except Unavailable as error:
+            return [Published(hint.job_id, None, error.message) for hint in hints]
+
+
+def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
+    """What to publish, and the rows that cannot be: a poisoned one never holds its neighbours up."""
+    hints, broken = [], []
+    for row in due:
+        try:
+            payload = dict(json.loads(row.payload))
+        except (TypeError, ValueError) as error:
+            broken.append(Published(row.job_id, None, f"payload is not an object: {error}"))
+            continue
+        hints.append(Hint(row.job_id, row.priority, row.kind, row.trace_id, payload))
+    return hints, broken
+
+
+def _count(due: Sequence[DueRow], published: Sequence[Published]) -> None:
+    waited = {row.job_id: row.waited_us / _SECOND_US for row in due}
+    for item in published:
+        if item.entry_id is None:
+            metrics.OUTBOX_DISPATCH.labels("failed", "stream_error").inc()
+            _log.warning("not_delivered", job_id=item.job_id, error=item.error)
+        else:
+            metrics.OUTBOX_DISPATCH.labels("delivered", "ok").inc()
+            metrics.OUTBOX_DISPATCH_LATENCY.observe(waited[item.job_id])
