@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, outbox
+from adjudge.store import Database, Tx, outbox
 from adjudge.store.bells import OUTBOX, Wakeup
 from adjudge.store.jobs import Jobs
 from adjudge.store.outbox import DueRow
@@ -62,7 +62,7 @@ class Pump:
         sent = [(item.job_id, item.entry_id) for item in published if item.entry_id is not None]
         failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
 
-        async def note(tx: outbox.Tx) -> None:
+        async def note(tx: Tx) -> None:
             await self._jobs.mark_queued(tx, sent, actor=self._name)
             await outbox.not_delivered(tx, failed)
 

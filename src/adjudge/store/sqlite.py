@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from adjudge.domain.errors import Unavailable
+from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
 from adjudge.store.bells import Bells
 from adjudge.store.constraints import from_sqlite
-from adjudge.store.driver import Operation
+from adjudge.store.driver import Operation, run_callbacks
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ Clock = Callable[[], int]
 _NOW = "adjudge_now()"
 _GROUP_LIMIT = 128
 _READERS = 4
-_AWAY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
+_AWAY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 
 
 def system_clock() -> int:
@@ -54,8 +54,7 @@ class _Ticket:
     def settle(self) -> None:
         """Deliver the outcome; runs on the event loop, after the commit."""
         if self.error is None:
-            for callback in self.callbacks:
-                callback()
+            run_callbacks(self.callbacks)
         if self.future.cancelled():
             return
         if self.error is not None:
@@ -64,8 +63,8 @@ class _Ticket:
             self.future.set_result(self.result)
 
 
-class _SqliteTx:
-    """Statements on one connection. Its coroutines never suspend: see ``_drive``."""
+class SqliteTx:
+    """Statements on one connection. Its coroutines never suspend: see ``drive``."""
 
     dialect = Dialect.SQLITE
 
@@ -76,21 +75,34 @@ class _SqliteTx:
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
         self._rendered: dict[str, Rendered] = {}
-        self.callbacks: list[Callable[[], None]] = []
+        self.begin([])
+
+    def begin(self, callbacks: list[Callable[[], None]]) -> None:
+        """Start over for the next operation."""
+        self.callbacks = callbacks
+        self.failure: Exception | None = None
 
     def _run(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> sqlite3.Cursor:
+        if self.failure is not None:
+            raise self.failure
         rendered = self._rendered.get(statement.name)
         if rendered is None:
             rendered = self._rendered[statement.name] = render(statement, Dialect.SQLITE, _NOW)
         self._now = self._clock()  # one moment for the whole statement
         try:
             return self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters)))
-        except sqlite3.IntegrityError as error:
-            raise from_sqlite(error) from error
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in _AWAY:
-                raise Unavailable(f"The database is away: {error}.") from error
-            raise
+        except Exception as error:
+            self.failure = _translate(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
+
+    async def operate(self, operation: Operation[T]) -> T:
+        """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+        result = await operation(self)
+        if self.failure is not None:
+            raise self.failure
+        return result
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         return cast("list[Row]", self._run(statement, rows, parameters).fetchall())
@@ -105,7 +117,20 @@ class _SqliteTx:
         self.callbacks.append(partial(self._bells.ring, channel))
 
 
-def _drive(awaitable: Awaitable[T]) -> T:
+def _translate(error: Exception) -> Exception:
+    """What a failed statement means."""
+    if isinstance(error, sqlite3.IntegrityError):
+        return from_sqlite(error)
+    if isinstance(error, UnicodeEncodeError | OverflowError):
+        return InvalidInput(f"A value that the database cannot hold: {error}.")
+    if isinstance(error, sqlite3.Error):
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY:
+            return Unavailable(f"The database is away: {error}.")
+        return InternalFault(f"SQLite refused a statement: {error}.")
+    return error
+
+
+def drive(awaitable: Awaitable[T]) -> T:
     """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
     step = cast("Generator[object, None, T]", awaitable.__await__())
     try:
@@ -132,7 +157,7 @@ class SqliteDatabase:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._write_tx = _SqliteTx(self._connect(), clock, self._bells)
+        self._write_tx = SqliteTx(self._connect(), clock, self._bells)
         self._writer.start()
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
@@ -166,13 +191,13 @@ class SqliteDatabase:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read_here, operation)
 
     def _read_here(self, operation: Operation[T]) -> T:
-        tx: _SqliteTx | None = getattr(self._local, "tx", None)
+        tx: SqliteTx | None = getattr(self._local, "tx", None)
         if tx is None:
-            tx = self._local.tx = _SqliteTx(self._connect(read_only=True), self._clock, self._bells)
+            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells)
         connection = tx.connection
         connection.execute("BEGIN")
         try:
-            return _drive(operation(tx))
+            return drive(operation(tx))
         finally:
             connection.execute("ROLLBACK")
 
@@ -234,10 +259,10 @@ class SqliteDatabase:
 
     def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
         tx = self._write_tx
-        tx.callbacks = ticket.callbacks
+        tx.begin(ticket.callbacks)
         connection.execute("SAVEPOINT operation")
         try:
-            ticket.result = _drive(ticket.operation(tx))
+            ticket.result = drive(tx.operate(ticket.operation))
             connection.execute("RELEASE operation")
         except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
             connection.execute("ROLLBACK TO operation")

@@ -1,0 +1,162 @@
+"""Writing ends: whatever finished while the last transaction was under way goes into the next one.
+
+Only after the commit are messages acknowledged. A database that is away is tried again for as long as the lease may
+hold; whether a commit whose answer was lost happened is found out by sending it again: the fence lets it through once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from adjudge.domain.errors import RefusalReason, Unavailable
+from adjudge.domain.retry import RetryClass, RetryPolicy, classify
+from adjudge.domain.states import JobStatus
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx
+from adjudge.store.job_values import Fence, Finish, Job, Refused, Release
+from adjudge.store.jobs import Jobs
+from adjudge.worker.handler import Completion
+
+_log = get_logger(__name__)
+_BATCH = 256
+_ERROR_CHARACTERS = 2_000
+DRAINED = "worker_drained"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How one attempt ended: with a completion, with an error, or handed back in good order."""
+
+    job: Job
+    fence: Fence
+    completion: Completion | None = None
+    error: BaseException | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    end: End
+    written: asyncio.Future[RefusalReason | None]
+
+
+class Finisher:
+    """Turns ends into rows, many in one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: Jobs,
+        *,
+        policy: RetryPolicy,
+        random_unit: Callable[[], float],
+        retry_ms: int = 200,
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._policy = policy
+        self._random_unit = random_unit
+        self._retry_ms = retry_ms
+        self._waiting: list[_Waiting] = []
+        self._something = asyncio.Event()
+
+    async def write(self, end: End) -> RefusalReason | None:
+        """Wait until the end is written; the reason when the fence refused it.
+
+        The caller may be canceled when the lease is lost: nobody waits for such an end any more, and it is not written.
+        """
+        waiting = _Waiting(end, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._something.set()
+        return await waiting.written
+
+    async def run(self) -> None:
+        """Write ends for ever."""
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            while batch := self._next_batch():
+                await self._write_batch(batch)
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        return [waiting for waiting in batch if not waiting.written.done()]
+
+    async def _write_batch(self, batch: list[_Waiting]) -> None:
+        started = asyncio.get_running_loop().time()
+        try:
+            refused = await self._database.transact(lambda tx: self._write_all(tx, [item.end for item in batch]))
+        except Unavailable as error:
+            metrics.WORKER_FINALIZE_ERRORS.inc()
+            _log.warning("finish_waits", error=error.message, jobs=len(batch))
+            self._waiting[:0] = batch
+            self._something.set()
+            await asyncio.sleep(self._retry_ms / 1_000)
+            return
+        except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
+            await self._write_apart(batch, error)
+            return
+        metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
+        reasons = {item.job_id: item.reason for item in refused}
+        for waiting in batch:
+            _settle(waiting, reasons.get(waiting.end.fence.job_id))
+
+    async def _write_apart(self, batch: list[_Waiting], error: Exception) -> None:
+        """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
+        if len(batch) > 1:
+            for waiting in batch:
+                await self._write_batch([waiting])
+            return
+        _log.error("finish_impossible", job_id=batch[0].end.fence.job_id, error=repr(error))
+        if not batch[0].written.done():
+            batch[0].written.set_exception(error)
+
+    async def _write_all(self, tx: Tx, ends: Sequence[End]) -> list[Refused]:
+        finishes = [_finish(end, end.completion) for end in ends if end.completion is not None]
+        final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
+        again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
+        refused = [*(await self._jobs.finish(tx, finishes)).refused]
+        refused += (await self._jobs.bury_claimed(tx, final)).refused
+        refused += (await self._jobs.release(tx, again)).refused
+        return refused
+
+    def _release(self, end: End) -> Release:
+        if end.error is None:
+            return Release(end.fence, 0, DRAINED, uses_attempt=False)
+        delay_ms = self._policy.delay_ms(end.fence.attempt_id, self._random_unit())
+        return Release(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
+
+
+def error_code(error: BaseException) -> str:
+    """The stable name of an error."""
+    return str(getattr(error, "code", type(error).__name__))
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+
+
+def _finish(end: End, completion: Completion) -> Finish:
+    return Finish(end.fence, completion.status, completion.result, completion.outcome)
+
+
+def _is_final(error: BaseException | None) -> bool:
+    return error is not None and classify(error) is RetryClass.FINAL
+
+
+def _burial(end: End, error: BaseException) -> Finish:
+    return Finish(end.fence, JobStatus.FAILED, None, None, "failed", error_code(error), _text(error))
+
+
+def _settle(waiting: _Waiting, reason: RefusalReason | None) -> None:
+    if reason is None:
+        status = waiting.end.completion.status if waiting.end.completion else JobStatus.PENDING
+        metrics.WORKER_FINALIZE.labels(str(status)).inc()
+    else:
+        metrics.WORKER_FINALIZE_REJECTED.labels(str(reason)).inc()
+        if reason is RefusalReason.STALE_ATTEMPT:
+            metrics.WORKER_STALE_ATTEMPT.inc()
+    if not waiting.written.done():
+        waiting.written.set_result(reason)

@@ -1,0 +1,92 @@
+"""Keeping leases: all of a worker's jobs are renewed in one statement, apart from the work itself.
+
+The keeper only tells; it never ends a job. Whoever holds a job says what is to happen when it is lost. A job is lost
+when a renewal is refused (reclaimed, canceled), or when the database has been away for so long that the lease must have
+expired: from then on nothing of this attempt may be written, so its work is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from adjudge.domain.errors import RefusalReason, Unavailable
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database
+from adjudge.store.job_values import Fence
+from adjudge.store.jobs import Jobs
+
+OnLost = Callable[[RefusalReason], None]
+Clock = Callable[[], float]
+
+_log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Held:
+    fence: Fence
+    on_lost: OnLost
+    sure_until: float
+    """By our own clock, counted from before the renewal was sent: never later than the database's lease."""
+
+
+class LeaseKeeper:
+    """Renews what is held, until told that it is lost."""
+
+    def __init__(self, database: Database, jobs: Jobs, *, lease_ms: int, heartbeat_ms: int, clock: Clock) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._lease_ms = lease_ms
+        self._heartbeat_ms = heartbeat_ms
+        self._clock = clock
+        self._held: dict[str, _Held] = {}
+
+    def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float) -> None:
+        """Keep a lease that was won by a claim sent at ``claimed_at``."""
+        self._held[fence.job_id] = _Held(fence, on_lost, claimed_at + self._lease_ms / 1_000)
+
+    def drop(self, fence: Fence) -> None:
+        """Stop keeping a lease: the job has ended."""
+        held = self._held.get(fence.job_id)
+        if held is not None and held.fence == fence:
+            del self._held[fence.job_id]
+
+    async def run(self) -> None:
+        """Beat for ever."""
+        while True:
+            await asyncio.sleep(self._heartbeat_ms / 1_000)
+            await self.beat()
+
+    async def beat(self) -> None:
+        """Renew everything once."""
+        fences = [held.fence for held in self._held.values()]
+        if not fences:
+            return
+        sent_at = self._clock()
+        try:
+            outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms))
+        except Unavailable as error:
+            metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
+            _log.warning("heartbeat_failed", error=error.message, jobs=len(fences))
+            self._give_up_expired()
+            return
+        metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
+        for fence in outcome.done:
+            if (held := self._held.get(fence.job_id)) is not None and held.fence == fence:
+                held.sure_until = sent_at + self._lease_ms / 1_000
+        for refused in outcome.refused:
+            metrics.WORKER_HEARTBEAT.labels("refused", str(refused.reason)).inc()
+            self._lose(refused.job_id, refused.reason)
+
+    def _give_up_expired(self) -> None:
+        now = self._clock()
+        for job_id in [job_id for job_id, held in self._held.items() if held.sure_until <= now]:
+            self._lose(job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
+
+    def _lose(self, job_id: str, reason: RefusalReason) -> None:
+        held = self._held.pop(job_id, None)
+        if held is not None:
+            _log.warning("lease_lost", job_id=job_id, attempt_id=held.fence.attempt_id, reason=str(reason))
+            held.on_lost(reason)

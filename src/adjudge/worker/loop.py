@@ -1,0 +1,374 @@
+"""The worker: reads no more than it can run, runs nothing it has not won, acknowledges nothing it has not written."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
+from adjudge.domain.retry import RetryPolicy
+from adjudge.observe import metrics
+from adjudge.observe.logs import context, get_logger
+from adjudge.store import Database
+from adjudge.store.job_values import Burial, Fence, Job, Outcome
+from adjudge.store.jobs import Jobs
+from adjudge.stream.driver import Message, Stream
+from adjudge.worker.finisher import End, Finisher
+from adjudge.worker.handler import Handler
+from adjudge.worker.lease import LeaseKeeper
+from adjudge.worker.slots import Slots
+
+_log = get_logger(__name__)
+_SECOND_US = 1_000_000
+_DEFER_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker may be told."""
+
+    name: str
+    slots: int
+    lease_ms: int = 15_000
+    heartbeat_ms: int = 4_000
+    reclaim_interval_ms: int = 2_000
+    reclaim_grace_ms: int = 2_000
+    reclaim_count: int = 16
+    drain_grace_ms: int = 30_000
+    read_wait_ms: int = 2_000
+    backoff_ms: int = 500
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """How many jobs at once may use a limited thing: ``{"language:java": 1, "kind:node": 4}``."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+class Worker:
+    """One worker process, or one of several in a process."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: Jobs,
+        stream: Stream,
+        handlers: Mapping[str, Handler],
+        settings: WorkerSettings,
+        *,
+        keeper: LeaseKeeper | None = None,
+        random_unit: Callable[[], float] = random.random,
+    ) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._stream = stream
+        self._handlers = handlers
+        self._settings = settings
+        self._slots = Slots(settings.slots, settings.limits)
+        self._keeper = keeper or LeaseKeeper(
+            database,
+            jobs,
+            lease_ms=settings.lease_ms,
+            heartbeat_ms=settings.heartbeat_ms,
+            clock=asyncio.get_running_loop().time,
+        )
+        self._keeps_own_leases = keeper is None
+        self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit)
+        self._running: dict[Fence, asyncio.Task[None]] = {}
+        self._lost: dict[Fence, RefusalReason] = {}
+        self._writing: set[Fence] = set()
+        self._draining = asyncio.Event()
+        self._handing_back = False
+
+    @property
+    def running(self) -> int:
+        """How many jobs it is running."""
+        return len(self._running)
+
+    def drain(self) -> None:
+        """Read no more; finish what runs. Asked a second time, hand back what runs at once."""
+        if self._draining.is_set():
+            self._hand_back()
+        self._draining.set()
+
+    async def run(self) -> None:
+        """Work until drained."""
+        background = [
+            asyncio.create_task(self._finisher.run(), name="finisher"),
+            *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
+        ]
+        reading = [
+            asyncio.create_task(self._read_for_ever(), name="reader"),
+            asyncio.create_task(self._reclaim_for_ever(), name="reclaimer"),
+        ]
+        try:
+            await self._until_drained(reading)
+            await _stop(reading)
+            await self._finish_running()
+        finally:
+            await _stop([*reading, *background])
+
+    async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
+        """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
+        drained = asyncio.create_task(self._draining.wait())
+        await asyncio.wait([drained, *loops], return_when=asyncio.FIRST_COMPLETED)
+        drained.cancel()
+        for task in loops:
+            if task.done():
+                task.result()
+
+    async def _finish_running(self) -> None:
+        _, late = await asyncio.wait(
+            set(self._running.values()) or {asyncio.create_task(asyncio.sleep(0))},
+            timeout=self._settings.drain_grace_ms / 1_000,
+        )
+        if late:
+            self._hand_back()
+            await asyncio.wait(late)
+
+    def _hand_back(self) -> None:
+        self._handing_back = True
+        for fence, task in self._running.items():
+            if fence not in self._writing:  # what is done already is better written than done again
+                task.cancel()
+
+    # Reading.
+
+    async def _read_for_ever(self) -> None:
+        while True:
+            await self._slots.wait_free()
+            try:
+                messages = await self._stream.read(
+                    consumer=self._settings.name, at_most=self._slots.free, wait_ms=self._settings.read_wait_ms
+                )
+                await self.take(messages)
+            except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
+                _log.warning("reading_waits", reason=error.code, error=error.message)
+                await asyncio.sleep(self._settings.backoff_ms / 1_000)
+
+    async def take(self, messages: Sequence[Message]) -> None:
+        """Win the jobs that messages speak of, and start them."""
+        usable = await self._without_poison(messages)
+        ready = await self._without_busy(usable)
+        if not ready:
+            return
+        claimed_at = asyncio.get_running_loop().time()
+        try:
+            outcome = await self._claim(list(ready))
+        except Unavailable:
+            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
+            raise
+        for refused in outcome.refused:
+            metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
+        await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
+        for job in outcome.done:
+            metrics.WORKER_CLAIM.labels("won", "ok").inc()
+            self._start(job, ready[job.id], claimed_at)
+
+    async def _claim(self, job_ids: list[str]) -> Outcome[Job]:
+        settings = self._settings
+        return await self._database.transact(
+            lambda tx: self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
+        )
+
+    async def _without_poison(self, messages: Sequence[Message]) -> dict[str, Message]:
+        """Bury what nobody can run, then acknowledge it; return the rest by job."""
+        usable, burials, poison = {}, [], []
+        for message in messages:
+            problem = message.problem or self._unknown_kind(message)
+            if problem is None and message.job_id is not None:
+                usable[message.job_id] = message
+                continue
+            poison.append(message)
+            metrics.WORKER_CLAIM.labels("poison", str(message.problem or "unknown_kind")).inc()
+            if message.job_id is not None:
+                burials.append(Burial(message.job_id, (message.problem or "unknown_kind").upper(), str(problem)))
+        if burials:
+            await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._settings.name))
+        await self._acknowledge(poison)
+        return usable
+
+    def _unknown_kind(self, message: Message) -> str | None:
+        if message.hint is not None and message.hint.kind not in self._handlers:
+            return f"No handler is registered for jobs of kind {message.hint.kind!r}."
+        return None
+
+    async def _without_busy(self, usable: dict[str, Message]) -> dict[str, Message]:
+        """Send back what needs a thing that is in full use here; return the rest."""
+        ready, busy = {}, []
+        wanted: Counter[str] = Counter()
+        for job_id, message in usable.items():
+            needs = self._needs_of(message)
+            if self._slots.admits(needs, wanted):
+                ready[job_id] = message
+                wanted.update(needs)
+            else:
+                busy.append(job_id)
+        if busy:
+            deferred = await self._database.transact(
+                lambda tx: self._jobs.defer(
+                    tx, busy, delay_ms=_DEFER_MS, actor=self._settings.name, reason="worker_limit"
+                )
+            )
+            await self._acknowledge([usable[job.id] for job in deferred])
+        return ready
+
+    def _needs_of(self, message: Message) -> tuple[str, ...]:
+        if message.hint is None:
+            return ()
+        handler = self._handlers[message.hint.kind]
+        return (f"kind:{message.hint.kind}", *handler.needs(message.hint.payload))
+
+    # Running.
+
+    def _start(self, job: Job, message: Message, claimed_at: float) -> None:
+        fence = Fence(job.id, job.attempt_id, self._settings.name)
+        needs = self._needs_of(message)
+        self._slots.take(needs)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._run(job, fence, message), name=f"job-{job.id}")
+        self._running[fence] = task
+
+        def lose(reason: RefusalReason) -> None:
+            self._lost[fence] = reason
+            task.cancel()
+
+        def over(_: object) -> None:
+            self._keeper.drop(fence)
+            del self._running[fence]
+            self._lost.pop(fence, None)
+            self._slots.give_back(needs)
+
+        def on_lost(reason: RefusalReason) -> None:
+            loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
+
+        self._keeper.hold(fence, on_lost, claimed_at=claimed_at)
+        task.add_done_callback(over)
+        if job.started_at is not None and message.enqueued_at_ms is not None:
+            metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
+
+    async def _run(self, job: Job, fence: Fence, message: Message) -> None:
+        with context(job_id=job.id, attempt_id=job.attempt_id, trace_id=job.trace_id, kind=job.kind):
+            try:
+                end = await self._execute(job, fence)
+                refused = await self._write(end)
+            except asyncio.CancelledError:
+                if not await self._stopped(job, fence, message):
+                    raise
+                return
+            if refused is not None:
+                _log.warning("finish_refused", reason=str(refused))
+            await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
+
+    async def _execute(self, job: Job, fence: Fence) -> End:
+        metrics.JUDGE_EXEC_INFLIGHT.inc()
+        started = asyncio.get_running_loop().time()
+        result = "ok"
+        try:
+            async with asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000):
+                return End(job, fence, completion=await self._handlers[job.kind].run(job))
+        except TimeoutError:
+            result = "timeout"
+            return End(job, fence, error=InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms."))
+        except asyncio.CancelledError:
+            result = "canceled"
+            raise
+        except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
+            result = "error"
+            _log.warning("job_failed", error=repr(error))
+            return End(job, fence, error=error)
+        finally:
+            metrics.JUDGE_EXEC_INFLIGHT.dec()
+            metrics.JUDGE_EXEC.labels(result).inc()
+            metrics.JUDGE_EXEC_DURATION.labels(result).observe(asyncio.get_running_loop().time() - started)
+
+    async def _write(self, end: End) -> RefusalReason | None:
+        self._writing.add(end.fence)
+        try:
+            return await self._finisher.write(end)
+        finally:
+            self._writing.discard(end.fence)
+
+    async def _stopped(self, job: Job, fence: Fence, message: Message) -> bool:
+        """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
+        lost = self._lost.get(fence)
+        if lost is None and self._handing_back:
+            await self._write(End(job, fence))
+            await self._acknowledge([message])
+        elif lost is RefusalReason.ALREADY_FINISHED:
+            await self._acknowledge([message])  # canceled by somebody: there is nothing left to run
+        return lost is not None or self._handing_back
+
+    async def _acknowledge(self, messages: Sequence[Message]) -> None:
+        """Acknowledge, once more if need be; a message that stays pending comes back and is refused by the rows."""
+        if not messages:
+            return
+        for last in (False, True):
+            try:
+                await self._stream.ack(messages)
+            except Unavailable as error:
+                if last:
+                    _log.warning("ack_failed", reason="xack_error", error=error.message, messages=len(messages))
+            else:
+                return
+
+    # Taking over.
+
+    async def _reclaim_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.reclaim_interval_ms / 1_000)
+            with suppress(Unavailable):  # counted where it happened; the next tick tries again
+                await self.reclaim()
+
+    async def reclaim(self) -> None:
+        """Look at messages that their readers have kept for too long, and take over what is really lost."""
+        settings = self._settings
+        at_most = min(settings.reclaim_count, self._slots.free)
+        if at_most <= 0:
+            return
+        idle_ms = settings.lease_ms + settings.reclaim_grace_ms
+        started = asyncio.get_running_loop().time()
+        messages = await self._stream.autoclaim(consumer=settings.name, idle_ms=idle_ms, at_most=at_most)
+        usable = await self._without_poison(messages)
+        if usable:
+            await self._take_over(usable)
+        metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)
+
+    async def _take_over(self, usable: dict[str, Message]) -> None:
+        settings = self._settings
+        claimed_at = asyncio.get_running_loop().time()
+        try:
+            outcome = await self._database.transact(
+                lambda tx: self._jobs.reclaim(tx, list(usable), worker=settings.name, lease_ms=settings.lease_ms)
+            )
+        except Unavailable:
+            metrics.WORKER_RECLAIM.labels("failed", "db_error").inc(len(usable))
+            raise
+        for job in outcome.done:
+            metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()
+            self._start(job, usable[job.id], claimed_at)
+        waiting, over = [], []
+        for refused in outcome.refused:
+            decision = _DECISIONS.get(refused.reason, "done_or_stale")
+            metrics.WORKER_RECLAIM.labels(decision, str(refused.reason)).inc()
+            if refused.reason is RefusalReason.NOT_IN_EXPECTED_STATE:
+                waiting.append(usable[refused.job_id])  # its reader died before the claim: win it the ordinary way
+            elif refused.reason is not RefusalReason.LEASE_STILL_VALID:
+                over.append(usable[refused.job_id])
+        await self._acknowledge(over)
+        await self.take(waiting)
+
+
+_DECISIONS = {
+    RefusalReason.NOT_FOUND: "not_found",
+    RefusalReason.LEASE_STILL_VALID: "lease_still_valid",
+    RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
+}
+
+
+async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

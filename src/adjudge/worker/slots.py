@@ -1,0 +1,44 @@
+"""Slots: how much a worker runs at once, in all and of each limited thing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+
+class Slots:
+    """Counts what is in use. It is bookkeeping of this process alone: who may write is decided by the rows."""
+
+    def __init__(self, total: int, limits: Mapping[str, int] | None = None) -> None:
+        self.total = total
+        self._limits = dict(limits or {})
+        self._used = 0
+        self._using: Counter[str] = Counter()
+        self._freed = asyncio.Event()
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may start."""
+        return self.total - self._used
+
+    def admits(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
+        """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
+        return all(self._using[need] + wanted[need] < self._limits[need] for need in needs if need in self._limits)
+
+    def take(self, needs: tuple[str, ...]) -> None:
+        """Begin to use a slot."""
+        self._used += 1
+        self._using.update(needs)
+
+    def give_back(self, needs: tuple[str, ...]) -> None:
+        """End the use of a slot."""
+        self._used -= 1
+        self._using.subtract(needs)
+        self._freed.set()
+
+    async def wait_free(self) -> None:
+        """Wait until a slot is free."""
+        while self.free <= 0:
+            self._freed.clear()
+            await self._freed.wait()
