@@ -32,6 +32,7 @@ _POINTS = re.compile(rb"^points(?:_info=\S*)? ([+-]?[0-9]+(?:\.[0-9]+)?)(?:\s|$)
 _PARTLY = re.compile(rb"^partially correct \(([0-9]+)\)")
 _COCI = re.compile(rb"^partial ([0-9]+)/([1-9][0-9]*)\s*$", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_SCORE_FILES: Final = ("score.txt", "score_multiplier.txt")
 _STOCK_MESSAGES: Final = {
     "success": "Output is correct",
     "wrong": "Output isn't correct",
@@ -44,7 +45,8 @@ class Question:
     """One output to be checked, as files."""
 
     input: Path
-    answer: Path | None
+    answer: Path
+    """An empty file where the case has none."""
     output: Path
     args: Sequence[str] = ()
     feedback: Path | None = None
@@ -118,11 +120,10 @@ def validation_limits(limits: ProblemLimits) -> Limits:
 
 
 def judge_mounts(question: Question) -> tuple[Mount, ...]:
-    """The files that a checker may read. A case without an answer has an empty one."""
-    answer = question.answer or Path("/dev/null")
+    """The files that a checker may read."""
     return (
         Mount(question.input.absolute(), INPUT),
-        Mount(answer.absolute(), ANSWER),
+        Mount(question.answer.absolute(), ANSWER),
         Mount(question.output.absolute(), OUTPUT),
     )
 
@@ -136,12 +137,15 @@ def fresh_feedback(feedback: Path) -> Path:
 def feedback_files(feedback: Path) -> tuple[InputFile, ...]:
     """The feedback so far: files persist from pass to pass, all but the next pass's input."""
     kept = feedback / FEEDBACK
-    files = [InputFile(f"{FEEDBACK}/.keep", b"")]
-    if kept.is_dir():
-        for path in sorted(kept.iterdir()):
-            if path.is_file() and not path.is_symlink() and path.name not in ("nextpass.in", ".keep"):
-                files.append(InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes()))
-    return tuple(files)
+    found = sorted(kept.iterdir()) if kept.is_dir() else []
+    return (
+        InputFile(f"{FEEDBACK}/.keep", b""),
+        *(
+            InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes())
+            for path in found
+            if path.is_file() and not path.is_symlink() and path.name not in ("nextpass.in", ".keep")
+        ),
+    )
 
 
 def checker_failure(report: RunReport, what: str) -> Checked | None:
@@ -201,7 +205,7 @@ def read_peg(report: RunReport, unit: ScoreUnit) -> Checked:
     if said.verdict is Verdict.SE or len(lines) < 2 or not all(line.isdigit() and len(line) < 10 for line in lines[:2]):
         return said
     earned, most = int(lines[0]), int(lines[1])
-    if not 0 < most or earned > most:
+    if most == 0 or earned > most:
         return Checked(Verdict.SE, f"the checker gave {earned} of {most} points")
     return Checked(Verdict.AC, said.message, score=GivenScore(Fraction(earned, most), ScoreUnit.FRACTION))
 
@@ -230,28 +234,32 @@ def read_icpc(report: RunReport, feedback: Path) -> Checked:
     if report.exit_code not in (ACCEPT, REJECT):
         said = "\n".join(filter(None, (message, _text(report.stderr), _text(report.stdout))))
         return Checked(Verdict.SE, clip(f"the output validator failed (exit code {report.exit_code}): {said}"))
-    scores = [name for name in ("score.txt", "score_multiplier.txt") if (place / name).is_file()]
     if report.exit_code == REJECT:
-        if scores:
-            return Checked(Verdict.SE, f"the output validator wrote {scores[0]} and rejected the output")
+        forbidden = next((name for name in (*_SCORE_FILES, "nextpass.in") if (place / name).is_file()), "")
+        if forbidden:
+            return Checked(Verdict.SE, f"the output validator wrote {forbidden} and rejected the output")
         return Checked(Verdict.WA, clip(message), clip(author))
-    if len(scores) == 2:
-        return Checked(Verdict.SE, "the output validator wrote both score.txt and score_multiplier.txt")
-    score = _icpc_score(place, scores[0]) if scores else None
+    score = _icpc_score(place)
     if isinstance(score, str):
         return Checked(Verdict.SE, score)
     return Checked(Verdict.AC, clip(message), clip(author), score)
 
 
-def _icpc_score(place: Path, name: str) -> GivenScore | str:
-    text = read_feedback(place, name).strip()
+def _icpc_score(place: Path) -> GivenScore | str | None:
+    """Read the score, or say what is wrong with it."""
+    names = [name for name in _SCORE_FILES if (place / name).is_file()]
+    if not names:
+        return None
+    if len(names) > 1:
+        return "the output validator wrote both score.txt and score_multiplier.txt"
+    text = read_feedback(place, names[0])
     if not _NUMBER.fullmatch(text):
-        return f"the output validator's {name} holds no number: {text[:40]!r}"
+        return f"the output validator's {names[0]} holds no number: {text[:40]!r}"
     value = Fraction(text)
-    if name == "score.txt":
+    if names[0] == "score.txt":
         return GivenScore(value, ScoreUnit.ABSOLUTE)
     if not 0 <= value <= 1:
-        return f"the output validator's {name} is {text}, not between 0 and 1"
+        return f"the output validator's {names[0]} is {text}, not between 0 and 1"
     return GivenScore(value, ScoreUnit.FRACTION)
 
 

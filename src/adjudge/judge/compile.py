@@ -281,7 +281,11 @@ def _write(directory: Path, files: Sequence[SourceFile]) -> None:
         path = directory / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file.data)
-        path.chmod(0o755 if file.is_executable or file.name in ("build", "run") else 0o644)
+        path.chmod(0o755 if _is_executable(file) else 0o644)
+
+
+def _is_executable(file: SourceFile) -> bool:
+    return file.is_executable or file.name in ("build", "run")
 
 
 def _failure(report: RunReport, language: Language) -> CompileFailure | None:

@@ -1,0 +1,131 @@
+"""Two programs that talk: the submission and the jury's interactor, joined by pipes.
+
+Who is to blame follows the ICPC reference: an interactor that rejects before the submission ends decides; else a
+submission that failed has failed; else the interactor decides. An interactor that crashes is the jury's fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from signal import SIGPIPE
+from typing import Final
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Case
+from adjudge.domain.programs import Interactor, InteractorProtocol, ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import Checked, Figures
+from adjudge.judge.checkers import (
+    ANSWER,
+    FEEDBACK,
+    INPUT,
+    Question,
+    checker_failure,
+    feedback_files,
+    fresh_feedback,
+    judge_mounts,
+    read_coci,
+    read_dmoj,
+    read_icpc,
+    read_testlib,
+)
+from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.run import CaseRunner, Passed, failure_message, near_limit
+from adjudge.judge.workspace import Desk
+from adjudge.sandbox import RunReport, RunSpec
+
+_TOUT: Final = "tout"
+_INTERACTOR_FIRST: Final = 1
+_WALL_SLACK_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Runs a pass of an interactive problem."""
+
+    interactor: Interactor
+    program: Executable
+    limits: Limits
+    """What the problem grants its validators."""
+
+    async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+        """Join the two, and judge what came of it; a run a little over the limit is repeated alone."""
+        async with runner.quiet.shared():
+            passed, again = await self._once(runner, case, question, desk)
+        if not again:
+            return passed
+        async with runner.quiet.alone():
+            second, _ = await self._once(runner, case, question, desk)
+        return replace(second, first_run=passed.run)
+
+    async def _once(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> tuple[Passed, bool]:
+        desk.clear()
+        submission = runner.submission_spec(case, files=runner.case_files(case))
+        report, other, first = await runner.box.run_interactive(submission, self._spec(submission, question, case))
+        refuse_fault(report, "the submission")
+        refuse_fault(other, "the interactor")
+        run = runner.figures(report)
+        said = self._read(other, question, report)
+        checked = _blame(run, report, said, interactor_first=first == _INTERACTOR_FIRST)
+        if checked is said and said.verdict is Verdict.AC and self._checks_tout:
+            _lay_out(desk)
+            checked = await runner.check(case, question, desk)
+        return Passed(run, checked), near_limit(run, report) and checked.verdict is Verdict.TLE
+
+    @property
+    def _checks_tout(self) -> bool:
+        """Whether a checker runs on what the interactor wrote down."""
+        return self.interactor.protocol is InteractorProtocol.TESTLIB
+
+    def _spec(self, submission: RunSpec, question: Question, case: Case) -> RunSpec:
+        protocol = self.interactor.protocol
+        icpc = protocol is InteractorProtocol.ICPC
+        feedback = question.feedback
+        collect = (FEEDBACK,) if icpc else (_TOUT,) if self._checks_tout else ()
+        if icpc:
+            args = [INPUT, ANSWER, f"/work/{FEEDBACK}/", *self.interactor.args, *case.checker_args]
+        elif protocol in (InteractorProtocol.DMOJ, InteractorProtocol.COCI):
+            args = [INPUT, ANSWER, *self.interactor.args]
+        else:
+            args = [INPUT, _TOUT if self._checks_tout else "/dev/null", ANSWER, *self.interactor.args]
+        wall_ms = submission.limits.wall_ms + self.interactor.extra_cpu_ms + _WALL_SLACK_MS
+        return RunSpec(
+            argv=self.program.argv(self.limits.memory_bytes, args),
+            limits=replace(self.limits, wall_ms=max(wall_ms, 1)),
+            env=self.program.env,
+            files=feedback_files(feedback) if icpc and feedback else (),
+            mounts=(*self.program.mounts, *judge_mounts(question)[:2]),
+            collect=collect,
+            collect_to=fresh_feedback(feedback) if collect and feedback else None,
+        )
+
+    def _read(self, report: RunReport, question: Question, submission: RunReport) -> Checked:
+        if report.exit_signal == SIGPIPE and not submission.ok:
+            # It talked to a program that was gone: that program's end is the story.
+            return Checked(Verdict.WA, "the interactor lost its partner")
+        protocol = self.interactor.protocol
+        if protocol is InteractorProtocol.ICPC and question.feedback is not None:
+            return read_icpc(report, question.feedback)
+        if failure := checker_failure(report, "interactor"):
+            return failure
+        read = {InteractorProtocol.DMOJ: read_dmoj, InteractorProtocol.COCI: read_coci}.get(protocol, read_testlib)
+        return read(report, ScoreUnit.ABSOLUTE)
+
+
+def _blame(run: Figures, report: RunReport, said: Checked, *, interactor_first: bool) -> Checked:
+    if said.verdict is Verdict.SE:
+        # An interactor that a hanging submission kept waiting is not to blame for it.
+        return Checked(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else said
+    if interactor_first and said.verdict is Verdict.WA:
+        return said
+    if run.verdict is not Verdict.AC:
+        return Checked(run.verdict, failure_message(run, report))
+    return said
+
+
+def _lay_out(desk: Desk) -> None:
+    """Make what the interactor wrote the output that the checker sees."""
+    written = desk.feedback / _TOUT
+    desk.clear()
+    if written.is_file() and not written.is_symlink():
+        desk.output.write_bytes(written.read_bytes())

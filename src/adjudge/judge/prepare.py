@@ -1,0 +1,132 @@
+"""Getting a problem's own programs ready: checkers, interactors, stubs. They are compiled as submissions are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adjudge.domain.errors import InternalFault, InvalidInput
+from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, InteractorProtocol, ProblemFiles, Program, Stub
+from adjudge.judge.checkers import ProgramChecker, validation_limits
+from adjudge.judge.communication import Managed
+from adjudge.judge.compile import CompileLimits, Compiler, Executable
+from adjudge.judge.interactive import Conversation
+from adjudge.judge.languages import Language
+from adjudge.judge.run import Talk
+from adjudge.judge.sources import Source, SourceFile
+from adjudge.sandbox import Sandbox
+
+
+class JuryFault(InternalFault):
+    """A program of the problem cannot be used."""
+
+    code = "JURY_FAULT"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A problem's programs, compiled."""
+
+    checkers: dict[int, ProgramChecker] = field(default_factory=dict)
+    talk: Talk | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    """Program name → language and version that it was compiled with."""
+
+
+class Preparer:
+    """Compiles what a package brings."""
+
+    def __init__(self, compiler: Compiler, box: Sandbox, files: ProblemFiles) -> None:
+        self._compiler, self._box, self._files = compiler, box, files
+
+    async def prepare(self, problem: Problem) -> Prepared:
+        """Compile the checkers and the interactor."""
+        prepared = Prepared()
+        limits = validation_limits(problem.limits)
+        for checker in {id(case.checker): case.checker for case in problem.cases if case.checker}.values():
+            await self._add_checker(prepared, problem, checker)
+        await self._add_checker(prepared, problem, problem.checker)
+        if problem.interactor is not None:
+            program = await self.program(problem.interactor.program, problem)
+            prepared.versions[problem.interactor.program.name] = _made_with(program)
+            if problem.mode is Mode.COMMUNICATION or problem.interactor.protocol is InteractorProtocol.CMS:
+                talk: Talk = Managed(problem.interactor, program, limits)
+            else:
+                talk = Conversation(problem.interactor, program, limits)
+            return Prepared(prepared.checkers, talk, prepared.versions)
+        return prepared
+
+    async def _add_checker(self, prepared: Prepared, problem: Problem, checker: Checker) -> None:
+        if checker.protocol is CheckerProtocol.NATIVE:
+            return
+        programs = [await self.program(program, problem) for program in checker.programs]
+        for program, made in zip(checker.programs, programs, strict=True):
+            prepared.versions[program.name] = _made_with(made)
+        prepared.checkers[id(checker)] = ProgramChecker(
+            checker, tuple(programs), validation_limits(problem.limits), self._box
+        )
+
+    async def program(self, program: Program, problem: Problem | None = None) -> Executable:
+        """Compile one program of the package; a failure names it."""
+        limits = compile_limits(problem) if problem else CompileLimits()
+        sources = [self._file(ref) for ref in program.files]
+        support = [self._file(ref, is_support=True) for ref in program.support]
+        if program.is_binary:
+            return self._compiler.binary(program.name, sources[0].data)
+        if program.has_build_script:
+            compiled = await self._compiler.build(program.name, [*sources, *support], limits)
+        else:
+            language = self._language(program)
+            source = Source(tuple(sources), program.entry_point)
+            compiled = await self._compiler.compile(
+                language, source, limits=limits, extra=support, flags=program.compile_flags
+            )
+        if compiled.executable is None:
+            reason = compiled.failure.message if compiled.failure else ""
+            log = compiled.failure.log if compiled.failure else ""
+            raise JuryFault(f"{program.name} does not compile: {reason}\n{log}", program=program.name)
+        return compiled.executable
+
+    def _language(self, program: Program) -> Language:
+        if program.language:
+            return self._compiler.languages.get(program.language)
+        for ref in program.files:
+            if language := self._compiler.languages.of_file(ref.name):
+                return language
+        raise InvalidInput(f"{program.name}: no known language among its files.", field="language")
+
+    def stub(self, problem: Problem, language: Language) -> tuple[list[SourceFile], Stub | None]:
+        """What is merged into a submission of that language, and the stub that says so."""
+        by_language = {stub.language: stub for stub in problem.stubs}
+        stub = by_language.get(language.id) or by_language.get(language.code) or by_language.get("default")
+        if stub is None:
+            return [], None
+        return [self._file(ref) for ref in stub.files], stub
+
+    def _file(self, ref: FileRef, *, is_support: bool = False) -> SourceFile:
+        path = self._files.locate(ref.path)
+        return SourceFile(ref.name, path.read_bytes(), is_support, bool(path.stat().st_mode & 0o111))
+
+
+def compile_limits(problem: Problem) -> CompileLimits:
+    """What a problem grants a compilation."""
+    return CompileLimits(problem.limits.compile_ms, problem.limits.compile_memory_bytes)
+
+
+def with_prelude(source: Source, prelude: str, language: Language) -> Source:
+    """Put a stub's text in front of every submitted source."""
+    if not prelude:
+        return source
+    head = prelude.encode()
+    files: Sequence[SourceFile] = [
+        SourceFile(file.name, head + file.data)
+        if len(source.files) == 1 or file.name.rpartition(".")[2] in language.extensions
+        else file
+        for file in source.files
+    ]
+    return Source(tuple(files), source.entry_point)
+
+
+def _made_with(program: Executable) -> str:
+    return f"{program.language} {program.version}".strip() or "binary"

@@ -1,0 +1,294 @@
+"""One test: run the submission, check what it wrote, say what came of it.
+
+What belongs here: the flow that all kinds of problems share (passes, the repeated run near the limit, the choice of
+checker). How two programs talk is ``interactive``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Protocol
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Case, Mode, Problem
+from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles, ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge import comparators
+from adjudge.judge.cases import CaseResult, Checked, Figures, GivenScore, clip, figures
+from adjudge.judge.checkers import FEEDBACK, ProgramChecker, Question
+from adjudge.judge.comparators import Comparator, Comparison, Outcome
+from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.workspace import Desk, Quiet, Workspace
+from adjudge.sandbox import InputFile, RunReport, RunSpec, Sandbox
+
+SMALL_BYTES: Final = 1024 * 1024
+"""Outputs up to this size are compared at once; larger ones as streams on another thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What is promised to the submission, and what it is stopped at."""
+
+    promised: Limits
+    memory_bytes: int
+    """The problem's own memory limit: what a runtime is told its heap may be."""
+    margin: float = 0.1
+    """A run that ends by itself this little over the time limit is repeated alone before it is believed."""
+
+    @property
+    def stopped_at(self) -> Limits:
+        """The limits of the box."""
+        factor = 1 + self.margin
+        return replace(
+            self.promised, cpu_ms=round(self.promised.cpu_ms * factor), wall_ms=round(self.promised.wall_ms * factor)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One pass of one case."""
+
+    run: Figures | None
+    checked: Checked
+    first_run: Figures | None = None
+
+
+class Talk(Protocol):
+    """The way an interactive or communication problem runs one pass."""
+
+    async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+        """Run the submission against the other side."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRunner:
+    """Everything that does not change from test to test."""
+
+    problem: Problem
+    files: ProblemFiles
+    box: Sandbox
+    workspace: Workspace
+    quiet: Quiet
+    limits: RunLimits
+    program: Executable | None
+    checkers: dict[int, ProgramChecker] = field(default_factory=dict)
+    """Checker programs by the identity of the ``Checker`` that they belong to."""
+    talk: Talk | None = None
+    answers: dict[str, bytes] = field(default_factory=dict)
+    """Submitted answers by file name, where answers are submitted."""
+    job_id: str = ""
+    attempt_id: int = 0
+    _comparators: dict[tuple[int, tuple[str, ...]], Comparator] = field(default_factory=dict)
+
+    async def run(self, case: Case) -> CaseResult:
+        """Run and check one test; a fault of the sandbox raises, a fault of the jury's programs is SE."""
+        with self.workspace.desk() as desk:
+            question = Question(
+                input=self.files.locate(case.input),
+                answer=self.files.locate(case.answer) if case.answer else self.workspace.empty,
+                output=desk.output,
+                args=case.checker_args,
+                feedback=desk.feedback,
+            )
+            if self.checkers or self.talk:
+                desk.clear_feedback()
+            passes, passed = 1, await self._pass(case, question, desk)
+            worst = passed
+            while self.problem.max_passes > 1 and (following := _next_input(desk, passed)) is not None:
+                if passes >= self.problem.max_passes:
+                    message = f"the output validator wants more than {self.problem.max_passes} passes"
+                    passed = Passed(passed.run, Checked(Verdict.SE, message))
+                    break
+                passes += 1
+                question = replace(question, input=_keep(following, desk, passes))
+                passed = await self._pass(case, question, desk)
+                worst = worst if _slower(worst, passed) else passed
+            return _row(case, passed, passes, worst)
+
+    async def _pass(self, case: Case, question: Question, desk: Desk) -> Passed:
+        if self.problem.mode is Mode.SUBMIT_ANSWER:
+            return await self._submitted(case, question, desk)
+        if self.talk is not None:
+            return await self.talk(self, case, question, desk)
+        report, run, first = await self._run_repeated(case, question, desk)
+        if run.verdict is not Verdict.AC and not self._checker(case).runs_on_rejected:
+            return Passed(run, Checked(run.verdict, failure_message(run, report)), first)
+        checked = await self.check(case, question, desk)
+        if run.verdict is not Verdict.AC:
+            checked = Checked(run.verdict, failure_message(run, report), score=checked.score)
+        return Passed(run, checked, first)
+
+    async def _submitted(self, case: Case, question: Question, desk: Desk) -> Passed:
+        """An answer that was handed in: nothing runs."""
+        data = self.answers.get(case.output_name or f"{case.name}.out")
+        if data is None:
+            return Passed(None, Checked(Verdict.WA, f"no file {case.output_name} was submitted"))
+        os.pwrite(desk.clear(), data, 0)
+        return Passed(None, await self.check(case, question, desk))
+
+    async def _run_repeated(
+        self, case: Case, question: Question, desk: Desk
+    ) -> tuple[RunReport, Figures, Figures | None]:
+        spec = self._spec(case, question, desk)
+        async with self.quiet.shared():
+            report = await self._run_once(spec, desk)
+        run = self.figures(report)
+        if not near_limit(run, report):
+            return report, run, None
+        async with self.quiet.alone():
+            report = await self._run_once(spec, desk)
+        return report, self.figures(report), run
+
+    async def _run_once(self, spec: RunSpec, desk: Desk) -> RunReport:
+        desk.clear()
+        report = await self.box.run(spec)
+        refuse_fault(report, "the submission")
+        if self.problem.output_file:
+            _take_output(self.problem.output_file, desk, report)
+        return report
+
+    def figures(self, report: RunReport) -> Figures:
+        """Read a report of the submission's against what it was promised."""
+        return figures(report, self.limits.promised.cpu_ms, self.program.out_of_memory if self.program else ())
+
+    def _spec(self, case: Case, question: Question, desk: Desk) -> RunSpec:
+        """The submission's run, stdin and stdout or named files."""
+        named_input, named_output = self.problem.input_file, self.problem.output_file
+        files = self.case_files(case)
+        if named_input:
+            files = (*files, InputFile(named_input, question.input))
+        return self.submission_spec(
+            case,
+            stdin=None if named_input else question.input,
+            stdout=None if named_output else desk.output_fd,
+            files=files,
+            collect=(named_output,) if named_output else (),
+            collect_to=desk.feedback if named_output else None,
+        )
+
+    def submission_spec(
+        self,
+        case: Case,
+        *,
+        stdin: Path | int | None = None,
+        stdout: int | None = None,
+        files: tuple[InputFile, ...] = (),
+        collect: tuple[str, ...] = (),
+        collect_to: Path | None = None,
+        args: Sequence[str] = (),
+    ) -> RunSpec:
+        """A run of the submission, however it is connected."""
+        program = self.program
+        assert program is not None, "only submitted answers have no program"  # noqa: S101  # the pipeline compiled it
+        return RunSpec(
+            argv=program.argv(self.limits.memory_bytes, (*args, *case.args)),
+            limits=self.limits.stopped_at,
+            env=program.env,
+            stdin=stdin,
+            stdout=stdout,
+            files=files,
+            mounts=program.mounts,
+            collect=collect,
+            collect_to=collect_to,
+            job_id=self.job_id,
+            attempt_id=self.attempt_id,
+        )
+
+    def case_files(self, case: Case) -> tuple[InputFile, ...]:
+        """Files that the case brings into the work directory."""
+        return tuple(InputFile(file.name, self.files.locate(file.path)) for file in case.files)
+
+    def _checker(self, case: Case) -> Checker:
+        return case.checker or self.problem.checker
+
+    async def check(self, case: Case, question: Question, desk: Desk) -> Checked:
+        """Check what lies on the desk with the case's checker."""
+        checker = self._checker(case)
+        if checker.protocol is not CheckerProtocol.NATIVE:
+            return await self.checkers[id(checker)].check(question)
+        comparator = self._comparator(checker, case.checker_args)
+        output_bytes = desk.output_bytes()
+        if output_bytes <= SMALL_BYTES and question.answer.stat().st_size <= SMALL_BYTES:
+            output = os.pread(desk.output_fd, output_bytes, 0)
+            return read_comparison(comparator.compare_bytes(question.answer.read_bytes(), output))
+        return read_comparison(await asyncio.to_thread(comparator.compare_files, question.answer, desk.output))
+
+    def _comparator(self, checker: Checker, args: tuple[str, ...]) -> Comparator:
+        key = id(checker), args
+        if key not in self._comparators:
+            self._comparators[key] = comparators.build(checker.native, (*checker.args, *args), checker.options)
+        return self._comparators[key]
+
+
+def read_comparison(said: Comparison) -> Checked:
+    """A comparison as a checker's answer."""
+    score = None if said.score is None else GivenScore(said.score, ScoreUnit.FRACTION)
+    if said.outcome is Outcome.FAULT:
+        return Checked(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
+    if score is not None and score.value > 0:
+        return Checked(Verdict.AC, said.message, score=score)
+    return Checked(Verdict.AC if said.accepted else Verdict.WA, said.message)
+
+
+def near_limit(run: Figures, report: RunReport) -> bool:
+    """Whether the program ended by itself, a little late: worth a second look without neighbours."""
+    return run.verdict is Verdict.TLE and report.verdict.value in ("OK", "RE")
+
+
+def failure_message(run: Figures, report: RunReport) -> str:
+    """How the program ended, and the end of what it said on stderr."""
+    said = report.stderr[-2000:].decode("utf-8", "replace").strip()
+    return clip(f"{run.reason}\n{said}" if said else run.reason)
+
+
+def _take_output(name: str, desk: Desk, report: RunReport) -> None:
+    """Make the named file that the program wrote the output; none is an empty one."""
+    desk.clear()
+    written = desk.feedback / name
+    if report.collected and not report.collected[0].error and written.is_file() and not written.is_symlink():
+        with written.open("rb") as file:
+            while chunk := file.read(1024 * 1024):
+                os.write(desk.output_fd, chunk)
+        written.unlink()
+
+
+def _next_input(desk: Desk, passed: Passed) -> Path | None:
+    """The next pass's input, if the validator asked for one and was content with this pass."""
+    path = desk.feedback / FEEDBACK / "nextpass.in"
+    if not path.is_file() or path.is_symlink():
+        return None
+    return path if passed.checked.verdict is Verdict.AC else None
+
+
+def _keep(following: Path, desk: Desk, number: int) -> Path:
+    kept = desk.feedback / f"input-{number}"
+    following.rename(kept)
+    return kept
+
+
+def _slower(one: Passed, other: Passed) -> bool:
+    if one.run is None or other.run is None:
+        return one.run is not None
+    return one.run.time_ms >= other.run.time_ms
+
+
+def _row(case: Case, passed: Passed, passes: int, slowest: Passed) -> CaseResult:
+    """The case's row: limits hold for each pass, so the slowest pass's figures are shown."""
+    run = passed.run if passed.checked.verdict is not Verdict.AC else slowest.run
+    return CaseResult(
+        name=case.name,
+        group=case.group,
+        verdict=passed.checked.verdict,
+        is_sample=case.is_sample,
+        run=run,
+        first_run=passed.first_run,
+        passes=passes,
+        score=passed.checked.score,
+        message=passed.checked.message,
+        author_message=passed.checked.author_message,
+    )

@@ -1,0 +1,225 @@
+"""From the rows of tests to points and a verdict: pure, exact, the same in whatever order the tests ran.
+
+The tree of groups is walked from the leaves: a case earns by its verdict and its checker's score, a group by its
+aggregate, and a group whose checker gave an impossible score is a fault of the jury's that outranks everything.
+Scores are fractions, so that a third of 100 three times is 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from adjudge.domain.problem import Aggregate, Case, Group, GroupVerdict, OnReject, Problem
+from adjudge.domain.programs import ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import CaseResult, GivenScore
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What a case or a group came to."""
+
+    verdict: Verdict | None
+    """None: skipped as a whole."""
+    points: Fraction
+    most: Fraction | None
+    """The maximum, where there is one."""
+    fault: str = ""
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it counts as a failure for its group."""
+        return self.verdict not in (None, Verdict.AC, Verdict.PA)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """A group's row in the result."""
+
+    path: str
+    earned: Earned
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The whole submission."""
+
+    verdict: Verdict
+    points: Fraction
+    most: Fraction | None
+    groups: tuple[GroupScore, ...]
+    fault: str = ""
+
+
+def exact(number: float) -> Fraction:
+    """The decimal that a setter wrote, not the binary fraction nearest to it."""
+    return Fraction(repr(number))
+
+
+def score_case(case: Case, result: CaseResult | None, *, is_scored: bool = True) -> Earned:
+    """Points of one case."""
+    most = None if case.points is None else exact(case.points)
+    if result is None or result.is_skipped:
+        return Earned(None, Fraction(0), most)
+    if result.is_rejected:
+        return Earned(result.verdict, exact(case.reject_points), most)
+    if result.score is None:
+        fault = f"{case.name}: its checker gave no score, and it has no maximum" if most is None and is_scored else ""
+        return Earned(Verdict.SE if fault else result.verdict, most or Fraction(0), most, fault)
+    return _given(case, result.score, most)
+
+
+def _given(case: Case, score: GivenScore, most: Fraction | None) -> Earned:
+    """Points where the checker gave a number; nothing of a known maximum is a rejection."""
+    points = _points(score.value, score.unit, most)
+    if points is None:
+        return Earned(Verdict.SE, Fraction(0), None, f"{case.name}: its checker gave a part of a maximum it has not")
+    if most and points > most:
+        return Earned(Verdict.SE, Fraction(0), most, f"{case.name}: its checker gave {float(points):g}, over {most}")
+    if most and points < most:
+        return Earned(Verdict.PA if points > 0 else Verdict.WA, points, most)
+    return Earned(Verdict.AC, points, most)
+
+
+def _points(value: Fraction, unit: ScoreUnit, most: Fraction | None) -> Fraction | None:
+    if unit is ScoreUnit.ABSOLUTE:
+        return value
+    if most is None:
+        return None
+    return most * (value / 100 if unit is ScoreUnit.PERCENT else value)
+
+
+class Tree:
+    """A problem's groups with what their cases came to so far."""
+
+    def __init__(self, problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None):
+        self._problem, self._results, self._static = problem, results, static or {}
+        self._earned: dict[str, Earned] = {}
+
+    def group(self, path: str) -> Earned:
+        """What a group came to, counting only what ran."""
+        if path not in self._earned:
+            self._earned[path] = self._score(self._problem.group(path))
+        return self._earned[path]
+
+    def passed(self, path: str) -> bool:
+        """Whether a group was accepted wholly."""
+        earned = self.group(path)
+        return earned.verdict is Verdict.AC and (earned.most is None or earned.points >= earned.most)
+
+    def _score(self, group: Group) -> Earned:
+        children = self._children(group)
+        points, most = self._aggregate(group, children)
+        verdict = _group_verdict(group, [child.verdict for child in children])
+        fault = next((child.fault for child in children if child.fault), "") or _range_fault(group, points)
+        if self._static.get(group.path):
+            points += exact(group.static_points)
+        return Earned(Verdict.SE if fault else verdict, points, most, fault)
+
+    def _children(self, group: Group) -> list[Earned]:
+        """The children that count: none after the first failure of a group that stops there, however many ran."""
+        found: list[Earned] = []
+        broken = False
+        for child in self._problem.children(group.path):
+            if group.ignore_sample and not group.path and _is_sample(child):
+                continue
+            earned = self._child(child)
+            found.append(Earned(None, Fraction(0), earned.most) if broken else earned)
+            broken = broken or (earned.is_rejected and group.on_reject is OnReject.BREAK)
+        return found
+
+    def _child(self, child: Group | Case) -> Earned:
+        if isinstance(child, Case):
+            return score_case(child, self._results.get(child.name), is_scored=self._problem.is_scored)
+        if not all(self.passed(path) for path in child.depends_on):
+            return Earned(None, Fraction(0), None if child.max_points is None else exact(child.max_points))
+        return self.group(child.path)
+
+    def _aggregate(self, group: Group, children: Sequence[Earned]) -> tuple[Fraction, Fraction | None]:
+        limit = None if group.max_points is None else exact(group.max_points)
+        points = [child.points for child in children] or [Fraction(0)]
+        mosts = [child.most for child in children]
+        known = [most for most in mosts if most is not None]
+        whole = len(known) == len(mosts)
+        match group.aggregate:
+            case Aggregate.SUM:
+                return sum(points, Fraction(0)), limit if limit is not None else (
+                    sum(known, Fraction(0)) if whole else None
+                )
+            case Aggregate.MIN:
+                return min(points), limit if limit is not None else (min(known, default=None) if whole else None)
+            case Aggregate.MAX:
+                return max(points), limit if limit is not None else (max(known, default=None) if whole else None)
+            case Aggregate.AVG:
+                return sum(points, Fraction(0)) / len(points), limit
+        return self._all_or_product(group, children, limit or Fraction(0))
+
+    @staticmethod
+    def _all_or_product(group: Group, children: Sequence[Earned], limit: Fraction) -> tuple[Fraction, Fraction]:
+        if group.aggregate is Aggregate.MUL:
+            return limit * prod((_fraction(child) for child in children), start=Fraction(1)), limit
+        if group.aggregate is Aggregate.THRESHOLD:
+            threshold = exact(group.threshold)
+            return (limit if all(0 < _fraction(child) <= threshold for child in children) else Fraction(0)), limit
+        return (limit if all(child.verdict is Verdict.AC for child in children) else Fraction(0)), limit
+
+
+def _fraction(child: Earned) -> Fraction:
+    if child.verdict is None or child.is_rejected:
+        return Fraction(0)
+    return child.points / child.most if child.most else child.points
+
+
+def _is_sample(child: Group | Case) -> bool:
+    return child.is_sample if isinstance(child, Case) else child.path == "sample"
+
+
+def _range_fault(group: Group, points: Fraction) -> str:
+    if group.score_range is not None:
+        low, high = group.score_range
+        if not low <= points <= high:
+            return f"group {group.path or 'root'}: its score {float(points):g} is not between {low:g} and {high:g}"
+    return ""
+
+
+def _group_verdict(group: Group, verdicts: Sequence[Verdict | None]) -> Verdict | None:
+    """Fold the children's verdicts; what was skipped says nothing, unless all of it was."""
+    seen = [verdict for verdict in verdicts if verdict is not None]
+    if Verdict.SE in seen:
+        return Verdict.SE
+    if not seen:
+        return None if verdicts else Verdict.AC
+    passed = [verdict for verdict in seen if verdict in (Verdict.AC, Verdict.PA)]
+    if group.verdict is GroupVerdict.ALWAYS_ACCEPT or (group.accept_if_any and passed):
+        return Verdict.AC
+    failed = [verdict for verdict in seen if verdict not in (Verdict.AC, Verdict.PA)]
+    if not failed:
+        return Verdict.PA if Verdict.PA in seen else Verdict.AC
+    return failed[0] if group.verdict is GroupVerdict.FIRST else max(failed, key=lambda verdict: verdict.severity)
+
+
+def score(problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None) -> Scored:
+    """Score a whole submission. Where points are earned, a failure with some of them, or less than all, is PA."""
+    tree = Tree(problem, results, static)
+    groups = tuple(GroupScore(group.path, tree.group(group.path)) for group in problem.groups)
+    root = tree.group("")
+    verdict = root.verdict or Verdict.SE
+    if not problem.cases:
+        return Scored(Verdict.SE, Fraction(0), root.most, groups, "the problem has no tests")
+    if problem.is_scored and verdict is not Verdict.SE:
+        verdict = _scored_verdict(verdict, root)
+    return Scored(verdict, root.points, root.most, groups, root.fault)
+
+
+def _scored_verdict(verdict: Verdict, root: Earned) -> Verdict:
+    accepted = verdict in (Verdict.AC, Verdict.PA)
+    if root.most is not None and root.most > 0:
+        if accepted and root.points >= root.most:
+            return Verdict.AC
+        return Verdict.PA if root.points > 0 else (Verdict.WA if accepted else verdict)
+    if accepted:
+        return verdict
+    return Verdict.PA if root.points > 0 else verdict

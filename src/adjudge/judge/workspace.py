@@ -1,0 +1,124 @@
+"""Files of one judging: outputs, feedback, and the quiet that a repeated run needs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What one run at a time has to itself: an output file that is used again and again, and a feedback directory."""
+
+    output: Path
+    output_fd: int
+    feedback: Path
+
+    def clear(self) -> int:
+        """Empty the output; gives its descriptor, ready to be a program's stdout."""
+        os.ftruncate(self.output_fd, 0)
+        os.lseek(self.output_fd, 0, os.SEEK_SET)
+        return self.output_fd
+
+    def output_bytes(self) -> int:
+        """How long the output is."""
+        return os.fstat(self.output_fd).st_size
+
+    def clear_feedback(self) -> Path:
+        """Empty the feedback of the case before."""
+        for entry in self.feedback.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        return self.feedback
+
+
+class Workspace:
+    """A temporary directory for one judging; gone afterwards."""
+
+    def __init__(self, parent: Path | None = None) -> None:
+        self._parent = parent
+        self._free: list[Desk] = []
+        self._all: list[Desk] = []
+
+    def __enter__(self) -> Self:
+        """Make the directory."""
+        self.root = Path(tempfile.mkdtemp(prefix="adjudge-", dir=self._parent))
+        self.root.chmod(0o755)
+        self.empty = self.root / "empty"
+        self.empty.write_bytes(b"")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Remove it with everything in it."""
+        for desk in self._all:
+            os.close(desk.output_fd)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @contextmanager
+    def desk(self) -> Iterator[Desk]:
+        """Lend a desk."""
+        desk = self._free.pop() if self._free else self._new_desk()
+        try:
+            yield desk
+        finally:
+            self._free.append(desk)
+
+    def _new_desk(self) -> Desk:
+        number = len(self._all)
+        output, feedback = self.root / f"output-{number}", self.root / f"feedback-{number}"
+        feedback.mkdir()
+        desk = Desk(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
+        self._all.append(desk)
+        return desk
+
+
+class Quiet:
+    """Runs side by side, or one alone: a run near its time limit is repeated with nothing beside it."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._alone = False
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        """Run beside others."""
+        if self._alone:
+            async with self._changed:
+                await self._changed.wait_for(lambda: not self._alone)
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._alone:
+                async with self._changed:
+                    self._changed.notify_all()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Run with nothing beside: new runs wait, those under way are waited for."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._alone)
+            self._alone = True
+            try:
+                await self._changed.wait_for(lambda: self._running == 0)
+            except BaseException:
+                self._alone = False
+                self._changed.notify_all()
+                raise
+        try:
+            yield
+        finally:
+            self._alone = False
+            async with self._changed:
+                self._changed.notify_all()
