@@ -56,6 +56,14 @@ def opened(source: Path, limits: OpenLimits | None = None, scratch: Path | None 
         shutil.rmtree(work, ignore_errors=True)
 
 
+def mount(files: PackageFiles, name: str, limits: OpenLimits | None = None) -> None:
+    """Open an archive inside the package: its entries appear below its own name, ``tests.zip/1.in``."""
+    objects = files.new_derived()
+    inner = _from_zip(files.locate(name), objects, limits or OpenLimits())
+    for entry, real in inner.items():
+        files.put(f"{name}/{entry}", real)
+
+
 def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
     """Drop the one folder that everything is in, as archives of a folder have it; ``data`` alone is no such folder."""
     tops = {name.partition("/")[0] for name in found}

@@ -1,0 +1,1 @@
+"""CMS's italy_yaml tasks: ``task.yaml``, ``input/``, ``output/``, ``gen/GEN``."""

@@ -1,0 +1,123 @@
+"""DMOJ's checkers and interactors, named or brought along."""
+
+from __future__ import annotations
+
+from adjudge.domain.programs import (
+    Checker,
+    CheckerProtocol,
+    FileRef,
+    Interactor,
+    InteractorProtocol,
+    NativeChecker,
+    Program,
+    ScoreUnit,
+)
+from adjudge.packages.dmoj.scope import FILE, Scope
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.yaml import Mapping, Node, Scalar, Section
+
+_NATIVE = {
+    "standard": (NativeChecker.DMOJ_STANDARD, {}),
+    "easy": (NativeChecker.DMOJ_EASY, {}),
+    "floats": (NativeChecker.DMOJ_FLOATS, {}),
+    "floatsabs": (NativeChecker.DMOJ_FLOATS, {"error_mode": "absolute"}),
+    "floatsrel": (NativeChecker.DMOJ_FLOATS, {"error_mode": "relative"}),
+    "identical": (NativeChecker.DMOJ_IDENTICAL, {}),
+    "linecount": (NativeChecker.DMOJ_LINECOUNT, {}),
+    "rstripped": (NativeChecker.DMOJ_RSTRIPPED, {}),
+    "sorted": (NativeChecker.DMOJ_SORTED, {}),
+    "unordered": (NativeChecker.DMOJ_SORTED, {"split_on": "whitespace"}),
+}
+_OPTIONS = frozenset({"precision", "error_mode", "split_on", "filter_new_line", "pe_allowed", "feedback"})
+_PROTOCOLS = {
+    "default": CheckerProtocol.DMOJ,
+    "testlib": CheckerProtocol.TESTLIB,
+    "coci": CheckerProtocol.COCI,
+    "peg": CheckerProtocol.PEG,
+}
+_INTERACTORS = {
+    "default": InteractorProtocol.DMOJ,
+    "testlib": InteractorProtocol.TESTLIB_ALONE,
+    "coci": InteractorProtocol.COCI,
+}
+LANGUAGES = {"C": "c", "C11": "c", "CPP": "cpp", "PY": "python3", "JAVA": "java", "PYPY": "python3", "PAS": "pascal"}
+"""DMOJ's language keys by their first letters, and the format's codes for them."""
+
+
+def language_code(key: str) -> str:
+    """Translate a DMOJ language key (``CPP17``, ``PY3``, ``JAVA8``); unknown ones are left to the file's name."""
+    upper = key.upper()
+    best = max((prefix for prefix in LANGUAGES if upper.startswith(prefix)), key=len, default="")
+    return LANGUAGES.get(best, "")
+
+
+def read_checker(files: PackageFiles, scope: Scope, node: Node | None) -> Checker:
+    """Read a ``checker`` value; what cannot be run here is an error."""
+    if node is None:
+        return Checker(native=NativeChecker.DMOJ_STANDARD)
+    section = Section(node if isinstance(node, Mapping) else None, FILE, scope.findings, "checker.")
+    name = node.text if isinstance(node, Scalar) else section.take_text("name", "standard")
+    args = section.take_section("args")
+    if name == "bridged":
+        return _bridged(files, scope, args, node.line)
+    if name.endswith(".py"):
+        fix = "Rewrite it as a bridged checker."
+        scope.findings.error(FILE, f"checker: {name[:60]!r} is Python that runs inside the judge.", fix, node.line)
+    elif name not in _NATIVE:
+        scope.findings.error(FILE, f"checker: {name[:60]!r} is not supported.", "Use a bridged checker.", node.line)
+    native, preset = _NATIVE.get(name, _NATIVE["standard"])
+    options = {key: args.take_text(key) for key in args.keys() if key in _OPTIONS}  # noqa: SIM118  # not a dict
+    is_count = native is NativeChecker.DMOJ_LINECOUNT
+    unit = ScoreUnit.FRACTION if is_count else ScoreUnit.ABSOLUTE
+    return Checker(native=native, options={**preset, **options}, score_unit=unit, runs_on_rejected=is_count)
+
+
+def _bridged(files: PackageFiles, scope: Scope, args: Section, line: int) -> Checker:
+    kind = args.take_choice("type", tuple(_PROTOCOLS), "default")
+    if "args_format_string" in args:
+        args.wrong("args_format_string", "is not supported.", "Use one of the types.")
+    if (program := read_program(files, scope, args, line)) is None:
+        return Checker()
+    unit = ScoreUnit.FRACTION if kind in ("coci", "peg") else ScoreUnit.ABSOLUTE
+    return Checker(_PROTOCOLS[kind], programs=(program,), score_unit=unit)
+
+
+def read_program(files: PackageFiles, scope: Scope, args: Section, line: int) -> Program | None:
+    """Read ``files``, ``lang`` and ``flags`` of a bridged checker or interactor."""
+    names = args.take_texts("files")
+    missing = [name for name in names if name not in files]
+    for name in missing:
+        scope.findings.error(name, "is named by init.yml and not in the package.", "Add it.")
+    if missing or not names:
+        if not names:
+            scope.findings.error(FILE, "files: names no program.", "Name its source.", line)
+        return None
+    support = tuple(FileRef(header, header) for header in files.names() if _is_header(header) and header not in names)
+    return Program(
+        names[0],
+        tuple(FileRef(name, name) for name in names),
+        language=language_code(args.take_text("lang")),
+        support=support,
+        compile_flags=args.take_texts("flags"),
+    )
+
+
+def _is_header(name: str) -> bool:
+    return "/" not in name and name.endswith((".h", ".hpp"))
+
+
+def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
+    """Read ``interactive``; nothing where the problem is not."""
+    node = scope.node("interactive")
+    if node is None:
+        return None
+    if not isinstance(node, Mapping):
+        scope.findings.error(FILE, "interactive: must be a map.", line=node.line)
+        return None
+    section = Section(node, FILE, scope.findings, "interactive.")
+    kind = section.take_choice("type", tuple(_INTERACTORS), "default")
+    if "args_format_string" in section:
+        section.wrong("args_format_string", "is not supported.", "Use one of the types.")
+    program = read_program(files, scope, section, node.line)
+    extra_ms = round(section.take_number("preprocessing_time", 2.0) * 1000)
+    return Interactor(_INTERACTORS[kind], program, extra_cpu_ms=extra_ms) if program else None

@@ -1,0 +1,110 @@
+"""Read a DMOJ problem: ``init.yml`` and what it names. Limits and statement live in DMOJ's database, not here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.problem import Grading, Mode, Origin, Problem, ProblemLimits
+from adjudge.domain.programs import FileRef, Interactor, InteractorProtocol, Stub
+from adjudge.packages.archive import mount
+from adjudge.packages.dmoj.checkers import read_checker, read_interactor
+from adjudge.packages.dmoj.scope import FILE, Scope, refuse_code
+from adjudge.packages.dmoj.tests import read_tests
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings, PackageRefused
+from adjudge.packages.recipes import Recipe
+from adjudge.packages.yaml import Mapping, Scalar, Section, parse
+
+_DEFAULT_TIME_MS = 2_000
+_DEFAULT_OUTPUT_BYTES = 24 * MIB
+_GUARD = "#define main adjudge_unused_main\n"
+
+
+def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[Recipe, ...]]:
+    """Read the package; generated tests come as recipes."""
+    text = files.text(FILE, findings)
+    node = parse(text, FILE, findings) if text else None
+    if not isinstance(node, Mapping):
+        findings.error(FILE, "must be a map of keys to values.")
+        raise PackageRefused(findings)
+    refuse_code(node, findings)
+    top = Scope((node,), findings)
+    if (judge := top.node("custom_judge")) is not None:
+        fix = "Rewrite it as a bridged checker or interactor."
+        findings.error(FILE, "custom_judge: is Python that runs inside the judge.", fix, judge.line)
+    tests = read_tests(files, top, _archive(files, top))
+    if not tests.cases:
+        findings.error(FILE, "has no test cases.", "Add test_cases.")
+    interactor = read_interactor(files, top)
+    input_file, output_file = _linked_files(top)
+    findings.info(FILE, "this format has no limits and no statement; the defaults hold.", "Set them after the import.")
+    problem = Problem(
+        short_name=name,
+        origin=Origin("dmoj"),
+        grading=Grading.SCORING,
+        mode=Mode.INTERACTIVE if interactor else Mode.BATCH,
+        limits=_limits(top, interactor),
+        input_file=input_file,
+        output_file=output_file,
+        cases=tuple(tests.cases),
+        groups=tuple(tests.groups),
+        checker=read_checker(files, top, top.node("checker")),
+        interactor=interactor,
+        stubs=_signature(files, top),
+    )
+    return problem, tuple(tests.recipes)
+
+
+def _archive(files: PackageFiles, top: Scope) -> str:
+    archive = top.text("archive")
+    if not archive:
+        return ""
+    if archive not in files:
+        top.findings.error(FILE, f"archive: {archive[:80]!r} is not in the package.", "Add it.")
+        return ""
+    try:
+        mount(files, archive)
+    except PackageRefused as error:
+        for item in error.findings:
+            top.findings.error(f"{archive}/{item.path}" if item.path else archive, item.message, item.fix)
+        return ""
+    return archive
+
+
+def _limits(top: Scope, interactor: Interactor | None) -> ProblemLimits:
+    factor = top.number("wall_time_factor", 3.0, least=1.0)
+    output = max(1, round(top.number("output_limit_length", _DEFAULT_OUTPUT_BYTES, least=1.0)))
+    run = replace(Limits(), cpu_ms=_DEFAULT_TIME_MS, wall_ms=round(_DEFAULT_TIME_MS * factor), output_bytes=output)
+    if interactor and interactor.protocol is not InteractorProtocol.ICPC:
+        run = replace(run, wall_ms=run.wall_ms + interactor.extra_cpu_ms)
+    return ProblemLimits(run=run, is_time_given=False)
+
+
+def _linked_files(top: Scope) -> tuple[str, str]:
+    """Read file input and output from ``symlinks``, which is how DMOJ emulates them."""
+    node = top.node("symlinks")
+    found = {"/dev/stdin": "", "/dev/stdout": ""}
+    for link, target in node.items.items() if isinstance(node, Mapping) else ():
+        if isinstance(target, Scalar) and target.text in found and "/" not in link:
+            found[target.text] = link
+        else:
+            top.findings.error(FILE, f"symlinks: {link[:60]!r} leads elsewhere than to stdin or stdout.", "Remove it.")
+    return found["/dev/stdin"], found["/dev/stdout"]
+
+
+def _signature(files: PackageFiles, top: Scope) -> tuple[Stub, ...]:
+    """Read ``signature_grader``: a main program of the jury's that calls what the submission defines."""
+    node = top.node("signature_grader")
+    if node is None:
+        return ()
+    section = Section(node if isinstance(node, Mapping) else None, FILE, top.findings, "signature_grader.")
+    entry, header = section.take_text("entry"), section.take_text("header")
+    for name in (entry, header):
+        if name not in files:
+            section.wrong("entry" if name == entry else "header", f"{name[:80]!r} is not in the package.", "Add it.")
+            return ()
+    allow_main = section.take_flag("allow_main", default=False)
+    prelude = f'#include "{header}"\n' + (_GUARD if allow_main else "")
+    refs = (FileRef(entry, entry), FileRef(header, header))
+    return tuple(Stub(language, refs, prelude=prelude) for language in ("c", "cpp"))

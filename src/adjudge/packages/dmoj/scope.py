@@ -1,0 +1,92 @@
+"""Keys of ``init.yml`` as DMOJ looks them up: in the case, else in its batch, else at the top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.packages.findings import Findings
+from adjudge.packages.yaml import Listing, Mapping, Node, Scalar, Section
+
+FILE = "init.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The maps that a key is looked for in, innermost first."""
+
+    levels: tuple[Mapping, ...]
+    findings: Findings
+
+    def inner(self, mapping: Mapping) -> Scope:
+        """Return the scope of a case or batch inside this one."""
+        return Scope((mapping, *self.levels), self.findings)
+
+    def own(self, key: str) -> Node | None:
+        """Look a key up in the innermost map alone."""
+        return _lookup(self.levels[0], key)
+
+    def node(self, key: str) -> Node | None:
+        """Look a key up through all levels."""
+        return next((found for level in self.levels if (found := _lookup(level, key)) is not None), None)
+
+    def section(self) -> Section:
+        """Read the innermost map by schema."""
+        return Section(self.levels[0], FILE, self.findings)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Take a text."""
+        node = self.node(key)
+        if node is None:
+            return default
+        if isinstance(node, Scalar):
+            return node.text
+        self.findings.error(FILE, f"{key}: must be a text.", line=node.line)
+        return default
+
+    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
+        """Take a number."""
+        node = self.node(key)
+        if node is None:
+            return default
+        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        return holder.take_number(key, default, least=least)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Take a yes or no."""
+        node = self.node(key)
+        if node is None:
+            return default
+        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        return holder.take_flag(key, default=default)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Take a list of texts, or one."""
+        node = self.node(key)
+        if node is None:
+            return ()
+        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        return holder.take_texts(key)
+
+
+def _lookup(mapping: Mapping, key: str) -> Node | None:
+    for spelling in (key, key.replace("_", "-")):
+        node = mapping.items.get(spelling)
+        if node is not None and not (isinstance(node, Scalar) and node.is_null):
+            return node
+    return None
+
+
+def refuse_code(root: Node, findings: Findings) -> None:
+    """Refuse every key that holds Python: ``k+`` an expression, ``k++`` a program."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Listing):
+            pending += node.items
+        elif isinstance(node, Mapping):
+            pending += node.items.values()
+            for key in node.items:
+                if key.endswith("+"):
+                    line = node.key_lines.get(key, node.line)
+                    fix = "Write the value itself."
+                    findings.error(FILE, f"{key[:40]}: holds Python code, which is never run.", fix, line)

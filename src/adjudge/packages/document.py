@@ -1,0 +1,77 @@
+"""A problem as a document: plain JSON values out, and the same problem back.
+
+What belongs here: the one mapping between the model and JSON, driven by the model's own type hints, so that a new
+field needs no code. Infinities become the texts ``inf`` and ``-inf``, which JSON has no numbers for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Mapping
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem import Problem
+
+SCHEMA_VERSION = 1
+
+
+def to_document(problem: Problem) -> dict[str, Any]:
+    """Turn a problem into JSON values."""
+    return {"schema_version": SCHEMA_VERSION, "problem": encode(problem)}
+
+
+def from_document(document: Mapping[str, Any]) -> Problem:
+    """Turn JSON values back into a problem."""
+    if document.get("schema_version") != SCHEMA_VERSION:
+        raise InvalidInput(f"schema_version: this is no problem document of version {SCHEMA_VERSION}.")
+    try:
+        problem = _decode(Problem, document["problem"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"The problem document is damaged: {error}.") from error
+    if not isinstance(problem, Problem):
+        raise InvalidInput("The problem document is damaged.")
+    return problem
+
+
+def encode(value: object) -> Any:
+    """Turn any value of the model into JSON values."""
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value):
+        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, tuple | frozenset):
+        items = [encode(item) for item in value]
+        return sorted(items) if isinstance(value, frozenset) else items
+    if isinstance(value, float) and math.isinf(value):
+        return str(value)
+    return value
+
+
+@lru_cache(maxsize=64)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _decode(kind: Any, value: Any) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else _decode(next(arg for arg in args if arg is not type(None)), value)
+    if origin is tuple:
+        inner = args[:1] * len(value) if args[1:] == (...,) else args
+        return tuple(_decode(arg, item) for arg, item in zip(inner, value, strict=True))
+    if origin is frozenset:
+        return frozenset(_decode(args[0], item) for item in value)
+    if origin is Mapping:
+        return {key: _decode(args[1], item) for key, item in value.items()}
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(kind) if isinstance(kind, type) else {}
+        known = {name: _decode(hints[name], item) for name, item in value.items() if name in hints}
+        return kind(**known)  # type: ignore[operator]  # a dataclass is callable; the check above knows it
+    return kind(value)

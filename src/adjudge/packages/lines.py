@@ -1,0 +1,81 @@
+"""Line ends and encodings of test data: found and named, or made uniform, without reading a file whole."""
+
+from __future__ import annotations
+
+import codecs
+
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings
+
+
+def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> None:
+    """Turn CRLF (and with ``final_newline`` also a missing last LF) into LF, in a derived copy, and say so."""
+    line = first_carriage_return(files, path)
+    lacks_end = final_newline and lacks_final_newline(files, path)
+    if not line and not lacks_end:
+        return
+    target = files.new_derived()
+    held = b""
+    with target.open("wb") as out:
+        for chunk in files.chunks(path):
+            data = held + chunk
+            held = b"\r" if data.endswith(b"\r") else b""
+            out.write(data[: len(data) - len(held)].replace(b"\r\n", b"\n"))
+        out.write(held)
+        if lacks_end:
+            out.write(b"\n")
+    files.put(path, target)
+    if line:
+        findings.info(path, "has Windows line ends, which were converted.", line=line)
+
+
+def first_carriage_return(files: PackageFiles, path: str) -> int:
+    """Return the first line that ends in CRLF; 0 where none does."""
+    line, held = 1, False
+    for chunk in files.chunks(path):
+        if held and chunk.startswith(b"\n"):
+            return line
+        at = chunk.find(b"\r\n")
+        if at >= 0:
+            return line + chunk.count(b"\n", 0, at)
+        line += chunk.count(b"\n")
+        held = chunk.endswith(b"\r")
+    return 0
+
+
+def lacks_final_newline(files: PackageFiles, path: str) -> bool:
+    """Whether a file that is not empty ends without LF."""
+    size = files.size_bytes(path)
+    if not size:
+        return False
+    with files.locate(path).open("rb") as stream:
+        stream.seek(size - 1)
+        return stream.read(1) != b"\n"
+
+
+def inspect(files: PackageFiles, path: str, findings: Findings) -> None:
+    """Name what is unusual about a file of test data; nothing is changed."""
+    if line := first_carriage_return(files, path):
+        findings.warning(path, "has Windows line ends.", "Convert it to LF, or programs will read a CR.", line)
+    if files.head(path, 3) == codecs.BOM_UTF8:
+        findings.warning(path, "begins with a byte-order mark.", "Remove it, or programs will read it.", 1)
+    if lacks_final_newline(files, path):
+        findings.warning(path, "does not end with a newline.", "Add one.")
+    if line := _first_undecodable(files, path):
+        findings.warning(path, "is not UTF-8.", "Save it as UTF-8.", line)
+
+
+def _first_undecodable(files: PackageFiles, path: str) -> int:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    for chunk in files.chunks(path):
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError as error:
+            return line + chunk.count(b"\n", 0, error.start)
+        line += chunk.count(b"\n")
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return line
+    return 0

@@ -1,0 +1,114 @@
+"""Read a package of any format: open, detect, read, and check what every format owes the judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from adjudge.domain.problem import Problem
+from adjudge.packages.archive import OpenLimits, opened
+from adjudge.packages.cms.reader import read_cms
+from adjudge.packages.detect import detect
+from adjudge.packages.dmoj.reader import read_dmoj
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Finding, Findings, PackageRefused
+from adjudge.packages.icpc.reader import read_icpc
+from adjudge.packages.lines import inspect
+from adjudge.packages.manifest import all_paths
+from adjudge.packages.plain import read_plain
+from adjudge.packages.polygon.reader import read_polygon
+from adjudge.packages.recipes import Recipe
+
+MAX_TIME_MS = 3_600_000
+MAX_MEMORY_BYTES = 1 << 40
+_NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An opened package that was read: usable while it is open, unless ``findings`` hold an error."""
+
+    problem: Problem
+    files: PackageFiles
+    findings: tuple[Finding, ...]
+    recipes: tuple[Recipe, ...] = ()
+    """What must be made before the problem can be judged."""
+
+
+@contextmanager
+def loaded(source: Path, limits: OpenLimits | None = None, scratch: Path | None = None) -> Iterator[Package]:
+    """Open and read a package; refuse it, with every finding, where it has errors."""
+    findings = Findings()
+    with opened(source, limits, scratch) as files:
+        package = read_package(files, name_from(source), findings)
+        if findings.has_errors:
+            raise PackageRefused(findings)
+        yield package
+
+
+def name_from(source: Path) -> str:
+    """Name a problem after its folder or archive."""
+    base = source.resolve().name
+    for suffix in (".zip", ".kpp", "$linux", "$windows"):
+        base = base.removesuffix(suffix)
+    return _NOT_A_NAME.sub("-", base).strip("-").lower() or "problem"
+
+
+def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
+    """Read whatever format the files are in."""
+    kind = detect(files)
+    recipes: tuple[Recipe, ...] = ()
+    if kind == "polygon":
+        problem, recipes = read_polygon(files, name, findings)
+    elif kind == "dmoj":
+        problem, recipes = read_dmoj(files, name, findings)
+    elif kind == "cms":
+        problem = read_cms(files, name, findings)
+    elif kind == "plain":
+        problem = read_plain(files, name, findings)
+    else:
+        problem = read_icpc(files, name, findings)
+    _check(problem, files, {recipe_path for recipe in recipes for recipe_path in _targets(recipe)}, findings)
+    return Package(problem, files, findings.in_order(), recipes)
+
+
+def _targets(recipe: Recipe) -> tuple[str, ...]:
+    return (recipe.target, recipe.error_target) if recipe.error_target else (recipe.target,)
+
+
+def _check(problem: Problem, files: PackageFiles, made: set[str], findings: Findings) -> None:
+    """Check what the judge relies on, whatever reader the problem came from."""
+    run = problem.limits.run
+    if run.cpu_ms > MAX_TIME_MS:
+        findings.error("", f"has a time limit of {run.cpu_ms} ms.", f"At most {MAX_TIME_MS} ms can be honoured.")
+    if run.memory_bytes > MAX_MEMORY_BYTES:
+        findings.error("", f"has a memory limit of {run.memory_bytes} bytes.", "No machine has so much.")
+    _check_tree(problem, findings)
+    for path in sorted(set(all_paths(problem)) - made):
+        if path not in files:
+            findings.error(path, "is needed and not in the package.", "Add it.")
+
+
+def _check_tree(problem: Problem, findings: Findings) -> None:
+    paths = [group.path for group in problem.groups]
+    names = [case.name for case in problem.cases]
+    for kind, seen in (("group", paths), ("test", names)):
+        for twice in sorted({name for name in seen if seen.count(name) > 1}) if len(set(seen)) != len(seen) else ():
+            findings.error("", f"has the {kind} {twice!r} twice.", "Rename one of them.")
+    for group in problem.groups:
+        if group.parent is not None and group.parent not in paths:
+            findings.error("", f"has the group {group.path!r} without the one above it.")
+    for case in problem.cases:
+        if case.group not in paths:
+            findings.error(case.input, f"belongs to the group {case.group!r}, which does not exist.")
+
+
+def inspect_tests(package: Package, findings: Findings) -> None:
+    """Name what is unusual about the text of tests: line ends, encodings. Every byte of them is read."""
+    for case in package.problem.cases:
+        for path in (case.input, case.answer):
+            if path and path in package.files:
+                inspect(package.files, path, findings)

@@ -1,0 +1,38 @@
+"""Regular expressions that come from packages: refused where matching one could take long.
+
+Python's engine backtracks, so an untrusted pattern can take exponential time. Patterns over file names need little:
+what could nest repetitions is refused, and for the rest the work is bounded before any of it is done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from adjudge.domain.errors import InvalidInput
+
+MAX_LENGTH = 300
+MAX_STEPS = 50_000_000
+_ESCAPES = re.compile(r"\\.", re.DOTALL)
+_CLASSES = re.compile(r"\[[^\]]*\]")
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_REPEATS = re.compile(r"[*+{]")
+_OPTIONAL = re.compile(r"\)\?|[^*+?}(]\?|\|")
+_FORBIDDEN = re.compile(r"\(\?(?!P<|:)|\(\?P=|\\[0-9]")
+
+
+def safe_pattern(text: str, names: Sequence[str]) -> re.Pattern[str]:
+    """Compile a pattern that is to be matched against ``names``, or say why not."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidInput(f"A pattern has at most {MAX_LENGTH} characters.")
+    bare = _CLASSES.sub("x", _ESCAPES.sub("x", text))
+    if _REPEATED_GROUP.search(bare) or _FORBIDDEN.search(text):
+        raise InvalidInput(f"{text[:60]!r} repeats a group, looks around or refers back; write it without.")
+    power = len(_REPEATS.findall(bare)) + 1
+    branches = 2 ** min(30, len(_OPTIONAL.findall(bare)))
+    if sum(min(len(name), 10_000) ** power for name in names) * branches > MAX_STEPS:
+        raise InvalidInput(f"{text[:60]!r} would take too long on {len(names)} file names; write a simpler one.")
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise InvalidInput(f"{text[:60]!r} is no regular expression: {error}.") from error

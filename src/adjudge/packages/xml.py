@@ -1,0 +1,100 @@
+"""XML from packages: no document type, no entities, bounded depth and size.
+
+The standard library's expat is used with every door to expansion and outside files shut: a document that declares a
+type or an entity is refused, so there is nothing to expand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from adjudge.packages.findings import Findings
+
+MAX_DEPTH = 30
+MAX_ELEMENTS = 500_000
+
+
+@dataclass(slots=True)
+class Element:
+    """An element with its attributes, its children and its line."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
+
+    def get(self, name: str, default: str = "") -> str:
+        """Read an attribute."""
+        return self.attributes.get(name, default)
+
+    def first(self, path: str) -> Element | None:
+        """Find the first element at a path of tags."""
+        return next(iter(self.all(path)), None)
+
+    def all(self, path: str) -> list[Element]:
+        """Find every element at a path of tags."""
+        found = [self]
+        for step in path.split("/"):
+            found = [child for element in found for child in element.children if child.tag == step]
+        return found
+
+    def text_at(self, path: str, default: str = "") -> str:
+        """Read the text of the first element at a path."""
+        element = self.first(path)
+        return element.text.strip() if element is not None else default
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Tree:
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self._parser = parser
+        self._stack: list[Element] = []
+        self._count = 0
+        self.root: Element | None = None
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._count += 1
+        if len(self._stack) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
+            raise _Refused(f"is deeper than {MAX_DEPTH} elements or has more than {MAX_ELEMENTS}.")
+        element = Element(tag, attributes, self._parser.CurrentLineNumber)
+        if self._stack:
+            self._stack[-1].children.append(element)
+        else:
+            self.root = element
+        self._stack.append(element)
+
+    def end(self, _tag: str) -> None:
+        self._stack.pop()
+
+    def characters(self, data: str) -> None:
+        if self._stack:
+            self._stack[-1].text += data
+
+    def refuse(self, *_: object) -> None:
+        raise _Refused("declares a document type or an entity, which packages may not.")
+
+
+def parse_xml(data: bytes, path: str, findings: Findings) -> Element | None:
+    """Parse a document; None, with a finding, where it is unusable."""
+    parser = expat.ParserCreate()
+    tree = _Tree(parser)
+    parser.buffer_text = True
+    parser.StartElementHandler = tree.start
+    parser.EndElementHandler = tree.end
+    parser.CharacterDataHandler = tree.characters
+    parser.StartDoctypeDeclHandler = tree.refuse
+    parser.EntityDeclHandler = tree.refuse
+    try:
+        parser.Parse(data, True)
+    except _Refused as error:
+        findings.error(path, str(error), line=parser.CurrentLineNumber)
+        return None
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        findings.error(path, f"is not XML: {error}.", line=parser.CurrentLineNumber)
+        return None
+    return tree.root
