@@ -1,0 +1,94 @@
+"""How a hint looks in Redis: the entry's four fields, and the envelope that its ``payload_ref`` leads to.
+
+The envelope is JSON: ``schema_version``, ``content_type`` and, under ``data``, identifiers. Values that could not be an
+identifier are refused here, where every hint passes, so that no source code or personal data slips into Redis.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.stream.driver import Hint, Message
+
+SCHEMA_VERSION: Final = 1
+CONTENT_TYPE: Final = "application/json"
+FIELDS: Final = ("job_id", "enqueue_ts", "payload_ref", "priority")
+"""What every entry carries."""
+
+_MOST_CHARACTERS: Final = 256
+_MOST_KEYS: Final = 32
+
+
+def check(hint: Hint) -> Hint:
+    """Return ``hint`` if it holds identifiers only; else say which of its values is none."""
+    _identifier("job_id", hint.job_id)
+    _identifier("kind", hint.kind)
+    if type(hint.priority) is not int:
+        raise InvalidInput("priority: give a whole number.", field="priority")
+    if hint.trace_id is not None:
+        _identifier("trace_id", hint.trace_id)
+    if len(hint.payload) > _MOST_KEYS:
+        raise InvalidInput(f"payload: has {len(hint.payload)} values, at most {_MOST_KEYS} fit.", field="payload")
+    for key, value in hint.payload.items():
+        _identifier("payload", key)
+        if value is not None and type(value) is not int:
+            _identifier(f"payload.{key}", value)
+    return hint
+
+
+def encode(hint: Hint) -> str:
+    """Write the envelope of a checked hint."""
+    data = {"job_id": hint.job_id, "kind": hint.kind, "trace_id": hint.trace_id, "ids": dict(hint.payload)}
+    envelope = {"schema_version": SCHEMA_VERSION, "content_type": CONTENT_TYPE, "data": data}
+    return json.dumps(envelope, separators=(",", ":"))
+
+
+def decode(entry_id: str, band: int, fields: Mapping[str, str], payload: str | None, *, deliveries: int = 1) -> Message:
+    """Make a message of an entry, or one that says why the entry cannot be used."""
+    job_id, priority = fields.get("job_id") or None, _number(fields.get("priority"))
+    message = Message(
+        entry_id=entry_id,
+        band=band,
+        hint=None,
+        problem="missing_field",
+        job_id=job_id,
+        deliveries=deliveries,
+        enqueued_at_ms=_number(fields.get("enqueue_ts")),
+        receipt=fields.get("payload_ref") or None,
+    )
+    if priority is None or any(not fields.get(name) for name in FIELDS) or message.enqueued_at_ms is None:
+        return message
+    try:
+        hint = check(_hint(payload, priority))
+        if hint.job_id != job_id:
+            raise ValueError("the payload is another job's")
+    except (ValueError, TypeError, KeyError, AttributeError, InvalidInput):
+        return replace(message, problem="payload_missing_or_invalid")
+    return replace(message, hint=hint, problem=None)
+
+
+def _hint(payload: str | None, priority: int) -> Hint:
+    envelope: dict[str, Any] = json.loads(payload or "")
+    if envelope["schema_version"] != SCHEMA_VERSION or envelope["content_type"] != CONTENT_TYPE:
+        raise ValueError("an envelope of another version")
+    data = envelope["data"]
+    return Hint(data["job_id"], priority, data["kind"], data["trace_id"], dict(data["ids"]))
+
+
+def _identifier(field: str, value: object) -> None:
+    """Refuse whatever is not one short line of text; the value itself is not repeated, it may be a secret."""
+    if not isinstance(value, str) or not 0 < len(value) <= _MOST_CHARACTERS or not value.isprintable():
+        raise InvalidInput(
+            f"{field}: only identifiers may enter the stream: 1 to {_MOST_CHARACTERS} printable characters.",
+            field=field,
+        )
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or not text.isascii() or not text.lstrip("-").isdigit():
+        return None
+    return int(text)

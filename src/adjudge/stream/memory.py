@@ -1,0 +1,204 @@
+"""The in-process stream: what embedded mode and the simulator run on, with the semantics of the Redis driver.
+
+It keeps nothing on disk. A process that dies loses all messages, as a Redis without persistence does, and the
+reconciler brings them back from the database. All state changes happen between awaits, so cancelling a call anywhere
+leaves it whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.stream.codec import check
+from adjudge.stream.driver import BANDS, Hint, Message, Problem, Published, band_of
+from adjudge.stream.turns import Turns
+
+_LOOKED_AT_PER_CLAIM: Final = 10
+"""How many pending messages a look may pass over for each that it may take; Redis does the same."""
+
+EntryId = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    hint: Hint | None
+    problem: Problem | None
+    job_id: str | None
+    enqueued_at_ms: int
+
+
+@dataclass(slots=True)
+class _Pending:
+    consumer: str
+    delivered_at_us: int
+    deliveries: int
+
+
+@dataclass(slots=True)
+class _Band:
+    entries: OrderedDict[EntryId, _Entry] = field(default_factory=OrderedDict)
+    """Whatever is not acknowledged, oldest first."""
+    waiting: deque[EntryId] = field(default_factory=deque)
+    """Not read yet, oldest first; trimmed ones are passed over."""
+    pending: dict[EntryId, _Pending] = field(default_factory=dict)
+    """Read and not acknowledged, in the order of their ids."""
+    cursor: EntryId = (0, 0)
+    last_id: EntryId = (0, 0)
+
+
+class MemoryStream:
+    """Messages of one process. ``now_us`` is the clock in microseconds that idle times are measured with."""
+
+    def __init__(self, *, maxlen: int = 200_000, now_us: Callable[[], int] | None = None) -> None:
+        self._maxlen = maxlen
+        self._now_us = now_us or (lambda: time.time_ns() // 1000)
+        self._turns = Turns()
+        self._first_to_reclaim = 0
+        self._arrival = asyncio.Event()
+        self._bands = {band: _Band() for band in BANDS}
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        """Add a message for each hint that holds identifiers only."""
+        return [self._publish(hint) for hint in hints]
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        """Take new messages; wait for the first one if there is none."""
+        if at_most < 1:
+            return []
+        try:
+            async with asyncio.timeout(wait_ms / 1000):
+                while not (messages := self._take(consumer, at_most)):
+                    await self._arrival.wait()
+        except TimeoutError:
+            messages = self._take(consumer, at_most)
+        return messages
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        """Forget messages; an entry that was trimmed meanwhile still counts, as it does in Redis."""
+        acknowledged = 0
+        for message in messages:
+            band, entry_id = self._bands[message.band], _parse(message.entry_id)
+            if band.pending.pop(entry_id, None) is not None:
+                acknowledged += 1
+                band.entries.pop(entry_id, None)
+        return acknowledged
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        """Take over what is idle, going on from where the last call stopped, a different band first each time."""
+        first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
+        messages: list[Message] = []
+        for number in (*BANDS[first:], *BANDS[:first]):
+            if len(messages) < at_most:
+                messages += self._reclaim(number, consumer, idle_ms * 1000, at_most - len(messages))
+        return sorted(messages, key=lambda message: message.band)
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        """Of these, return what is not acknowledged, trimmed or flushed."""
+        return {
+            (priority, entry_id)
+            for priority, entry_id in entries
+            if entry_id is not None and _parse(entry_id) in self._bands[band_of(priority)].entries
+        }
+
+    async def pending(self) -> dict[int, int]:
+        """How many messages of each band are read and not acknowledged."""
+        return {number: len(band.pending) for number, band in self._bands.items()}
+
+    async def depth(self) -> dict[int, int]:
+        """How many messages of each band are not acknowledged."""
+        return {number: len(band.entries) for number, band in self._bands.items()}
+
+    async def close(self) -> None:
+        """Nothing to let go of: whoever still holds the object may go on using it."""
+
+    def flush(self) -> None:
+        """Forget everything, as a flushed Redis does. For tests and the simulator."""
+        self._bands = {band: _Band(last_id=old.last_id) for band, old in self._bands.items()}
+
+    def add_unusable(self, band: int, problem: Problem, job_id: str | None = None) -> str:
+        """Add a message that nobody can use. For tests and the simulator."""
+        return self._append(band, _Entry(None, problem, job_id, self._now_us() // 1000))
+
+    def _publish(self, hint: Hint) -> Published:
+        try:
+            check(hint)
+        except InvalidInput as refused:
+            return Published(hint.job_id, None, refused.message)
+        entry = _Entry(hint, None, hint.job_id, self._now_us() // 1000)
+        return Published(hint.job_id, self._append(hint.band, entry))
+
+    def _append(self, number: int, entry: _Entry) -> str:
+        band = self._bands[number]
+        # Ids grow even when the clock stands still or goes back.
+        last_ms, sequence = band.last_id
+        now_ms = entry.enqueued_at_ms
+        band.last_id = (now_ms, 0) if now_ms > last_ms else (last_ms, sequence + 1)
+        band.entries[band.last_id] = entry
+        band.waiting.append(band.last_id)
+        while len(band.entries) > self._maxlen:
+            band.entries.popitem(last=False)
+        # Those who wait hold the old event; later readers look first and wait on the new one.
+        self._arrival.set()
+        self._arrival = asyncio.Event()
+        return _text(band.last_id)
+
+    def _take(self, consumer: str, at_most: int) -> list[Message]:
+        messages: list[Message] = []
+        for number, places in self._turns.kept_places(at_most).items():
+            messages += self._deliver(number, consumer, places)
+        for number in BANDS:
+            messages += self._deliver(number, consumer, at_most - len(messages))
+        return sorted(messages, key=lambda message: message.band)
+
+    def _deliver(self, number: int, consumer: str, places: int) -> list[Message]:
+        band, messages = self._bands[number], list[Message]()
+        while band.waiting and len(messages) < places:
+            entry_id = band.waiting.popleft()
+            entry = band.entries.get(entry_id)
+            if entry is not None:
+                band.pending[entry_id] = _Pending(consumer, self._now_us(), 1)
+                messages.append(_message(entry_id, number, entry, 1))
+        return messages
+
+    def _reclaim(self, number: int, consumer: str, idle_us: int, at_most: int) -> list[Message]:
+        band, messages, now_us = self._bands[number], list[Message](), self._now_us()
+        ahead = [entry_id for entry_id in band.pending if entry_id >= band.cursor]
+        for looked_at, entry_id in enumerate(ahead):
+            if len(messages) == at_most or looked_at == at_most * _LOOKED_AT_PER_CLAIM:
+                band.cursor = entry_id
+                return messages
+            pending, entry = band.pending[entry_id], band.entries.get(entry_id)
+            if entry is None:
+                del band.pending[entry_id]
+            elif now_us - pending.delivered_at_us >= idle_us:
+                band.pending[entry_id] = _Pending(consumer, now_us, pending.deliveries + 1)
+                messages.append(_message(entry_id, number, entry, pending.deliveries + 1))
+        band.cursor = (0, 0)
+        return messages
+
+
+def _message(entry_id: EntryId, band: int, entry: _Entry, deliveries: int) -> Message:
+    return Message(
+        entry_id=_text(entry_id),
+        band=band,
+        hint=entry.hint,
+        problem=entry.problem,
+        job_id=entry.job_id,
+        deliveries=deliveries,
+        enqueued_at_ms=entry.enqueued_at_ms,
+    )
+
+
+def _text(entry_id: EntryId) -> str:
+    return f"{entry_id[0]}-{entry_id[1]}"
+
+
+def _parse(entry_id: str) -> EntryId:
+    milliseconds, _, sequence = entry_id.partition("-")
+    return int(milliseconds), int(sequence)
