@@ -4,16 +4,23 @@ A transaction is an *operation*: an ``async def`` that is handed a ``Tx`` and aw
 on the event loop over one connection. SQLite runs the whole of it on the writer thread without suspending, so that a
 transaction costs one hop between threads however many statements it has. An operation may be run again from the top
 when the database asks for it (deadlock, serialisation): it must not touch anything but its ``Tx``.
+
+A statement that fails dooms its transaction, on both databases alike: an operation cannot swallow the error and have
+the rest committed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
+
+import structlog
 
 from adjudge.store.statement import Dialect, Row, Rows, Statement
 
 T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
 
 
 class Tx(Protocol):
@@ -67,3 +74,12 @@ async def first(tx: Tx, statement: Statement, /, **parameters: object) -> Row | 
     """Return the first row of ``statement``, or nothing."""
     rows = await tx.fetch(statement, **parameters)
     return rows[0] if rows else None
+
+
+def run_callbacks(callbacks: Sequence[Callable[[], None]]) -> None:
+    """Run what waited for a commit. It has happened: a callback that fails is logged and changes nothing about that."""
+    for callback in callbacks:
+        try:
+            callback()
+        except Exception:  # noqa: BLE001 — neither the commit nor the other callbacks may suffer from it
+            _log.exception("on_commit_callback_failed")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import asyncpg
+from asyncpg.exceptions import _base as client_errors
 
-from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.domain.errors import InternalFault, InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.store.constraints import from_postgres
-from adjudge.store.driver import Operation
+from adjudge.store.driver import Operation, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
@@ -22,13 +24,17 @@ DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bi
 """Stable within a statement, so an index can be searched by it; advances from statement to statement."""
 
 _TRIES = 5
-_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+_AGAIN = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
+)
+"""PostgreSQL undid the transaction and asks for it again; the last two after a migration under a running server."""
 _LOST = (
     asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
     OSError,
     TimeoutError,
 )
@@ -36,6 +42,19 @@ _LOST = (
 
 class _ConnectionGone(ConnectionError):
     """asyncpg says InterfaceError both for a closed connection and for a wrong call; this is the former."""
+
+
+def _translate(error: Exception) -> Exception:
+    """What a failed statement means; what the transaction has to deal with stays as it is."""
+    if isinstance(error, (*_AGAIN, *_LOST)):
+        return error
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return from_postgres(error)
+    if isinstance(error, UnicodeEncodeError | asyncpg.DataError | client_errors.DataError):
+        return InvalidInput(f"A value that the database cannot hold: {error}.")
+    if isinstance(error, asyncpg.PostgresError):
+        return InternalFault(f"PostgreSQL refused a statement: {error}.")
+    return error
 
 
 class _PostgresTx:
@@ -54,6 +73,7 @@ class _PostgresTx:
         self._rendered = rendered
         self._now = now
         self._bells = bells
+        self.failure: Exception | None = None
         self.callbacks: list[Callable[[], None]] = []
 
     def _render(self, statement: Statement) -> Rendered:
@@ -63,20 +83,29 @@ class _PostgresTx:
         return rendered
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
-        rendered = self._render(statement)
-        try:
-            found = await self._connection.fetch(rendered.sql, *rendered.arguments(rows, parameters))
-        except asyncpg.IntegrityConstraintViolationError as error:
-            raise from_postgres(error) from error
-        return cast("list[Row]", found)
+        return cast("list[Row]", await self._run(self._connection.fetch, statement, rows, parameters))
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        tag: str = await self._run(self._connection.execute, statement, rows, parameters)
+        return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
+
+    async def _run(
+        self,
+        call: Callable[..., Awaitable[Any]],
+        statement: Statement,
+        rows: Rows | None,
+        parameters: dict[str, object],
+    ) -> Any:
+        if self.failure is not None:
+            raise self.failure
         rendered = self._render(statement)
         try:
-            tag = await self._connection.execute(rendered.sql, *rendered.arguments(rows, parameters))
-        except asyncpg.IntegrityConstraintViolationError as error:
-            raise from_postgres(error) from error
-        return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
+            return await call(rendered.sql, *rendered.arguments(rows, parameters))
+        except Exception as error:
+            self.failure = _translate(error)
+            if self.failure is error:
+                raise
+            raise self.failure from error
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
@@ -85,8 +114,14 @@ class _PostgresTx:
         self.callbacks.append(partial(self._bells.ring, channel))
 
 
-async def _keep_session(_: object) -> None:
-    """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time."""
+async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time.
+
+    Only a transaction left open (its rollback was interrupted) must never reach the next user, whose commit would then
+    release a mere savepoint.
+    """
+    if connection.is_in_transaction():
+        await connection.reset()
 
 
 class PostgresDatabase:
@@ -131,17 +166,14 @@ class PostgresDatabase:
     async def _once(self, operation: Operation[T]) -> T:
         committing = False
         try:
-            async with self._pool.acquire() as connection:
+            async with self._acquired() as connection:
                 tx = _PostgresTx(connection, self._rendered, self._now, self._bells)
                 transaction = connection.transaction()
                 await transaction.start()
                 try:
                     result = await operation(tx)
-                except asyncpg.InterfaceError as error:
-                    if connection.is_closed():
-                        raise _ConnectionGone(str(error)) from error
-                    await transaction.rollback()
-                    raise
+                    if tx.failure is not None:
+                        raise tx.failure
                 except BaseException:
                     if not connection.is_closed():
                         await transaction.rollback()
@@ -152,18 +184,33 @@ class PostgresDatabase:
             if committing:
                 raise OutcomeUnknown from error
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
-        for callback in tx.callbacks:
-            callback()
+        run_callbacks(tx.callbacks)
         return result
+
+    @asynccontextmanager
+    async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy[asyncpg.Record]]:
+        if self._pool.is_closing():
+            raise Unavailable("The database is closed.")
+        async with self._pool.acquire() as connection:
+            try:
+                yield connection
+            except asyncpg.InterfaceError as error:
+                if connection.is_closed():
+                    raise _ConnectionGone(str(error)) from error
+                raise
 
     async def read(self, operation: Operation[T]) -> T:
         """Run ``operation`` against one snapshot."""
         try:
             async with (
-                self._pool.acquire() as connection,
+                self._acquired() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                return await operation(_PostgresTx(connection, self._rendered, self._now, self._bells))
+                tx = _PostgresTx(connection, self._rendered, self._now, self._bells)
+                result = await operation(tx)
+                if tx.failure is not None:
+                    raise tx.failure
+                return result
         except _LOST as error:
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
 

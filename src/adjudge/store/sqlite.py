@@ -105,15 +105,19 @@ class SqliteTx:
         return result
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run ``statement`` and return all its rows."""
         return cast("list[Row]", self._run(statement, rows, parameters).fetchall())
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
+        """Run ``statement`` and return how many rows it changed."""
         return self._run(statement, rows, parameters).rowcount
 
     def on_commit(self, callback: Callable[[], None]) -> None:
+        """Keep ``callback`` for the commit."""
         self.callbacks.append(callback)
 
     def ring(self, channel: str) -> None:
+        """Ring at the commit."""
         self.callbacks.append(partial(self._bells.ring, channel))
 
 
