@@ -1,0 +1,192 @@
+"""Write what the docs take from the code: ``make docs`` writes, ``--check`` only says what is out of date.
+
+Pages under ``docs/reference`` that start with the mark are whole; in other pages only what stands between
+``<!-- generated: NAME -->`` and ``<!-- end -->`` is ours.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+
+import adjudge
+from adjudge import cli, settings, store
+from adjudge.api import errors
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import MACHINES
+from adjudge.observe import metrics
+from adjudge.store.statement import Statement
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
+MARK: Final = "<!-- Written by `make docs` from the code: change the code, then run it again. -->"
+
+_REASONS: Final = {
+    RefusalReason.NOT_FOUND: "There is no such row.",
+    RefusalReason.NOT_DUE: "It waits for a later time.",
+    RefusalReason.STALE_ATTEMPT: "A newer attempt holds the job.",
+    RefusalReason.ALREADY_FINISHED: "It has ended; what has ended does not change.",
+    RefusalReason.NOT_IN_EXPECTED_STATE: "Its status does not allow this write.",
+    RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH: "The lease ran out, or somebody else owns the job.",
+    RefusalReason.LEASE_STILL_VALID: "Its worker may still be at work.",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "It has been tried as often as it may.",
+    RefusalReason.VERSION_CONFLICT: "The row has been changed since it was read.",
+}
+
+
+def import_everything() -> None:
+    """Load every module, so that errors declared anywhere are in the table."""
+    for module in pkgutil.walk_packages(adjudge.__path__, "adjudge."):
+        if not module.name.endswith("__main__") and ".migrations" not in module.name:
+            importlib.import_module(module.name)
+
+
+def settings_page() -> str:
+    """Every knob."""
+    rows = []
+    for name, default, knob in settings.declared():
+        variables = " or ".join(f"`{variable}`" for variable in settings.variables(knob))
+        shown = "`sqlite:///` in the data folder" if name == "database.url" else f"`{default}`"
+        rows.append((f"`{name}`", variables, shown, knob.purpose))
+    intro = (
+        "A value comes from the command line, else the environment, else `adjudge.toml` in the working directory\n"
+        f"(or the file that `{settings.CONFIG_VARIABLE}` names), else its default. `adjudge config` prints what is\n"
+        "in force and where each value came from, secrets blanked. In `adjudge.toml` the part before the dot is the\n"
+        "table:\n\n"
+        "```toml\n[jobs]\nlease_sec = 30\n```\n"
+    )
+    return _page("Settings", intro, _table(("Setting", "Environment", "Default", "Purpose"), rows))
+
+
+def metrics_page() -> str:
+    """Every metric."""
+    rows = [
+        (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
+        for item in metrics.DECLARED
+    ]
+    intro = "Served at `/metrics`. No label is ever an id of a job, a submission or a person (INV-6).\n"
+    return _page("Metrics", intro, _table(("Metric", "Kind", "Labels", "What it counts"), rows))
+
+
+def errors_page() -> str:
+    """Every code of a problem, and every reason of a refusal."""
+    rows = [(f"`{row.code}`", str(row.status), "yes" if row.retryable else "no", row.meaning) for row in errors.table()]
+    reasons = [(f"`{reason}`", _REASONS[reason]) for reason in RefusalReason]
+    intro = (
+        "Errors are `application/problem+json` with a stable `code`. The command line prints the same code and exits\n"
+        "with 3 where the caller can fix it and with 2 where Adjudge failed.\n"
+    )
+    tables = _table(("Code", "Status", "Try again", "Meaning"), rows)
+    tables += "\n## Why a guarded write changed nothing\n\n" + _table(("Reason", "Meaning"), reasons)
+    return _page("Errors", intro, tables)
+
+
+def cli_page() -> str:
+    """Every command with its options."""
+    with click.Context(cli.main, info_name="adjudge") as root:
+        body = "\n".join(_command("adjudge", cli.main, root))
+    intro = "Exit codes: 0 done, 3 the caller can fix it, 2 Adjudge failed.\n"
+    return _page("Commands", intro, body)
+
+
+def _command(path: str, command: click.Command, parent: click.Context) -> Iterator[str]:
+    with click.Context(command, info_name=path, parent=parent) as context:
+        yield f"## `{path}`\n"
+        yield inspect.cleandoc(command.help or "").replace("\b\n", "") + "\n"
+        yield f"```\n{path} {' '.join(command.collect_usage_pieces(context))}\n```\n"
+        rows = [record for item in command.get_params(context) if (record := item.get_help_record(context))]
+        if rows:
+            yield _table(("Option", "Meaning"), [(f"`{name}`", text) for name, text in rows])
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None:
+                    yield from _command(f"{path} {name}", child, context)
+
+
+def statements() -> list[Statement]:
+    """Every named statement of the store."""
+    found: dict[int, Statement] = {}
+    for module in pkgutil.iter_modules(store.__path__, "adjudge.store."):
+        if not module.ispkg:
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Statement):
+                    found[id(value)] = value
+    return sorted(found.values(), key=lambda statement: statement.name)
+
+
+def statements_page() -> str:
+    """Every statement with its purpose."""
+    rows = [(f"`{statement.name}`", statement.purpose) for statement in statements()]
+    intro = "All SQL that runs after the schema is in place, by name. Logs speak of statements by these names.\n"
+    return _page("Statements", intro, _table(("Statement", "Purpose"), rows))
+
+
+def state_diagrams() -> str:
+    """One diagram per machine."""
+    parts = [f"### {item.name.capitalize()}\n\n```mermaid\n{item.mermaid()}\n```\n" for item in MACHINES]
+    return "\n".join(parts)
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "reference/settings.md": settings_page,
+    "reference/metrics.md": metrics_page,
+    "reference/errors.md": errors_page,
+    "reference/cli.md": cli_page,
+    "reference/statements.md": statements_page,
+}
+BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
+    ("explanation/architecture.md", "states"): state_diagrams,
+}
+
+
+def wanted() -> Iterator[tuple[Path, str]]:
+    """Each file that holds something generated, and what it should hold."""
+    import_everything()
+    for name, write in PAGES.items():
+        yield DOCS / name, write()
+    for (name, block), write in BLOCKS.items():
+        path = DOCS / name
+        pattern = re.compile(rf"(<!-- generated: {block} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = path.read_text("utf-8")
+        found = pattern.search(text)
+        if found is None:
+            sys.exit(f"{path.relative_to(ROOT)}: there is no block {block!r}")
+        yield path, text[: found.end(1)] + write() + text[found.start(2) :]
+
+
+def _page(title: str, intro: str, body: str) -> str:
+    return f"{MARK}\n# {title}\n\n{intro}\n{body.rstrip()}\n"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> None:
+    """Write the pages, or with ``--check`` name those that differ."""
+    stale = [(path, text) for path, text in wanted() if not path.exists() or path.read_text("utf-8") != text]
+    names = ", ".join(str(path.relative_to(ROOT)) for path, _ in stale)
+    if "--check" in sys.argv[1:]:
+        sys.exit(f"out of date, run `make docs`: {names}" if stale else 0)
+    for path, text in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    print(f"• written: {names}" if stale else "• everything is up to date")
+
+
+if __name__ == "__main__":
+    main()

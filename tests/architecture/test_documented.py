@@ -1,0 +1,69 @@
+"""Everything a person can meet is documented: settings, commands, metrics, error codes, statements, states."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from adjudge.api import errors
+from adjudge.cli import COMMANDS
+from adjudge.domain.errors import RefusalReason
+from adjudge.domain.states import MACHINES
+from adjudge.observe import metrics
+from adjudge.settings import declared, variables
+from scripts import reference
+
+DOCS = reference.DOCS
+
+
+def _named(page: str) -> set[str]:
+    return set(re.findall(r"`([^`\n]+)`", (DOCS / "reference" / page).read_text()))
+
+
+def test_settings_are_documented() -> None:
+    names = {name for name, _, _ in declared()} | {item for _, _, knob in declared() for item in variables(knob)}
+    assert names <= _named("settings.md")
+
+
+def test_metrics_are_documented() -> None:
+    assert {metric.name for metric in metrics.DECLARED} <= _named("metrics.md")
+
+
+def test_error_codes_and_reasons_are_documented() -> None:
+    reference.import_everything()
+    assert {row.code for row in errors.table()} | set(RefusalReason) <= _named("errors.md")
+
+
+def test_commands_are_documented() -> None:
+    assert {f"adjudge {name}" for name in COMMANDS} <= _named("cli.md")
+
+
+def test_statements_have_unique_names_a_purpose_and_a_place_in_the_docs() -> None:
+    statements = reference.statements()
+    names = [statement.name for statement in statements]
+    assert len(names) == len(set(names))
+    assert all(statement.purpose.strip() for statement in statements)
+    assert set(names) <= _named("statements.md")
+
+
+def test_states_are_drawn() -> None:
+    page = (DOCS / "explanation" / "architecture.md").read_text()
+    assert all(machine.mermaid() in page for machine in MACHINES)
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    stale = [path.name for path, text in reference.wanted() if path.read_text() != text]
+    assert not stale, "run `make docs`"
+
+
+def _pages() -> list[Path]:
+    return sorted([*DOCS.rglob("*.md"), *reference.ROOT.glob("*.md")])
+
+
+@pytest.mark.parametrize("page", _pages(), ids=lambda page: str(page.relative_to(reference.ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not broken
