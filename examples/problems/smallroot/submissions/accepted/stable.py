@@ -1,0 +1,7 @@
+import math
+import sys
+
+_, *meadows = sys.stdin.read().splitlines()
+for meadow in meadows:
+    p, q = map(int, meadow.split())
+    print(2 * q / (p + math.sqrt(p * p - 4 * q)))
