@@ -21,8 +21,12 @@ from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import logs
 
 COMMANDS: Final[dict[str, str]] = {
+    "check": "adjudge.cli.check",
     "config": "adjudge.cli.config",
     "doctor": "adjudge.cli.doctor",
+    "problem": "adjudge.cli.problem",
+    "judge": "adjudge.cli.judge",
+    "languages": "adjudge.cli.languages",
     "run": "adjudge.cli.run",
     "up": "adjudge.cli.up",
 }

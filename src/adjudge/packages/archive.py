@@ -150,6 +150,7 @@ def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits
             raise refuse(name, "is neither a file nor a folder.", "Remove it.")
         target = objects / f"{number:06d}"
         total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name)
+        target.chmod(0o755 if mode & 0o111 else 0o644)
         found[name] = target
     return _with_links(found, links, limits)
 

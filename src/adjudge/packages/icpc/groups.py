@@ -203,7 +203,7 @@ def _case(context: _Context, raw: RawCase, settings: _Settings, count: int) -> C
         group=settings.group.path,
         input=raw.input,
         answer=raw.answer,
-        args=raw.args or settings.args,
+        args=raw.args or _list(raw.settings, "args", settings.args),
         files=raw.files,
         checker_args=_list(raw.settings, "output_validator_args", settings.checker_args),
         input_validator_args=_list(raw.settings, "input_validator_args", settings.input_validator_args),
