@@ -125,8 +125,21 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What is kept of a program's output."""
+    """How submissions are judged, and what is kept of it."""
 
+    cache_dir: Path = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Path("~/.cache/adjudge/compiled"), "Folder for compiled programs.", "JUDGE_CACHE_DIR"
+    )
+    cache_bytes: int = _knob(
+        2 * 1024**3, "How much compiled programs may take; the longest unused go first.", "JUDGE_CACHE_BYTES", least=0
+    )
+    time_margin: float = _knob(
+        0.1,
+        "A run that ends by itself this part over its time limit is repeated alone before it is believed.",
+        "JUDGE_TIME_MARGIN",
+        least=0,
+        most=10,
+    )
     stdout_limit_bytes: int = _knob(
         262_144,
         "How much of the launcher's standard output is read.",

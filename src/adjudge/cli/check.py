@@ -1,0 +1,104 @@
+"""``adjudge check``: one comparison with any checker, for setters who test theirs."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import Final
+
+import click
+
+from adjudge.cli.judging import open_judge, read_source
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem import ProblemLimits
+from adjudge.domain.programs import Checker, CheckerProtocol
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import Checked
+from adjudge.judge.checkers import ProgramChecker, Question, validation_limits
+from adjudge.judge.comparators import KINDS, build
+from adjudge.judge.run import read_comparison
+from adjudge.judge.sources import Source
+from adjudge.judge.workspace import Workspace
+
+EXIT_REJECTED: Final = 1
+EXIT_OUR_FAILURE: Final = 2
+_PROTOCOLS: Final = [protocol.value for protocol in CheckerProtocol if protocol is not CheckerProtocol.NATIVE]
+
+
+@click.command(name="check")
+@click.option("--checker", "kind", required=True, metavar="KIND", help="A built-in comparator, or a checker program.")
+@click.option("--flags", default="", help='Its options: "float_tolerance 1e-6", "case_insensitive", "epsilon=1e-4".')
+@click.option("--input", "input_file", type=click.Path(path_type=Path), help="The test's input, for a program.")
+@click.option("--answer", required=True, type=click.Path(path_type=Path), help="The jury's answer.")
+@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="How a program is called; default: by its source.")
+@click.option("--lang", default="", help="The program's language; else its file name tells it.")
+@click.argument("output", type=click.Path(path_type=Path))
+def command(
+    *, kind: str, flags: str, input_file: Path | None, answer: Path, protocol: str | None, lang: str, output: Path
+) -> None:
+    """Compare OUTPUT with the answer, as judging would, and print the verdict and the message.
+
+    KIND is the name of a built-in comparator (docs/reference/checkers.md lists them) or the path of a checker: a
+    source in any language, or a folder of one. A program that mentions testlib is called by testlib's protocol, any
+    other by ICPC's, unless --protocol says otherwise.
+
+    Exit codes: 0 accepted; 1 rejected; 2 the checker or Adjudge failed; 3 the request is wrong.
+    """
+    for name, path in (("--answer", answer), ("--input", input_file), ("output", output)):
+        if path is not None and not path.is_file():
+            raise InvalidInput(f"{name}: there is no file {str(path)!r}.", field=name)
+    words = shlex.split(flags)
+    if kind in KINDS:
+        said = read_comparison(build(kind, words).compare_files(answer, output))
+    else:
+        source = _program(kind)
+        question = (input_file, answer, output)
+        said = asyncio.run(_ask(source, lang, protocol or _guess(source), words, question))
+    click.echo(f"{said.verdict.value} {said.message}".rstrip())
+    if said.author_message:
+        click.echo(f"to the author: {said.author_message}")
+    if said.score is not None:
+        click.echo(f"score {float(said.score.value):g} ({said.score.unit.value})")
+    if said.verdict is Verdict.SE:
+        raise click.exceptions.Exit(EXIT_OUR_FAILURE)
+    raise click.exceptions.Exit(0 if said.verdict is Verdict.AC else EXIT_REJECTED)
+
+
+def _program(kind: str) -> Source:
+    path = Path(kind)
+    if not path.exists():
+        raise InvalidInput(f"--checker: {kind!r} is neither a file nor one of {', '.join(KINDS)}.", field="--checker")
+    return read_source(path)
+
+
+def _guess(source: Source) -> str:
+    uses_testlib = any(b"testlib" in file.data for file in source.files if not file.name.endswith("testlib.h"))
+    return (CheckerProtocol.TESTLIB if uses_testlib else CheckerProtocol.ICPC).value
+
+
+async def _ask(
+    source: Source, lang: str, protocol: str, words: list[str], question: tuple[Path | None, Path, Path]
+) -> Checked:
+    input_file, answer, output = question
+    checker = Checker(CheckerProtocol(protocol), args=tuple(words))
+    async with open_judge(slots=1) as judge:
+        languages = judge.languages
+        found = (
+            languages.get(lang) if lang else next(filter(None, (languages.of_file(f.name) for f in source.files)), None)
+        )
+        if found is None:
+            raise InvalidInput("--lang: the checker's file name does not tell its language; name it.", field="--lang")
+        compiled = await judge.compiler.compile(found, source)
+        if compiled.executable is None:
+            failure = compiled.failure
+            return Checked(
+                Verdict.SE, f"the checker does not compile: {failure.message}\n{failure.log}" if failure else ""
+            )
+        program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.box)
+        with Workspace() as workspace, workspace.desk() as desk:
+            return await program.check(
+                Question(
+                    (input_file or workspace.empty).resolve(), answer.resolve(), output.resolve(), (), desk.feedback
+                )
+            )

@@ -1,0 +1,132 @@
+"""``adjudge judge``: one solution against one problem, with no server and no database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from adjudge import settings as settings_source
+from adjudge.cli.judging import open_judge, read_source
+from adjudge.domain.problem import Problem
+from adjudge.domain.verdict import Verdict
+from adjudge.judge import pipeline
+from adjudge.judge.cases import CaseResult
+from adjudge.judge.pipeline import CaseDone, CompileDone, Options, Submission
+from adjudge.judge.progression import Stop
+from adjudge.judge.result import JudgeResult, number
+from adjudge.packages.load import Package, loaded
+
+EXIT_REJECTED: Final = 1
+EXIT_OUR_FAILURE: Final = 2
+_STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
+
+
+@click.command(name="judge")
+@click.argument("solution", type=click.Path(path_type=Path))
+@click.option(
+    "--problem", "package", required=True, type=click.Path(path_type=Path), help="The package: a folder or ZIP."
+)
+@click.option("--lang", default="", help="The language; else the file's name tells it (see `adjudge languages`).")
+@click.option("--entry-point", default="", help="The main file or class of a program of several files.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help="Tests that run side by side.")
+@click.option(
+    "--stop",
+    type=click.Choice([stop.value for stop in Stop]),
+    default=Stop.POLICY.value,
+    show_default=True,
+    help="When to stop: as the problem says, at the first failure, each group at its first one, never.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result document on stdout instead.")
+def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs: int, stop: str, as_json: bool) -> None:
+    """Judge SOLUTION, a file or a folder, against a problem package: no server, no database.
+
+    Exit codes: 0 accepted; 1 rejected (whatever the verdict, CE included); 2 judging failed (SE); 3 the request is
+    wrong: no such file, an unusable package, an unknown language.
+    """
+    submission = Submission(read_source(solution, entry_point), lang)
+    margin = settings_source.load().judge.time_margin
+    options = Options(jobs=jobs, stop=Stop(stop), margin=margin)
+    with loaded(package) as read:
+        result = asyncio.run(_judge(read, submission, options, quiet=as_json))
+    if as_json:
+        click.echo(json.dumps(result.document(), ensure_ascii=False))
+    else:
+        _summary(Console(highlight=False), result)
+    if result.verdict is Verdict.SE:
+        raise click.exceptions.Exit(EXIT_OUR_FAILURE)
+    raise click.exceptions.Exit(0 if result.verdict is Verdict.AC else EXIT_REJECTED)
+
+
+async def _judge(package: Package, submission: Submission, options: Options, *, quiet: bool) -> JudgeResult:
+    async with open_judge(options.jobs) as judge:
+        if quiet:
+            return await judge.judge(package.problem, package.files, submission, options)
+        with _shown(package.problem) as progress:
+            return await judge.judge(package.problem, package.files, submission, options, progress)
+
+
+@contextmanager
+def _shown(problem: Problem) -> Iterator[pipeline.Progress]:
+    """Show the tests as they are decided; where stdout is no terminal, a line each."""
+    console = Console(highlight=False)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not sys.stdout.isatty(),
+    )
+    task = bar.add_task("compiling", total=len(problem.cases))
+
+    def show(event: CompileDone | CaseDone) -> None:
+        if isinstance(event, CompileDone):
+            bar.update(task, description="testing")
+            return
+        bar.update(task, completed=event.index + 1, description=f"testing {escape(event.result.name)}")
+        console.print(_line(event.result, event.index, event.total))
+
+    with bar:
+        yield show
+
+
+def _line(row: CaseResult, index: int, total: int) -> str:
+    counter = f"[dim]{index + 1:>{len(str(total))}}/{total}[/]"
+    if row.verdict is None:
+        return f"{counter} [dim]--   {escape(row.name)}  {escape(row.message)}[/]"
+    used = f"{row.run.time_ms:>6} ms {row.run.mem_kb / 1024:>7.1f} MiB" if row.run else ""
+    again = f" [dim](first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
+    said = row.message.splitlines()[0][:100] if row.message and row.verdict is not Verdict.AC else ""
+    return f"{counter} {_coloured(row.verdict)} {used}  {escape(row.name)}{again}  [dim]{escape(said)}[/]"
+
+
+def _coloured(verdict: Verdict) -> str:
+    return f"[bold {_STYLES.get(verdict, 'red')}]{verdict.value:<4}[/]"
+
+
+def _summary(console: Console, result: JudgeResult) -> None:
+    counted = sum(case.verdict is Verdict.AC for case in result.cases)
+    console.print()
+    console.print(f"{_coloured(result.verdict)} {result.verdict.title}")
+    if result.cases:
+        most = "" if result.max_score is None else f" of {number(result.max_score)}"
+        console.print(f"tests    {counted} of {len(result.cases)} accepted")
+        console.print(f"score    {number(result.score)}{most}")
+        console.print(f"time     {result.time_ms} ms, memory {result.mem_kb / 1024:.1f} MiB (the most of any test)")
+    if (first := result.first_failure) is not None:
+        console.print(f"first failure  {escape(first.name)}")
+    if result.message:
+        console.print(escape(result.message))
+    if result.compiled is not None and result.compiled.failure is not None:
+        console.print(escape(result.compiled.failure.log))

@@ -1,0 +1,60 @@
+"""Putting the judge together for a command: the sandbox, the languages and the cache, from settings."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from adjudge import settings as settings_source
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.languages import Languages
+from adjudge.judge.pipeline import Judge
+from adjudge.judge.sources import Source, SourceFile
+from adjudge.sandbox import Sandbox
+from adjudge.settings import Settings
+
+SOURCE_BYTES_MAX = 64 * 1024 * 1024
+
+
+def find_languages() -> Languages:
+    """The languages, looked for where the caller's own programs are too."""
+    return Languages.load(os.get_exec_path())
+
+
+def sandbox(settings: Settings, slots: int) -> Sandbox:
+    """A sandbox as the settings want it."""
+    return Sandbox(
+        slots=slots,
+        stdout_limit_bytes=settings.judge.stdout_limit_bytes,
+        stderr_limit_bytes=settings.judge.stderr_limit_bytes,
+    )
+
+
+@asynccontextmanager
+async def open_judge(slots: int) -> AsyncIterator[Judge]:
+    """A judge with as many slots, gone afterwards."""
+    settings = settings_source.load()
+    cache = ArtifactCache(settings.judge.cache_dir.expanduser(), settings.judge.cache_bytes)
+    async with sandbox(settings, slots) as box:
+        yield Judge(box, find_languages(), cache, worker=socket.gethostname())
+
+
+def read_source(path: Path, entry_point: str = "") -> Source:
+    """A program from a file, or from a folder with all files in it."""
+    if not path.exists():
+        raise InvalidInput(f"{path}: there is no such file or folder.", field="solution")
+    if path.is_file():
+        return Source((SourceFile(path.name, path.read_bytes()),), entry_point)
+    names = sorted(entry for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
+    if not names:
+        raise InvalidInput(f"{path}: the folder is empty.", field="solution")
+    if sum(entry.stat().st_size for entry in names) > SOURCE_BYTES_MAX:
+        raise InvalidInput(
+            f"{path}: more than {SOURCE_BYTES_MAX // 2**20} MiB; is it the right folder?", field="solution"
+        )
+    files = tuple(SourceFile(entry.relative_to(path).as_posix(), entry.read_bytes()) for entry in names)
+    return Source(files, entry_point)

@@ -1,0 +1,58 @@
+"""``adjudge languages``: what can be judged here, and what brings the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from adjudge import settings as settings_source
+from adjudge.cli.judging import find_languages, sandbox
+from adjudge.judge.languages import Languages
+
+
+@click.command(name="languages")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
+def command(as_json: bool) -> None:
+    """List the languages with their installed versions, and the package to install for those that are missing.
+
+    Versions are asked in the box, so a language that is listed with one can really be run there.
+    """
+    rows = asyncio.run(_rows(find_languages()))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    table = Table("id", "language", "files", "version", "to install", box=None, pad_edge=False)
+    for row in rows:
+        names = " ".join(f".{extension}" for extension in row["extensions"])
+        if row["installed"]:
+            table.add_row(row["id"], row["name"], names, row["version"], "")
+        else:
+            table.add_row(f"[dim]{row['id']}[/]", f"[dim]{row['name']}[/]", f"[dim]{names}[/]", "", row["package"])
+    Console(highlight=False).print(table)
+
+
+async def _rows(languages: Languages) -> list[dict[str, Any]]:
+    rows = []
+    async with sandbox(settings_source.load(), 1) as box:
+        for language in languages:
+            toolchain = languages.toolchain(language)
+            version = await languages.version(language, box) if toolchain.usable else ""
+            rows.append(
+                {
+                    "id": language.id,
+                    "name": language.name,
+                    "code": language.code,
+                    "aliases": list(language.aliases),
+                    "extensions": list(language.extensions),
+                    "installed": toolchain.usable,
+                    "version": version,
+                    "package": language.package,
+                    "missing": toolchain.missing,
+                }
+            )
+    return rows

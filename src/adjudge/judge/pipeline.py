@@ -1,0 +1,358 @@
+"""Judging one submission: compile → cases → fold. The command line and the server's workers run this same code.
+
+A sandbox that fails raises, because another attempt may help; everything that judging can say, CE and the jury's own
+faults included, is a result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Case, Mode, Problem
+from adjudge.domain.programs import ProblemFiles
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.cases import CaseResult
+from adjudge.judge.compile import Compiled, CompileFailure, Compiler
+from adjudge.judge.languages import Language, Languages
+from adjudge.judge.prepare import JuryFault, Prepared, Preparer, compile_limits, with_prelude
+from adjudge.judge.progression import Progression, Stop
+from adjudge.judge.result import JudgeResult, Provenance, describe_checker, revision_of
+from adjudge.judge.run import CaseRunner, RunLimits
+from adjudge.judge.scoring import Scored, score
+from adjudge.judge.sources import Source
+from adjudge.judge.workspace import Quiet, Workspace
+from adjudge.sandbox import Sandbox
+
+_LOOKAHEAD = 4
+"""How far tests may run ahead of the first one that is not decided, in tests for each job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What was handed in."""
+
+    source: Source
+    language: str = ""
+    """An id, alias or package code; empty: by the names of the files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileDone:
+    """The submission was compiled, or not."""
+
+    compiled: Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDone:
+    """A test was decided; tests come in their order."""
+
+    result: CaseResult
+    index: int
+    total: int
+
+
+Progress = Callable[[CompileDone | CaseDone], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to judge."""
+
+    jobs: int = 1
+    stop: Stop = Stop.POLICY
+    margin: float = 0.1
+    """A run this little over the time limit is repeated alone before it is believed."""
+    revision: str = ""
+    """The test data's revision, where the caller pinned it; else it is computed."""
+    job_id: str = ""
+    attempt_id: int = 0
+
+
+def _silent(_: CompileDone | CaseDone) -> None:
+    """Nobody watches."""
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges submissions in one sandbox. One of these serves a whole process."""
+
+    box: Sandbox
+    languages: Languages
+    cache: ArtifactCache
+    scratch: Path | None = None
+    worker: str = ""
+    quiet: Quiet = field(default_factory=Quiet)
+    _compiler: Compiler | None = None
+
+    @property
+    def compiler(self) -> Compiler:
+        """The one compiler, so that the same sources are compiled once however many ask."""
+        if self._compiler is None:
+            self._compiler = Compiler(self.box, self.languages, self.cache)
+        return self._compiler
+
+    async def judge(
+        self,
+        problem: Problem,
+        files: ProblemFiles,
+        submission: Submission,
+        options: Options | None = None,
+        progress: Progress = _silent,
+    ) -> JudgeResult:
+        """Judge one submission, from its sources to its result."""
+        judging = _Judging(self, problem, files, submission, options or Options(), progress)
+        return await judging.run()
+
+
+@dataclass(slots=True)
+class _Judging:
+    """One submission on its way."""
+
+    judge: Judge
+    problem: Problem
+    files: ProblemFiles
+    submission: Submission
+    options: Options
+    progress: Progress
+    started_ns: int = field(default_factory=time.monotonic_ns)
+    prepared: Prepared = field(default_factory=Prepared)
+    limits: Limits = field(default_factory=Limits)
+    language: Language | None = None
+    compiled: Compiled | None = None
+
+    async def run(self) -> JudgeResult:
+        preparer = Preparer(self.judge.compiler, self.judge.box, self.files)
+        try:
+            if self.problem.mode is not Mode.SUBMIT_ANSWER:
+                await self._compile(preparer)
+                if self.compiled is not None and self.compiled.failure is not None:
+                    return self._result(Verdict.CE, self.compiled.failure.message)
+            self.prepared = await preparer.prepare(self.problem)
+        except JuryFault as fault:
+            return self._result(Verdict.SE, fault.message)
+        return await self._test()
+
+    async def _compile(self, preparer: Preparer) -> None:
+        self.language = language = self._choose_language()
+        self.limits = submission_limits(self.problem, language)
+        source = self.submission.source
+        if source.size_bytes > self.problem.limits.code_bytes:
+            self.compiled = _too_long(source.size_bytes, self.problem.limits.code_bytes)
+        else:
+            extra, stub = preparer.stub(self.problem, language)
+            self.compiled = await self.judge.compiler.compile(
+                language,
+                with_prelude(source, stub.prelude if stub else "", language),
+                limits=compile_limits(self.problem),
+                extra=extra,
+                entry_point=stub.entry_point if stub else "",
+            )
+        self.progress(CompileDone(self.compiled))
+
+    def _choose_language(self) -> Language:
+        languages = self.judge.languages
+        language = languages.get(self.submission.language) if self.submission.language else None
+        if language is None:
+            named = (languages.of_file(file.name) for file in self.submission.source.files)
+            language = next((found for found in named if found), None)
+        if language is None:
+            raise InvalidInput("language: the file names do not tell it; name one.", field="language")
+        allowed = self.problem.languages
+        if allowed and language.id not in allowed and language.code not in allowed:
+            raise InvalidInput(
+                f"language: this problem takes {', '.join(allowed)}, not {language.name}.", field="language"
+            )
+        return language
+
+    async def _test(self) -> JudgeResult:
+        progression = Progression(self.problem, self.options.stop)
+        cases = self.problem.cases
+        with Workspace(self.judge.scratch) as workspace:
+            runner = self._runner(workspace)
+            async with aclosing(decided(cases, runner, progression, self.options.jobs)) as rows:
+                index = 0
+                async for row in rows:
+                    self.progress(CaseDone(row, index, len(cases)))
+                    index += 1
+        scored = score(self.problem, progression.results)
+        return self._scored(tuple(progression.results[case.name] for case in cases), scored)
+
+    def _runner(self, workspace: Workspace) -> CaseRunner:
+        return CaseRunner(
+            problem=self.problem,
+            files=self.files,
+            box=self.judge.box,
+            workspace=workspace,
+            quiet=self.judge.quiet,
+            limits=RunLimits(self.limits, self._memory_bytes(), self.options.margin),
+            program=self.compiled.executable if self.compiled else None,
+            checkers=self.prepared.checkers,
+            talk=self.prepared.talk,
+            answers=_answers(self.problem, self.submission.source),
+            job_id=self.options.job_id,
+            attempt_id=self.options.attempt_id,
+        )
+
+    def _memory_bytes(self) -> int:
+        """The problem's own limit, without what the language's runtime gets on top."""
+        extra_mib = self.language.extra_memory_mib if self.language else 0
+        return max(1, self.limits.memory_bytes - extra_mib * 1024 * 1024)
+
+    def _scored(self, rows: tuple[CaseResult, ...], scored: Scored) -> JudgeResult:
+        """Fold the rows; a problem without points counts as one that is worth one."""
+        accepted = Fraction(scored.verdict is Verdict.AC)
+        is_scored = self.problem.is_scored
+        return JudgeResult(
+            verdict=scored.verdict,
+            score=scored.points if is_scored else accepted,
+            max_score=scored.most if is_scored else Fraction(1),
+            message=_message(rows, scored),
+            cases=rows,
+            provenance=self._provenance(),
+            problem=self.problem,
+            scored=scored,
+            compiled=self.compiled,
+            wall_ms=self._wall_ms(),
+        )
+
+    def _result(self, verdict: Verdict, message: str) -> JudgeResult:
+        """A result without tests."""
+        return JudgeResult(
+            verdict=verdict,
+            score=Fraction(0),
+            max_score=None,
+            message=message,
+            cases=(),
+            provenance=self._provenance(),
+            problem=self.problem,
+            compiled=self.compiled,
+            wall_ms=self._wall_ms(),
+        )
+
+    def _wall_ms(self) -> int:
+        return (time.monotonic_ns() - self.started_ns) // 1_000_000
+
+    def _provenance(self) -> Provenance:
+        executable = self.compiled.executable if self.compiled else None
+        return Provenance(
+            source_sha256=self.submission.source.digest,
+            language=self.language.id if self.language else "",
+            language_version=executable.version if executable else "",
+            problem=self.problem.short_name,
+            revision=self.options.revision or revision_of(self.problem, self.files),
+            checker=describe_checker(self.problem.checker),
+            programs=self.prepared.versions,
+            limits=self.limits,
+            worker=self.judge.worker,
+            job_id=self.options.job_id,
+            attempt_id=self.options.attempt_id,
+        )
+
+
+def _message(rows: Sequence[CaseResult], scored: Scored) -> str:
+    """What the jury reads first: the fault, or the test that decided."""
+    if scored.fault:
+        return scored.fault
+    if scored.verdict is Verdict.AC:
+        return ""
+    deciding = next((row for row in rows if row.verdict is scored.verdict), None)
+    deciding = deciding or next((row for row in rows if row.verdict not in (None, Verdict.AC)), None)
+    if deciding is None or deciding.verdict is None:
+        return ""
+    return f"{deciding.verdict.title} on test {deciding.name}" + (f": {deciding.message}" if deciding.message else "")
+
+
+def _too_long(size_bytes: int, limit_bytes: int) -> Compiled:
+    return Compiled(None, CompileFailure(f"the source has {size_bytes} bytes; at most {limit_bytes} are allowed", ""))
+
+
+def _answers(problem: Problem, source: Source) -> dict[str, bytes]:
+    """Submitted answers by the names that the cases ask for; a single file serves a single case, whatever its name."""
+    if problem.mode is not Mode.SUBMIT_ANSWER:
+        return {}
+    answers = {file.name: file.data for file in source.files}
+    if len(source.files) == 1 and len(problem.cases) == 1:
+        answers[problem.cases[0].output_name or f"{problem.cases[0].name}.out"] = source.files[0].data
+    return answers
+
+
+def submission_limits(problem: Problem, language: Language) -> Limits:
+    """A problem's limits for a language: whole ones of its own, else the problem's times a factor."""
+    limits = problem.limits
+    for name in (language.id, language.code):
+        if name in limits.per_language:
+            return language.limits(limits.per_language[name], factor=1.0)
+    factors = (limits.time_factors.get(name) for name in (language.id, language.code))
+    return language.limits(limits.run, factor=next((factor for factor in factors if factor is not None), None))
+
+
+async def decided(
+    cases: Sequence[Case], runner: CaseRunner, progression: Progression, jobs: int
+) -> AsyncGenerator[CaseResult, None]:
+    """Run the tests and give their rows in order, each as soon as it and all before it are decided."""
+    if jobs <= 1:
+        for case in cases:
+            reason = progression.skip_reason(case)
+            result = _skipped(case, reason) if reason else await runner.run(case)
+            yield progression.settle(case, result)
+        return
+    ahead = _Ahead(cases, runner, progression, jobs)
+    try:
+        for index, case in enumerate(cases):
+            reason = progression.skip_reason(case)
+            result = _skipped(case, reason) if reason else await ahead.result(index)
+            yield progression.settle(case, result)
+    finally:
+        await ahead.stop()
+
+
+def _skipped(case: Case, reason: str) -> CaseResult:
+    return CaseResult(case.name, case.group, None, case.is_sample, message=reason)
+
+
+class _Ahead:
+    """Tests that run before it is their turn, a bounded number of them at a time."""
+
+    def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: Progression, jobs: int) -> None:
+        self._cases, self._runner, self._progression, self._jobs = cases, runner, progression, jobs
+        self._tasks: dict[int, asyncio.Task[CaseResult]] = {}
+        self._next = 0
+
+    async def result(self, index: int) -> CaseResult:
+        """Wait for one test while those after it run."""
+        while True:
+            self._start(index)
+            task = self._tasks[index]
+            if task.done():
+                return self._tasks.pop(index).result()
+            running = [other for other in self._tasks.values() if not other.done()]
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+
+    def _start(self, index: int) -> None:
+        self._next = max(self._next, index)
+        running = sum(not task.done() for task in self._tasks.values())
+        horizon = min(len(self._cases), index + self._jobs * _LOOKAHEAD)
+        while running < self._jobs and self._next < horizon:
+            case = self._cases[self._next]
+            if self._next == index or self._progression.may_run(case):
+                self._tasks[self._next] = asyncio.create_task(self._runner.run(case))
+                running += 1
+            self._next += 1
+        if index not in self._tasks:
+            self._tasks[index] = asyncio.create_task(self._runner.run(self._cases[index]))
+
+    async def stop(self) -> None:
+        """Stop whatever is not needed any more."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
