@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "adjudge.cli.run",
     "up": "adjudge.cli.up",
 }
-"""Command name → module with a click object named ``command``. Keep it sorted."""
+"""Command name → module with a click object named ``command``."""
 
 EXIT_OUR_FAILURE: Final = 2
 EXIT_BAD_INPUT: Final = 3

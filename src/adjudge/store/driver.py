@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-import structlog
-
+from adjudge.observe.logs import get_logger
 from adjudge.store.statement import Dialect, Row, Rows, Statement
 
 T = TypeVar("T")
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Tx(Protocol):

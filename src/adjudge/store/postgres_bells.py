@@ -10,13 +10,13 @@ import asyncio
 from contextlib import suppress
 
 import asyncpg
-import structlog
 
+from adjudge.observe.logs import get_logger
 from adjudge.store.bells import Bells, Callback
 
 _RETRY_SECONDS = 1.0
 _FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class PostgresBells:
