@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "adjudge-stamp.json"
+LAUNCHER = ROOT / "src" / "adjudge" / "sandbox" / "bin" / "adjudge-box"
 LOCKS = ROOT / "requirements"
 SERVICES = ROOT / ".cache" / "services"
 OLDEST = (3, 11)
@@ -118,7 +119,7 @@ def explain(found: list[Found]) -> str:
 def make_venv() -> None:
     """Create the environment, or keep the one that works."""
     answer = probe(str(PYTHON)) if PYTHON.exists() else None
-    if answer is not None and answer[0] >= OLDEST:
+    if answer is not None and answer[0] >= OLDEST and (VENV / "bin" / "pip").exists():
         return
     executable, version = choose_python()
     say("creating .venv with Python {}.{}.{}".format(*version))
@@ -220,7 +221,7 @@ def is_ready(level: str) -> bool:
     wanted, stamp = wanted_state(level), read_stamp()
     locks = stamp.get("locks", {})
     same = stamp.get("project") == wanted["project"] and locks.get(level) == wanted["locks"][level]
-    return same and PYTHON.exists()
+    return same and PYTHON.exists() and stamp.get("launcher") == LAUNCHER.exists()
 
 
 def set_up(level: str) -> None:
@@ -237,9 +238,9 @@ def set_up(level: str) -> None:
         if locks.get(level) != wanted["locks"][level]:
             install_lock(level)
             locks[level] = wanted["locks"][level]
-        if stamp.get("project") != wanted["project"]:
+        if stamp.get("project") != wanted["project"] or stamp.get("launcher") != LAUNCHER.exists():
             install_project()
-        STAMP.write_text(json.dumps(dict(wanted, locks=locks)), encoding="utf-8")
+        STAMP.write_text(json.dumps(dict(wanted, locks=locks, launcher=LAUNCHER.exists())), encoding="utf-8")
     say("ready in {:.0f} s".format(time.monotonic() - started))
 
 
