@@ -1,0 +1,274 @@
+"""The Redis Streams driver: one stream for each band, one group of consumers, payloads beside them with a time to live.
+
+Redis holds hints only: whatever it loses, the reconciler brings back from the database. So it may be flushed, restarted
+or replaced at any time, and this driver makes its groups anew when they are gone.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.commands.core import AsyncScript
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, Unavailable
+from adjudge.stream import codec, scripts
+from adjudge.stream.driver import BANDS, Hint, Message, Published
+from adjudge.stream.turns import Turns
+from adjudge.stream.waiting import Found, Waiter
+
+_ROWS_PER_CALL: Final = 500
+"""A script holds Redis up while it runs: a long list is published in several."""
+_COMMAND_TIMEOUT_SEC: Final = 10.0
+_ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_PASSING: Final = (
+    "OOM",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "LOADING",
+    "BUSY ",
+    "MISCONF",
+    "NOREPLICAS",
+    "TRYAGAIN",
+)
+"""What Redis answers when it cannot serve now and may later."""
+
+
+class RedisStream:
+    """Messages in Redis, scoped by environment: ``adjudge:ENV:jobs:BAND``, group ``adjudge:ENV:workers``."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        environment: str,
+        maxlen: int = 200_000,
+        payload_ttl_sec: int = 86_400,
+        group: str | None = None,
+    ) -> None:
+        self._url, self._place = url, _place(url)
+        if not _ENVIRONMENT.fullmatch(environment):
+            raise InvalidInput(
+                f"environment: {environment!r} must be small letters, digits and -.", field="environment"
+            )
+        self._keys = [f"adjudge:{environment}:jobs:{band}" for band in BANDS]
+        self._band_of_key = dict(zip(self._keys, BANDS, strict=True))
+        self._payload_prefix = f"adjudge:{environment}:payload:"
+        self._group = group or f"adjudge:{environment}:workers"
+        self._maxlen, self._payload_ttl_sec = maxlen, payload_ttl_sec
+        self._client = self._connect()
+        self._publish = self._client.register_script(scripts.PUBLISH)
+        self._take = self._client.register_script(scripts.TAKE)
+        self._autoclaim = self._client.register_script(scripts.AUTOCLAIM)
+        self._ack = self._client.register_script(scripts.ACK)
+        self._hand_back = self._client.register_script(scripts.HAND_BACK)
+        self._waiters: dict[str, Waiter] = {}
+        self._turns = Turns()
+        self._cursors = ["0-0"] * len(BANDS)
+        self._first_to_reclaim = 0
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        """Store each payload, then add its entry; a call is one round trip for every 500 hints."""
+        outcomes: list[Published] = []
+        for start in range(0, len(hints), _ROWS_PER_CALL):
+            outcomes += await self._publish_some(hints[start : start + _ROWS_PER_CALL])
+        return outcomes
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        """Take what is there in one round trip; only if there is nothing, wait on a connection of its own."""
+        if at_most < 1:
+            return []
+        waiter = self._waiters.get(consumer)
+        if waiter is not None and (messages := await self._caught(waiter, at_most)):
+            return messages
+        kept = self._turns.kept_places(at_most)
+        rows = await self._run(self._take, self._group, consumer, at_most, *kept.values())
+        if rows or wait_ms < 1:
+            return self._messages(rows)
+        return await self._wait(consumer, at_most, wait_ms)
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        """Acknowledge and delete, payloads included."""
+        if not messages:
+            return 0
+        rows: list[object] = []
+        for message in messages:
+            rows += (message.band + 1, message.entry_id, self._own(message.receipt))
+        return int(await self._run(self._ack, self._group, *rows))
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        """Take over idle messages; cursors stay with this object, and each call begins with another band."""
+        if at_most < 1:
+            return []
+        first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
+        cursors, rows = await self._run(self._autoclaim, self._group, consumer, idle_ms, at_most, first, *self._cursors)
+        self._cursors = cursors
+        return self._messages(rows)
+
+    async def pending(self) -> dict[int, int]:
+        """Ask for the summary of each group's pending list; no group yet means nothing pending."""
+        return await self._per_band("XPENDING", self._group)
+
+    async def depth(self) -> dict[int, int]:
+        """Ask for each stream's length: acknowledged entries are deleted, so that is its depth."""
+        return await self._per_band("XLEN")
+
+    async def close(self) -> None:
+        """Hand back what a cancelled read caught, then disconnect."""
+        for waiter in self._waiters.values():
+            found = await waiter.close(self._client)
+            try:
+                await self._give_back(found)
+            except Unavailable:
+                continue  # it stays pending and will be reclaimed
+        self._waiters.clear()
+        await self._client.aclose()
+
+    def _connect(self, **options: Any) -> Redis:
+        defaults: dict[str, Any] = {
+            "decode_responses": True,
+            "encoding_errors": "replace",  # one unreadable payload must not spoil the reply for its neighbours
+            "protocol": 2,
+            "socket_timeout": _COMMAND_TIMEOUT_SEC,
+            "socket_connect_timeout": 5.0,
+            "health_check_interval": 0,
+            # A command whose answer was lost may have taken messages: trying it again is the caller's decision.
+            "retry": Retry(NoBackoff(), 0),
+        }
+        return Redis.from_url(self._url, **(defaults | options))
+
+    async def _publish_some(self, hints: Sequence[Hint]) -> list[Published]:
+        now_ms = time.time_ns() // 1_000_000
+        outcomes: list[Published | None] = []
+        rows: list[object] = []
+        for hint in hints:
+            try:
+                rows += self._row(codec.check(hint), now_ms)
+                outcomes.append(None)
+            except InvalidInput as refused:
+                outcomes.append(Published(hint.job_id, None, refused.message))
+        answers = iter(await self._run(self._publish, self._maxlen, self._payload_ttl_sec, *rows) if rows else ())
+        return [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
+
+    def _row(self, hint: Hint, now_ms: int) -> tuple[object, ...]:
+        # A key for each publication, not for each job: acknowledging an old message of a job that is retried must not
+        # take away the payload of its new one.
+        payload_ref = f"{self._payload_prefix}{hint.job_id}:{secrets.token_hex(4)}"
+        return hint.band + 1, hint.job_id, now_ms, payload_ref, hint.priority, codec.encode(hint)
+
+    async def _wait(self, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        waiter = self._waiters.get(consumer)
+        if waiter is None:
+            waiter = self._waiters[consumer] = Waiter(self._connect, self._group, consumer, self._keys)
+        with self._reporting():
+            try:
+                found = await waiter.wait(wait_ms)
+            except ResponseError as error:
+                if "NOGROUP" not in str(error) and "UNBLOCKED" not in str(error):
+                    raise
+                return []  # flushed while we waited; the next read makes the groups anew
+        return await self._with_payloads(found, at_most)
+
+    async def _caught(self, waiter: Waiter, at_most: int) -> list[Message]:
+        try:
+            found = waiter.caught()
+        except (RedisError, OSError):
+            return []  # how a wait ended that nobody waits for any more; the read that follows speaks for itself
+        return await self._with_payloads(found, at_most)
+
+    async def _with_payloads(self, found: Found, at_most: int) -> list[Message]:
+        await self._give_back(found[at_most:])
+        taken = found[:at_most]
+        refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in taken]
+        with self._reporting():
+            payloads: list[Any] = await self._client.mget(refs) if refs else []
+        return [
+            codec.decode(entry_id, self._band_of_key[key], fields, payload)
+            for (key, entry_id, fields), payload in zip(taken, payloads, strict=True)
+        ]
+
+    async def _give_back(self, found: Found) -> None:
+        if found:
+            rows = [value for key, entry_id, _ in found for value in (self._band_of_key[key] + 1, entry_id)]
+            await self._run(self._hand_back, self._group, self._maxlen, *rows)
+
+    async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
+        with self._reporting():
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for key in self._keys:
+                    pipeline.execute_command(command, key, *arguments)
+                replies = await pipeline.execute(raise_on_error=False)
+            return dict(zip(BANDS, map(_count, replies), strict=True))
+
+    async def _run(self, script: AsyncScript, *arguments: Any) -> Any:
+        with self._reporting():
+            return await script(keys=self._keys, args=arguments)
+
+    def _messages(self, rows: list[list[Any]]) -> list[Message]:
+        messages = []
+        for band_index, entry_id, deliveries, payload, *flat in rows:
+            fields = dict(zip(flat[::2], flat[1::2], strict=True))
+            messages.append(codec.decode(entry_id, band_index - 1, fields, payload, deliveries=deliveries))
+        return sorted(messages, key=lambda message: message.band)
+
+    def _own(self, payload_ref: str | None) -> str:
+        """The key if it is one of our payloads; a mangled entry must not make us touch any other."""
+        return payload_ref if payload_ref and payload_ref.startswith(self._payload_prefix) else ""
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except (RedisError, OSError) as error:
+            raise _failure(error, self._place) from error
+
+
+def _published(hint: Hint, answer: str) -> Published:
+    if answer.startswith("!"):
+        return Published(hint.job_id, None, f"Redis refused it: {answer[1:200]}")
+    return Published(hint.job_id, answer)
+
+
+def _count(reply: Any) -> int:
+    if isinstance(reply, ResponseError):
+        if "NOGROUP" in str(reply):
+            return 0
+        raise reply
+    return int(reply["pending"] if isinstance(reply, dict) else reply)
+
+
+def _place(url: str) -> str:
+    """Host, port and database: what an error may say of a URL that holds a password."""
+    try:
+        parts = urlsplit(url)
+        place = f"{parts.hostname}:{parts.port or 6379}{parts.path}" if parts.hostname else parts.path
+    except ValueError:
+        parts, place = urlsplit(""), ""
+    if parts.scheme not in {"redis", "rediss", "unix"} or not place:
+        raise InvalidInput(
+            "redis_url: give redis://USER:PASSWORD@HOST:PORT/NUMBER, or rediss:// for TLS.", field="redis_url"
+        )
+    return place
+
+
+def _failure(error: Exception, place: str) -> AdjudgeError:
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return Unavailable(f"Redis at {place} refused our credentials: check the URL's user and password.")
+    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
+        return Unavailable(f"Redis at {place} is away ({type(error).__name__}).")
+    words = str(error)
+    if any(code in words for code in (*_PASSING, "NOAUTH", "WRONGPASS", "NOPERM")):
+        return Unavailable(f"Redis at {place} cannot serve: {words[:200]}")
+    return InternalFault(f"Redis at {place} did not understand us: {words[:200]}")
