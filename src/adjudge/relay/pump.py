@@ -14,6 +14,7 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, outbox
 from adjudge.store.bells import OUTBOX, Wakeup
+from adjudge.store.job_values import Delivery
 from adjudge.store.jobs import Jobs
 from adjudge.store.outbox import DueRow
 from adjudge.stream.driver import Hint, Published, Stream
@@ -59,7 +60,12 @@ class Pump:
             return 0
         hints, broken = _hints(due)
         published = [*await self._publish(hints), *broken]
-        sent = [(item.job_id, item.entry_id) for item in published if item.entry_id is not None]
+        taken_until = {row.job_id: row.taken_until for row in due}
+        sent = [
+            Delivery(item.job_id, item.entry_id, taken_until[item.job_id])
+            for item in published
+            if item.entry_id is not None
+        ]
         failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
 
         async def note(tx: Tx) -> None:

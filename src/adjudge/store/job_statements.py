@@ -86,13 +86,23 @@ RECLAIM = Statement(
     given={"given_id": "text"},
 )
 
+SELECT_HELD = Statement(
+    "jobs.select_held",
+    "Find the jobs that a worker holds by a valid lease.",
+    f"""
+    SELECT {_RETURNED} FROM {{given}} JOIN jobs ON id = given_id
+    WHERE status = 'running' AND lease_owner = :worker AND lease_until > {{now}}
+    """,
+    given={"given_id": "text"},
+)
+
 RENEW = Statement(
     "jobs.renew",
     "Extend the leases of all the jobs that a worker is running.",
     f"""
     UPDATE jobs SET lease_until = {{now}} + :lease_us FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
-    RETURNING id, attempt_id, lease_until
+    RETURNING id, attempt_id, lease_owner
     """,
     given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
 )
@@ -126,7 +136,8 @@ RELEASE = Statement(
     f"""
     UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
         max_attempts = max_attempts + given_free_attempts,
-        actor = :actor, reason = given_reason, error_code = given_error_code, error = given_error,
+        actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
+        error_code = given_error_code, error = given_error,
         updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
@@ -149,7 +160,8 @@ BURY = Statement(
     "End jobs that no further attempt can help; they must still stand where the caller saw them.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'failed', {_NOT_LEASED},
-        actor = :actor, reason = given_reason, error_code = given_error_code, error = given_error,
+        actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
+        error_code = given_error_code, error = given_error,
         finished_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND attempt_id = given_attempt AND status = given_status
@@ -260,16 +272,18 @@ INSPECT = Statement(
     given={"given_id": "text"},
 )
 
-OPEN_LETTERS = Statement(
-    "dead_letters.select_open",
-    "Read dead letters that are still open, with the job that each speaks of.",
-    """
+_OPEN_LETTERS = """
     SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
            chain_run_id, node_id, priority, timeout_ms, payload, trace_id
     FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
-    WHERE dead_letters.state = 'open'
-    """,
+    WHERE dead_letters.state = 'open' ORDER BY dead_letters.id
+    """
+OPEN_LETTERS = Statement(
+    "dead_letters.select_open",
+    "Read dead letters that are still open, with the job that each speaks of, and keep them open for us alone.",
+    _OPEN_LETTERS + "FOR UPDATE OF dead_letters",
     given={"given_id": "text"},
+    sqlite=_OPEN_LETTERS,
 )
 
 RESOLVE_LETTERS = Statement(

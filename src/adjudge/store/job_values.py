@@ -118,6 +118,15 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message in the stream, and which taking of the outbox row it answers."""
+
+    job_id: str
+    entry_id: str
+    taken_until: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job that waits for a worker to read its message."""
 

@@ -7,10 +7,10 @@ several things to say should say them in one transaction.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import NewId, new_id
@@ -19,8 +19,10 @@ from adjudge.domain.states import JobStatus
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
 from adjudge.store.driver import Tx
+from adjudge.store.job_rows import MILLISECOND, exhausted_row, finish_row, insert_row, job_of, release_row, replay_of
 from adjudge.store.job_values import (
     Burial,
+    Delivery,
     Ended,
     Fence,
     Finish,
@@ -35,7 +37,6 @@ from adjudge.store.job_values import (
 from adjudge.store.statement import Row, Rows, Statement
 
 LEASE_EXPIRED = "lease_expired"
-_MILLISECOND = 1_000
 
 
 class Jobs:
@@ -58,8 +59,8 @@ class Jobs:
         """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
         if not jobs:
             return []
-        created = {row["id"] for row in await tx.fetch(sql.INSERT, [_insert_row(job) for job in jobs])}
-        fresh = [(job.id, job.priority, job.delay_ms * _MILLISECOND) for job in jobs if job.id in created]
+        created = {row["id"] for row in await tx.fetch(sql.INSERT, [insert_row(job) for job in jobs])}
+        fresh = [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in jobs if job.id in created]
         await outbox.insert(tx, fresh)
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
@@ -67,12 +68,16 @@ class Jobs:
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:
         """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
-        rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * _MILLISECOND)
+        rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
         return await self._started(tx, job_ids, rows, refusals.of_claim)
+
+    async def held(self, tx: Tx, job_ids: Sequence[str], *, worker: str) -> tuple[Job, ...]:
+        """Of these jobs, those that ``worker`` holds by a valid lease: how a claim whose answer was lost is looked up."""
+        return tuple(job_of(row) for row in await _update(tx, sql.SELECT_HELD, job_ids, worker=worker))
 
     async def reclaim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:
         """Take over jobs whose lease expired. One with no attempt left is buried, and refused as exhausted."""
-        rows = await _update(tx, sql.RECLAIM, job_ids, worker=worker, lease_us=lease_ms * _MILLISECOND)
+        rows = await _update(tx, sql.RECLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
         outcome = await self._started(tx, job_ids, rows, refusals.of_reclaim)
         exhausted = [
             refused.job_id for refused in outcome.refused if refused.reason is RefusalReason.ATTEMPTS_EXHAUSTED
@@ -85,10 +90,13 @@ class Jobs:
         """Extend leases. Whoever is refused must stop at once and write nothing more."""
         if not fences:
             return Outcome(())
-        rows = await tx.fetch(sql.RENEW, _fence_rows(fences), lease_us=lease_ms * _MILLISECOND)
-        alive = {row["id"] for row in rows}
-        refused = await self._refuse_fences(tx, [fence for fence in fences if fence.job_id not in alive])
-        return Outcome(tuple(fence for fence in fences if fence.job_id in alive), refused)
+        rows = [(fence.job_id, fence.attempt_id, fence.owner) for fence in _ordered(fences)]
+        alive = {
+            Fence(row["id"], row["attempt_id"], row["lease_owner"])
+            for row in await tx.fetch(sql.RENEW, rows, lease_us=lease_ms * MILLISECOND)
+        }
+        refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
+        return Outcome(tuple(fence for fence in fences if fence in alive), refused)
 
     async def finish(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
         """End jobs with their results, and write what that means for their owners."""
@@ -97,25 +105,27 @@ class Jobs:
                 raise InvalidTransition(f"A claim ends a job as succeeded or failed, not as {finish.status}.")
         if not finishes:
             return Outcome(())
-        rows = await tx.fetch(sql.FINISH, [_finish_row(finish) for finish in finishes])
-        outcomes = {finish.fence.job_id: finish.outcome for finish in finishes}
-        done = await self._ended(tx, rows, outcomes)
-        won = {job.id for job in done}
-        late = [finish.fence for finish in finishes if finish.fence.job_id not in won]
+        first, late = _first_by_fence(finishes)
+        rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in _ordered(first)])
+        won = {_fence_of(row): row for row in rows}
+        done = await self._ended(tx, rows, {fence.job_id: first[fence].outcome for fence in won})
+        late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
 
     async def release(self, tx: Tx, releases: Sequence[Release]) -> Outcome[Job]:
         """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""
         if not releases:
             return Outcome(())
-        actor = releases[0].fence.owner
-        rows = await tx.fetch(sql.RELEASE, [_release_row(release) for release in releases], actor=actor, expired=False)
-        released = await self._released(tx, rows, {item.fence.job_id: item.delay_ms for item in releases})
-        won = {job.id for job in released}
-        left = [release for release in releases if release.fence.job_id not in won]
-        buried = await self._bury(tx, [_burial_row(release) for release in left], actor=actor)
-        won |= {job.id for job in buried}
-        late = [release.fence for release in left if release.fence.job_id not in won]
+        first, late = _first_by_fence(releases)
+        rows = await tx.fetch(
+            sql.RELEASE, [release_row(first[fence]) for fence in _ordered(first)], actor=None, expired=False
+        )
+        won = {_fence_of(row) for row in rows}
+        released = await self._released(tx, rows, {fence.job_id: first[fence].delay_ms for fence in won})
+        left = [fence for fence in _ordered(first) if fence not in won]
+        buried = await self._bury(tx, [exhausted_row(first[fence]) for fence in left], actor=None)
+        won |= {Fence(job.id, job.attempt_id, job.actor or "") for job in buried}
+        late += [fence for fence in left if fence not in won]
         return Outcome((*released, *buried), await self._refuse_fences(tx, late))
 
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> Outcome[Job]:
@@ -139,21 +149,15 @@ class Jobs:
 
     async def bury_claimed(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
         """End claimed jobs that failed for good through our own fault, with a dead letter each."""
+        first, late = _first_by_fence(finishes)
         rows = [
-            (
-                item.fence.job_id,
-                item.fence.attempt_id,
-                "running",
-                item.fence.owner,
-                item.reason,
-                item.error_code,
-                item.error,
-            )
-            for item in finishes
+            (fence.job_id, fence.attempt_id, "running", fence.owner, item.reason, item.error_code, item.error)
+            for fence in _ordered(first)
+            for item in (first[fence],)
         ]
-        done = await self._bury(tx, rows, actor=finishes[0].fence.owner if finishes else "")
-        won = {job.id for job in done}
-        late = [item.fence for item in finishes if item.fence.job_id not in won]
+        done = await self._bury(tx, rows, actor=None)
+        won = {Fence(job.id, job.attempt_id, job.actor or "") for job in done}
+        late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
 
     async def expire(self, tx: Tx, *, actor: str, at_most: int = 500) -> tuple[Job, ...]:
@@ -166,7 +170,7 @@ class Jobs:
                 row["id"],
                 row["attempt_id"],
                 row["lease_owner"],
-                delays[row["id"]] * _MILLISECOND,
+                delays[row["id"]] * MILLISECOND,
                 0,
                 LEASE_EXPIRED,
                 None,
@@ -179,15 +183,15 @@ class Jobs:
         spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
         return (*released, *await self._bury_exhausted(tx, spent, actor=actor))
 
-    async def mark_queued(self, tx: Tx, deliveries: Sequence[tuple[str, str]], *, actor: str) -> None:
-        """Note (job_id, stream_entry_id) deliveries; a job that was claimed meanwhile keeps running."""
-        await outbox.delivered(tx, deliveries)
-        rows = await _update(tx, sql.MARK_QUEUED, [job_id for job_id, _ in deliveries], actor=actor)
-        refusals.count_transitions(tx, [_job(row) for row in rows])
+    async def mark_queued(self, tx: Tx, deliveries: Sequence[Delivery], *, actor: str) -> None:
+        """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver."""
+        noted = await outbox.delivered(tx, deliveries)
+        rows = await _update(tx, sql.MARK_QUEUED, noted, actor=actor)
+        refusals.count_transitions(tx, [job_of(row) for row in rows])
 
     async def queued_long(self, tx: Tx, *, older_ms: int, at_most: int = 500) -> list[QueuedJob]:
         """Find jobs that have been queued for so long that their message may be lost, the longest first."""
-        rows = await tx.fetch(sql.SELECT_QUEUED_LONG, older_us=older_ms * _MILLISECOND, at_most=at_most)
+        rows = await tx.fetch(sql.SELECT_QUEUED_LONG, older_us=older_ms * MILLISECOND, at_most=at_most)
         return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"]) for row in rows]
 
     async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
@@ -196,13 +200,13 @@ class Jobs:
 
     async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
         """Send waiting jobs back to wait a little longer: something they need is in full use."""
-        rows = await _update(tx, sql.DEFER, job_ids, delay_us=delay_ms * _MILLISECOND, actor=actor, reason=reason)
+        rows = await _update(tx, sql.DEFER, job_ids, delay_us=delay_ms * MILLISECOND, actor=actor, reason=reason)
         return await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
 
     async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str]:
         """Run buried jobs again as new jobs that name the old, whose history stays; return letter id → new job id."""
         letters = await _update(tx, sql.OPEN_LETTERS, letter_ids)
-        new = {letter["letter_id"]: _replay_of(letter, self._mint(), actor) for letter in letters}
+        new = {letter["letter_id"]: replay_of(letter, self._mint(), actor) for letter in letters}
         await self.enqueue(tx, list(new.values()))
         resolved = (
             await tx.fetch(
@@ -228,7 +232,7 @@ class Jobs:
     async def _started(
         self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row], explain: refusals.Explain
     ) -> Outcome[Job]:
-        jobs = tuple(_job(row) for row in rows)
+        jobs = tuple(job_of(row) for row in rows)
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.started(tx, group)
@@ -236,8 +240,8 @@ class Jobs:
         return Outcome(jobs, await self._refuse(tx, job_ids, jobs, explain))
 
     async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
-        jobs = tuple(_job(row) for row in rows)
-        await outbox.again(tx, [(job.id, delays_ms.get(job.id, 0) * _MILLISECOND) for job in jobs])
+        jobs = tuple(job_of(row) for row in rows)
+        await outbox.again(tx, [(job.id, delays_ms.get(job.id, 0) * MILLISECOND) for job in jobs])
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.released(tx, group)
@@ -245,14 +249,14 @@ class Jobs:
         return jobs
 
     async def _ended(self, tx: Tx, rows: Sequence[Row], outcomes: Mapping[str, object]) -> tuple[Job, ...]:
-        jobs = tuple(_job(row) for row in rows)
+        jobs = tuple(job_of(row) for row in rows)
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.ended(tx, [Ended(job, outcomes.get(job.id)) for job in group])
         refusals.count_transitions(tx, jobs)
         return jobs
 
-    async def _bury(self, tx: Tx, rows: Rows, *, actor: str) -> tuple[Job, ...]:
+    async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None) -> tuple[Job, ...]:
         if not rows:
             return ()
         done = await self._ended(tx, await tx.fetch(sql.BURY, rows, actor=actor), {})
@@ -277,7 +281,7 @@ class Jobs:
         self, tx: Tx, job_ids: Sequence[str], done: Sequence[Job], explain: refusals.Explain
     ) -> tuple[Refused, ...]:
         won = {job.id for job in done}
-        missing = [job_id for job_id in job_ids if job_id not in won]
+        missing = [job_id for job_id in dict.fromkeys(job_ids) if job_id not in won]
         found = {row["id"]: row for row in await _inspect(tx, missing)}
         refused = tuple(Refused(job_id, explain(found.get(job_id))) for job_id in missing)
         refusals.report(tx, refused, found)
@@ -291,7 +295,8 @@ class Jobs:
 
 
 async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parameters: object) -> list[Row]:
-    return await tx.fetch(statement, [(job_id,) for job_id in job_ids], **parameters) if job_ids else []
+    """Run ``statement`` on the jobs, each once and in the order of their ids: batches that overlap queue up."""
+    return await tx.fetch(statement, [(job_id,) for job_id in sorted(set(job_ids))], **parameters) if job_ids else []
 
 
 async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:
@@ -305,105 +310,21 @@ def _by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     return groups
 
 
-def _job(row: Row) -> Job:
-    return Job(
-        id=row["id"],
-        kind=row["kind"],
-        status=JobStatus(row["status"]),
-        prior_status=JobStatus(row["prior_status"]),
-        attempt_id=row["attempt_id"],
-        max_attempts=row["max_attempts"],
-        priority=row["priority"],
-        timeout_ms=row["timeout_ms"],
-        submission_id=row["submission_id"],
-        rejudge_batch_id=row["rejudge_batch_id"],
-        chain_run_id=row["chain_run_id"],
-        node_id=row["node_id"],
-        origin_job_id=row["origin_job_id"],
-        payload=json.loads(row["payload"]),
-        actor=row["actor"],
-        reason=row["reason"],
-        error_code=row["error_code"],
-        trace_id=row["trace_id"],
-        lease_until=row["lease_until"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-    )
+F = TypeVar("F", Finish, Release)
 
 
-def _insert_row(job: NewJob) -> tuple[object, ...]:
-    return (
-        job.id,
-        job.kind,
-        job.dedupe_key,
-        job.submission_id,
-        job.rejudge_batch_id,
-        job.chain_run_id,
-        job.node_id,
-        job.origin_job_id,
-        job.max_attempts,
-        job.priority,
-        job.timeout_ms,
-        job.delay_ms * _MILLISECOND,
-        json.dumps(job.payload),
-        job.actor,
-        job.trace_id,
-    )
+def _first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:
+    """What each claim says, and the claims that said something twice: the first word stands, a second is late."""
+    first: dict[Fence, F] = {}
+    late = [item.fence for item in items if first.setdefault(item.fence, item) is not item]
+    return first, late
 
 
-def _fence_rows(fences: Sequence[Fence]) -> Rows:
-    return [(fence.job_id, fence.attempt_id, fence.owner) for fence in fences]
+def _ordered(fences: Iterable[Fence]) -> list[Fence]:
+    """By job, so that transactions that want the same rows take them in the same order."""
+    return sorted(fences, key=lambda fence: (fence.job_id, fence.attempt_id))
 
 
-def _finish_row(finish: Finish) -> tuple[object, ...]:
-    fence = finish.fence
-    result = None if finish.result is None else json.dumps(finish.result)
-    return (
-        fence.job_id,
-        fence.attempt_id,
-        fence.owner,
-        str(finish.status),
-        result,
-        finish.reason,
-        finish.error_code,
-        finish.error,
-    )
-
-
-def _release_row(release: Release) -> tuple[object, ...]:
-    fence = release.fence
-    free = 0 if release.uses_attempt else 1
-    delay_us = release.delay_ms * _MILLISECOND
-    return (
-        fence.job_id,
-        fence.attempt_id,
-        fence.owner,
-        delay_us,
-        free,
-        release.reason,
-        release.error_code,
-        release.error,
-    )
-
-
-def _burial_row(release: Release) -> tuple[object, ...]:
-    fence = release.fence
-    code = release.error_code or "RETRIES_EXHAUSTED"
-    return (fence.job_id, fence.attempt_id, "running", fence.owner, release.reason, code, release.error)
-
-
-def _replay_of(letter: Row, job_id: str, actor: str) -> NewJob:
-    return NewJob(
-        id=job_id,
-        kind=letter["kind"],
-        submission_id=letter["submission_id"],
-        rejudge_batch_id=letter["rejudge_batch_id"],
-        chain_run_id=letter["chain_run_id"],
-        node_id=letter["node_id"],
-        origin_job_id=letter["id"],
-        priority=letter["priority"],
-        timeout_ms=letter["timeout_ms"],
-        payload=json.loads(letter["payload"]),
-        actor=actor,
-        trace_id=letter["trace_id"],
-    )
+def _fence_of(row: Row) -> Fence:
+    """The fence that a write was let through by; the claimant is the actor of such a write."""
+    return Fence(row["id"], row["attempt_id"], row["actor"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from adjudge.store.bells import OUTBOX
 from adjudge.store.driver import Tx
+from adjudge.store.job_values import Delivery
 from adjudge.store.statement import Rows, Statement
 
 INSERT = Statement(
@@ -55,12 +56,13 @@ TAKE_DUE = Statement(
 
 DELIVERED = Statement(
     "outbox.delivered",
-    "Note that messages are in the stream.",
+    "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
     """
     UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND state = 'pending'
+    FROM {given} WHERE job_id = given_id AND state = 'pending' AND next_attempt_at = given_taken_until
+    RETURNING job_id
     """,
-    given={"given_id": "text", "given_entry_id": "text"},
+    given={"given_id": "text", "given_entry_id": "text", "given_taken_until": "bigint"},
 )
 
 NOT_DELIVERED = Statement(
@@ -75,7 +77,7 @@ READ_TAKEN = Statement(
     "outbox.read_taken",
     "Read what the stream is told about each job taken.",
     """
-    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
+    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts, next_attempt_at,
            {now} - outbox.created_at AS waited_us
     FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
@@ -101,6 +103,8 @@ class DueRow:
     payload: str
     attempts: int
     waited_us: int
+    taken_until: int
+    """When other relays may take it again; it also names this taking."""
 
 
 async def insert(tx: Tx, rows: Rows) -> None:
@@ -131,7 +135,14 @@ async def take_due(tx: Tx, *, at_most: int, base_us: int = 1_000_000) -> list[Du
     rows = await tx.fetch(READ_TAKEN, [(row["job_id"],) for row in taken])
     return [
         DueRow(
-            row["id"], row["kind"], row["priority"], row["trace_id"], row["payload"], row["attempts"], row["waited_us"]
+            row["id"],
+            row["kind"],
+            row["priority"],
+            row["trace_id"],
+            row["payload"],
+            row["attempts"],
+            row["waited_us"],
+            row["next_attempt_at"],
         )
         for row in rows
     ]
@@ -142,10 +153,10 @@ async def count_pending(tx: Tx) -> int:
     return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
-async def delivered(tx: Tx, rows: Rows) -> None:
-    """Note deliveries: rows of (job_id, stream_entry_id)."""
-    if rows:
-        await tx.execute(DELIVERED, rows)
+async def delivered(tx: Tx, deliveries: Sequence[Delivery]) -> list[str]:
+    """Note deliveries; return the jobs for which they are still the last word."""
+    rows = [(item.job_id, item.entry_id, item.taken_until) for item in deliveries]
+    return [row["job_id"] for row in await tx.fetch(DELIVERED, sorted(rows))] if rows else []
 
 
 async def not_delivered(tx: Tx, rows: Rows) -> None:

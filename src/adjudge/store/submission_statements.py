@@ -65,14 +65,17 @@ CHANGE = Statement(
     },
 )
 
-OPEN_RUNS = Statement(
-    "submissions.open_runs",
-    "Find the runs that are still to give a submission its verdict.",
-    """
+_OPEN_RUNS = """
     SELECT id FROM jobs
     WHERE submission_id = :submission_id AND kind = 'judge' AND rejudge_batch_id IS NULL
       AND status IN ('pending', 'queued', 'running')
-    """,
+    ORDER BY id
+    """
+OPEN_RUNS = Statement(
+    "submissions.open_runs",
+    "Find the runs that are still to give a submission its verdict, and hold them: runs are locked before submissions.",
+    _OPEN_RUNS + "FOR UPDATE",
+    sqlite=_OPEN_RUNS,
 )
 
 INSERT_CASES = Statement(

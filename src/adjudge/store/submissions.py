@@ -124,9 +124,10 @@ class Submissions:
 
     async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
         """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
+        runs = await _open_runs(tx, submission_id)
         row = await _standing(tx, submission_id)
         SUBMISSION.check(SubmissionStatus(row["status"]), SubmissionStatus.CANCELED)
-        await self._cancel_runs(tx, submission_id, actor=actor, reason=reason)
+        await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
 
     async def change_status(
         self,
@@ -145,24 +146,22 @@ class Submissions:
         each with its own code.
         """
         target = SUBMISSION.parse(status)
+        runs = await _open_runs(tx, submission_id)
         row = await _standing(tx, submission_id)
         SUBMISSION.check(SubmissionStatus(row["status"]), target)
         judgement = _stated(target, verdict)
         await change(tx, [Change(submission_id, version, target, actor, reason, row["job_id"], judgement)])
         if target in SUBMISSION.terminal:
-            await self._cancel_runs(tx, submission_id, actor=actor, reason=reason)
+            await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
         return version + 1
-
-    async def _cancel_runs(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
-        runs = [run["id"] for run in await tx.fetch(sql.OPEN_RUNS, submission_id=submission_id)]
-        await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
 
 
 async def change(tx: Tx, changes: Sequence[Change]) -> None:
     """Apply guarded changes, all or none; a version that has moved on is a CONFLICT."""
     if not changes:
         return
-    rows = await tx.fetch(sql.CHANGE, [_change_row(item) for item in changes])
+    ordered = sorted(changes, key=lambda item: item.submission_id)
+    rows = await tx.fetch(sql.CHANGE, [_change_row(item) for item in ordered])
     written = {row["id"] for row in rows}
     late = [item.submission_id for item in changes if item.submission_id not in written]
     if late:
@@ -244,6 +243,11 @@ def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
         fix = f"give one of {', '.join(known)}" if known else "leave it out"
         raise InvalidInput(f"verdict: {verdict!r} does not go with status {target}; {fix}.", field="verdict")
     return Judgement(Verdict(verdict))
+
+
+async def _open_runs(tx: Tx, submission_id: str) -> list[str]:
+    """Runs first, submissions second: the order in which a finishing run takes them, so that the two never deadlock."""
+    return [run["id"] for run in await tx.fetch(sql.OPEN_RUNS, submission_id=submission_id)]
 
 
 async def _standing(tx: Tx, submission_id: str) -> Row:

@@ -110,16 +110,17 @@ TRIGGERS: tuple[Guard | Log, ...] = (
         "jobs",
         f"NOT {_is_terminal(JOB, 'OLD')} AND NOT ({_legal_edge(JOB)} "
         "AND (NEW.attempt_id > OLD.attempt_id) = (NEW.status = 'running'))",
-        columns="status",
+        columns="status, attempt_id",
     ),
-    # A terminal submission changes only together with the run that judged it: by applying a rejudge or a replay.
+    # Every write of a submission grows its version by one. A terminal one changes only together with the run that
+    # judged it: by applying a rejudge or a replay.
     Guard(
         "submissions_legal_edge",
         "submissions",
         f"NOT (NEW.version = OLD.version + 1 AND ({_legal_edge(SUBMISSION)} OR "
+        f"(OLD.status = NEW.status AND NOT {_is_terminal(SUBMISSION, 'OLD')}) OR "
         f"({_is_terminal(SUBMISSION, 'OLD')} AND {_is_terminal(SUBMISSION, 'NEW')} "
         "AND COALESCE(NEW.judged_by_job_id, '') <> COALESCE(OLD.judged_by_job_id, ''))))",
-        columns="status",
     ),
     Guard("chain_runs_legal_edge", "chain_runs", f"NOT {_legal_edge(CHAIN_RUN)}", columns="status"),
     Guard("chain_nodes_legal_edge", "chain_nodes", f"NOT {_legal_edge(NODE)}", columns="status"),
