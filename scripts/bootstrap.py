@@ -137,6 +137,7 @@ def environment() -> dict[str, str]:
         env["XDG_CACHE_HOME"] = str(ROOT / ".cache")
         env.setdefault("UV_CACHE_DIR", str(ROOT / ".cache" / "uv"))
     env.setdefault("UV_LINK_MODE", "copy")
+    env.setdefault("UV_SYSTEM_CERTS", "1")  # the machine's own certificates, as behind a company's proxy
     return env
 
 
