@@ -9,6 +9,7 @@
 """
 
 from adjudge.domain.limits import Limits
+from adjudge.sandbox.launcher import Isolation
 from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
 from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox
 from adjudge.sandbox.report import (
@@ -33,6 +34,7 @@ __all__ = [
     "Collected",
     "Egress",
     "InputFile",
+    "Isolation",
     "LimitKind",
     "Limits",
     "MemorySource",

@@ -1,23 +1,67 @@
-"""The sandbox: a pool of slots, each with its agent, and the command as the fallback."""
+"""The sandbox: a pool of slots, each with its agent, and the command as the fallback.
+
+An agent that crashes or refuses costs its slot nothing but speed: the run is done again by the command (one process per
+run), the report says ``degraded``, and a later run tries an agent again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import os
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from adjudge.domain.errors import Unavailable
+from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.sandbox.launcher import (
+    Isolation,
+    Launcher,
+    LauncherDied,
+    LauncherOptions,
+    LauncherRefused,
+    default_state_dir,
+)
 from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
-from adjudge.sandbox.report import RunReport
+from adjudge.sandbox.report import (
+    LimitKind,
+    MemorySource,
+    ProtocolError,
+    RunReport,
+    RunVerdict,
+    SandboxFault,
+    fault_report,
+)
 from adjudge.sandbox.spec import RunSpec
 
 STDOUT_LIMIT_BYTES: Final = 262_144
 STDERR_LIMIT_BYTES: Final = 1_048_576
+AGENT_RETRY_SECONDS: Final = 5.0
+"""How long a slot goes on with the command before it tries an agent again."""
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One place to run in. At most one run uses it at a time."""
+
+    options: LauncherOptions
+    agent: Launcher | None = None
+    retry_at: float = 0.0
 
 
 class Sandbox:
-    """Runs programs in boxes, ``slots`` at a time; ``async with Sandbox() as box: report = await box.run(spec)``."""
+    """Runs programs in boxes, ``slots`` at a time.
+
+    ::
+
+        async with Sandbox(slots=2) as box:
+            report = await box.run(RunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
+
+    ``pin_cpus`` gives every slot a CPU of its own, in turn. ``use_agent=False`` runs everything by the command. Where a
+    box can be made but a limit could not be kept over a whole process tree, only ``unsafe=True`` starts.
+    """
 
     def __init__(
         self,
@@ -29,30 +73,239 @@ class Sandbox:
         use_agent: bool = True,
         metrics: SandboxMetrics | None = None,
         state_dir: Path | None = None,
+        unsafe: bool = False,
     ) -> None:
-        self.slots = slots
-        self.pin_cpus = pin_cpus
-        self.stdout_limit_bytes = stdout_limit_bytes
-        self.stderr_limit_bytes = stderr_limit_bytes
+        if slots < 1:
+            raise InvalidInput(f"slots: {slots} is too few; give at least 1.", field="slots")
         self.use_agent = use_agent
-        self.metrics = metrics or NoMetrics()
-        self.state_dir = state_dir
+        self.unsafe = unsafe
+        self.metrics: SandboxMetrics = metrics or NoMetrics()
+        self.isolation: Isolation | None = None
+        """What the first launcher could set up here; known once the sandbox is entered."""
+        options = LauncherOptions(stdout_limit_bytes, stderr_limit_bytes, state_dir or default_state_dir())
+        cpus: list[int | None] = list(pin_cpus) if pin_cpus else [None]
+        self._all = [_Slot(replace(options, cpu=cpus[index % len(cpus)])) for index in range(slots)]
+        self._idle = list(self._all)
+        self._places = asyncio.Semaphore(slots)
+        self._pairs = asyncio.Lock()
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def slots(self) -> int:
+        """How many runs can be on at once."""
+        return len(self._all)
 
     async def __aenter__(self) -> Self:
-        """Start the agents."""
-        raise Unavailable("The launcher is not built yet: run `python hatch_build.py`.")
+        """Start the agents; raises ``Unavailable`` where no box can be made, with the step that failed."""
+        try:
+            if self.use_agent:
+                await asyncio.gather(*(self._start_agent(slot) for slot in self._all))
+            if all(slot.agent is None for slot in self._all):
+                await self._probe_command()
+            self._refuse_half_isolation()
+        except BaseException:
+            await self.close()
+            raise
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop the agents; nothing of a run is left."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop everything; calling it twice is fine."""
+        if self._settling:
+            await asyncio.wait(self._settling)
+        agents = [slot.agent for slot in self._all if slot.agent is not None]
+        for slot in self._all:
+            slot.agent = None
+        await asyncio.gather(*(agent.close() for agent in agents))
 
     async def run(self, spec: RunSpec) -> RunReport:
-        """Run one program; it may be cancelled at any moment."""
-        raise Unavailable(f"The launcher is not built yet; {spec.argv[0]!r} was not run.")
+        """Run one program. Cancelling kills it completely before the slot is used again."""
+        await self._places.acquire()
+        return await self._run_in(self._idle.pop(), spec)
 
     async def run_interactive(self, contestant: RunSpec, interactor: RunSpec) -> tuple[RunReport, RunReport, int]:
-        """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1."""
-        raise Unavailable(
-            f"The launcher is not built yet; {contestant.argv[0]!r}, {interactor.argv[0]!r} were not run."
-        )
+        """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1.
+
+        Their stdin and stdout are replaced; limits, stderr and everything else stay their own. A sandbox of one slot
+        lends the interactor a box for the occasion.
+        """
+        if contestant.egress or interactor.egress:
+            raise InvalidInput("egress: not for interactive runs.", field="egress")
+        to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        pipes = [*to_contestant, *to_interactor]
+        one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
+        two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
+        try:
+            first, second = await self._take_two()
+            tasks = (asyncio.ensure_future(self._run_in(first, one)), asyncio.ensure_future(self._run_in(second, two)))
+            reports = await _both(tasks, pipes)
+        finally:
+            _close_all(pipes)
+        return reports[0], reports[1], 0 if reports[0].ended_ns <= reports[1].ended_ns else 1
+
+    async def _take_two(self) -> tuple[_Slot, _Slot]:
+        """Two places at once; taken under a lock, so that two pairs never hold one place each and wait forever."""
+        async with self._pairs:
+            await self._places.acquire()
+            if self.slots == 1:
+                return self._idle.pop(), _Slot(self._all[0].options, retry_at=float("inf"))
+            try:
+                await self._places.acquire()
+            except BaseException:
+                self._places.release()
+                raise
+            return self._idle.pop(), self._idle.pop()
+
+    async def _run_in(self, slot: _Slot, spec: RunSpec) -> RunReport:
+        started = time.monotonic()
+        result = "error"
+        self.metrics.exec_started()
+        try:
+            report = await self._run_somehow(slot, spec)
+            result = _result_label(report)
+            for stream, truncated in (("stdout", report.stdout_truncated), ("stderr", report.stderr_truncated)):
+                if truncated:
+                    self.metrics.output_truncated(stream)
+            return report
+        finally:
+            self.metrics.exec_finished(result, time.monotonic() - started)
+            self._release(slot)
+
+    def _release(self, slot: _Slot) -> None:
+        """A slot whose run was cancelled comes back when nothing of the run is left."""
+        task = self._settling_of(slot)
+        if task is not None:
+            task.add_done_callback(lambda _: self._release(slot))
+        elif slot in self._all:
+            self._idle.append(slot)
+            self._places.release()
+
+    def _settling_of(self, slot: _Slot) -> asyncio.Task[None] | None:
+        return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
+
+    async def _run_somehow(self, slot: _Slot, spec: RunSpec) -> RunReport:
+        if not self.use_agent or slot.retry_at == float("inf"):
+            return await self._run_by_command(slot, spec)
+        reason = "not_started"
+        if slot.agent is None and time.monotonic() >= slot.retry_at:
+            await self._start_agent(slot)
+        if slot.agent is not None:
+            try:
+                return await self._exchange(slot, slot.agent, spec)
+            except LauncherDied as error:
+                reason = "died"
+                await self._drop_agent(slot)
+                if not _replayable(spec):
+                    return fault_report(SandboxFault("agent", 0, -1, str(error)), spec.job_id, spec.attempt_id)
+        self.metrics.degraded(reason)
+        return replace(await self._run_by_command(slot, spec), degraded=True)
+
+    async def _run_by_command(self, slot: _Slot, spec: RunSpec) -> RunReport:
+        launcher = Launcher(slot.options, once=True)
+        try:
+            await launcher.hello()
+            return await self._exchange(slot, launcher, spec)
+        except LauncherRefused as error:
+            return fault_report(error.fault, spec.job_id, spec.attempt_id)
+        except LauncherDied as error:
+            return fault_report(SandboxFault("launcher", 0, -1, str(error)), spec.job_id, spec.attempt_id)
+        finally:
+            await asyncio.shield(self._settle(slot, launcher.close()))
+
+    async def _exchange(self, slot: _Slot, launcher: Launcher, spec: RunSpec) -> RunReport:
+        """One run by one launcher; a report that breaks the protocol is a fault of ours, counted by reason."""
+        try:
+            return await launcher.run(spec)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._settle(slot, launcher.abort()))
+            raise
+        except ProtocolError as error:
+            self.metrics.protocol_error(error.reason)
+            fault = SandboxFault("report", 0, -1, error.message)
+            return fault_report(fault, spec.job_id, spec.attempt_id)
+
+    def _settle(self, slot: _Slot, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Clean-up that goes on even when its waiter is cancelled again; the slot waits for it."""
+        task = asyncio.create_task(work, name=_task_name(slot))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        return task
+
+    async def _start_agent(self, slot: _Slot) -> None:
+        agent = Launcher(slot.options, once=False)
+        try:
+            isolation = await agent.hello()
+        except (LauncherRefused, LauncherDied):
+            await agent.close()
+            slot.retry_at = time.monotonic() + AGENT_RETRY_SECONDS
+        except BaseException:
+            await asyncio.shield(self._settle(slot, agent.close()))
+            raise
+        else:
+            slot.agent = agent
+            self.isolation = self.isolation or isolation
+
+    async def _drop_agent(self, slot: _Slot) -> None:
+        agent, slot.agent = slot.agent, None
+        slot.retry_at = 0.0
+        if agent is not None:
+            await asyncio.shield(self._settle(slot, agent.close()))
+
+    def _refuse_half_isolation(self) -> None:
+        """Neither a cgroup nor a /proc to sample: a tree of processes could use many times its memory limit."""
+        here = self.isolation
+        if here and here.memory_source is MemorySource.RLIMIT and not here.has_proc and not self.unsafe:
+            raise Unavailable(
+                "No memory limit over a process tree can be kept here: there is neither a cgroup to use nor a /proc of "
+                "the box's own. `adjudge doctor` says how to get them; `unsafe` runs programs all the same."
+            )
+
+    async def _probe_command(self) -> None:
+        """Whether a box can be made at all; said at the start rather than by the first run."""
+        launcher = Launcher(self._all[0].options, once=True)
+        try:
+            self.isolation = await launcher.hello()
+        except (LauncherRefused, LauncherDied) as error:
+            raise Unavailable(f"No sandbox can be made here. {error.message} `adjudge doctor` says more.") from error
+        finally:
+            await launcher.close()
+
+
+async def _both(tasks: tuple[asyncio.Future[RunReport], ...], pipes: list[int]) -> list[RunReport]:
+    """Wait for two joined runs. Our copies of the pipes go once both have theirs, so that an end can be seen."""
+    try:
+        await asyncio.sleep(0)
+        _close_all(pipes)
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def _close_all(fds: list[int]) -> None:
+    while fds:
+        os.close(fds.pop())
+
+
+def _task_name(slot: _Slot) -> str:
+    return f"sandbox-settle-{id(slot)}"
+
+
+def _replayable(spec: RunSpec) -> bool:
+    """Whether a second try would read and write the same: open descriptors may have been used up."""
+    return not any(isinstance(stream, int) for stream in (spec.stdin, spec.stdout, spec.stderr))
+
+
+def _result_label(report: RunReport) -> str:
+    if report.verdict is RunVerdict.OK:
+        return "ok"
+    if report.verdict is RunVerdict.SE:
+        return "error"
+    return "timeout" if report.limit in (LimitKind.CPU, LimitKind.WALL) else "reject"

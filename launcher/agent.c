@@ -1,0 +1,100 @@
+/* The agent's loop: a packet with descriptors in, a line of JSON out. */
+#include "agent.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static uint8_t packet[REQUEST_PACKET_MAX];
+static uint8_t body[REQUEST_BYTES_MAX];
+static struct request request;
+
+struct message {
+    const uint8_t *data;
+    size_t size;
+    int fds[REQUEST_FDS_MAX];
+    unsigned fd_count;
+};
+
+static void keep_fds(struct msghdr *header, struct message *message) {
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(header); part != NULL; part = CMSG_NXTHDR(header, part)) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count && message->fd_count < REQUEST_FDS_MAX; i++)
+            memcpy(&message->fds[message->fd_count++], CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+    }
+}
+
+static void drop_fds(struct message *message) {
+    while (message->fd_count > 0)
+        close(message->fds[--message->fd_count]);
+}
+
+/* False: our master is gone. A packet cut short is left empty, which no parser accepts. */
+static bool receive(int control_fd, struct message *message) {
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(REQUEST_FDS_MAX * sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = packet, .iov_len = sizeof packet};
+    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
+    ssize_t size;
+    do
+        size = recvmsg(control_fd, &header, MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    if (size <= 0)
+        return false;
+    message->data = packet;
+    message->fd_count = 0;
+    message->size = (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ? 0 : (size_t)size;
+    keep_fds(&header, message);
+    return true;
+}
+
+/* A long request travels in the first descriptor. */
+static bool unfold(struct message *message) {
+    size_t used = 0;
+    ssize_t got = 0;
+    if (message->fd_count == 0)
+        return false;
+    while (used < sizeof body && (got = pread(message->fds[0], body + used, sizeof body - used, (off_t)used)) > 0)
+        used += (size_t)got;
+    close(message->fds[0]);
+    message->fd_count--;
+    memmove(message->fds, message->fds + 1, message->fd_count * sizeof(int));
+    message->data = body;
+    message->size = used;
+    return got == 0;
+}
+
+static bool read_message(struct message *message) {
+    bool fine = parse_request(message->data, message->size, &request);
+    if (fine && request.type == REQUEST_IN_FD)
+        fine = unfold(message) && parse_request(message->data, message->size, &request) && request.type != REQUEST_IN_FD;
+    return fine && request.fd_count == message->fd_count;
+}
+
+enum run_result serve_one(struct box *box) {
+    struct message message;
+    if (!receive(box->control_fd, &message))
+        return RUN_MASTER_GONE;
+    if (!read_message(&message)) {
+        struct fault fault = {.step = "request", .err = EINVAL, .index = request.bad_record};
+        drop_fds(&message);
+        return run_refuse(box, &request, &fault);
+    }
+    if (request.type == REQUEST_RUN)
+        return run_request(box, &request, message.fds);
+    drop_fds(&message); /* the run this would have cancelled is over: its report is on the way */
+    return RUN_CLEAN;
+}
+
+int agent_serve(struct box *box) {
+    enum run_result result;
+    do
+        result = serve_one(box);
+    while (result == RUN_CLEAN);
+    return result == RUN_DIRTY ? 1 : 0;
+}

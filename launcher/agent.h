@@ -1,0 +1,15 @@
+/* Serving requests inside the box. */
+#ifndef ADJUDGE_AGENT_H
+#define ADJUDGE_AGENT_H
+
+#include "run.h"
+
+/* Reads one request and answers it. */
+enum run_result serve_one(struct box *box);
+
+/* The agent: serves until its master hangs up, or until the box cannot be cleaned. Gives the exit code. */
+int agent_serve(struct box *box);
+/* The command: the same, once. */
+int command_serve(struct box *box);
+
+#endif

@@ -1,0 +1,75 @@
+/* Accounting and caps over a whole process tree: one face, three backs (cgroup v2, cgroup v1, none).
+ *
+ * v1: the agent itself lives in the slot's cgroup and programs inherit it, because migrating a process costs
+ *     milliseconds after idleness; counters are reset between runs and our own share is subtracted.
+ * v2: every run gets a fresh child cgroup and is born into it (CLONE_INTO_CGROUP); the agent stays outside.
+ * none: rlimits and sampling of /proc; see sample.h. */
+#ifndef ADJUDGE_CGROUP_H
+#define ADJUDGE_CGROUP_H
+
+#include "box.h"
+#include "request.h"
+
+#define CGROUP_PATH_MAX 1024
+#define CGROUP_DIRS_MAX 3
+/* No process could even be set up below this; a smaller limit is still judged against the peak. */
+#define MEMORY_FLOOR_BYTES (2ULL * 1024 * 1024)
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+
+struct usage {
+    uint64_t cpu_ns;
+    uint64_t peak_bytes;
+    bool oom;
+    bool processes_refused;
+};
+
+struct cgroup {
+    enum cgroup_kind kind;
+    char dirs[CGROUP_DIRS_MAX][CGROUP_PATH_MAX]; /* what was created for this slot: v1 memory, pids, cpuacct; v2 one */
+    size_t dir_count;
+
+    /* v1: kernel files held open for the life of the slot */
+    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd;
+    uint64_t limit_set, pids_set, oom_seen, refused_seen;
+    uint64_t cpu_start, own_cpu_start, baseline, peak, pumped;
+
+    /* v2 */
+    int slot_fd, run_fd;
+    unsigned run_number;
+    char run_name[24];
+};
+
+/* Before any namespace: finds what may be used and makes the slot's directories. False only on a surprising failure;
+ * where nothing may be used, kind is CGROUP_NONE. */
+bool cgroup_create(struct cgroup *cgroup, const char *name, struct fault *fault);
+bool cgroup_enter(struct cgroup *cgroup, struct fault *fault); /* by the agent, once */
+void cgroup_remove(const struct cgroup *cgroup);               /* by its parent, when the agent is gone */
+void cgroup_remove_dir(const char *path);                      /* a left-over: kill what is inside, then remove */
+
+bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
+uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
+void cgroup_note_pumped(struct cgroup *cgroup, uint64_t bytes);  /* page cache of ours, not the program's memory */
+void cgroup_kill(struct cgroup *cgroup);
+void cgroup_finish(struct cgroup *cgroup, struct usage *usage);
+void cgroup_clean(struct cgroup *cgroup);                        /* after the report: give page cache back */
+
+/* The backs; only cgroup.c calls these. */
+bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault);
+bool v1_enter(struct cgroup *cgroup, struct fault *fault);
+bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+uint64_t v1_cpu_ns(struct cgroup *cgroup);
+void v1_note_pumped(struct cgroup *cgroup, uint64_t bytes);
+void v1_finish(struct cgroup *cgroup, struct usage *usage);
+void v1_clean(struct cgroup *cgroup);
+bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault);
+bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+uint64_t v2_cpu_ns(struct cgroup *cgroup);
+void v2_kill(struct cgroup *cgroup);
+void v2_finish(struct cgroup *cgroup, struct usage *usage);
+
+/* Where a hierarchy is mounted and where we are in it: the directory that our own cgroup is. */
+bool cgroup_own_dir(const char *controller, char *dir, size_t size); /* controller "" is v2 */
+
+#endif

@@ -1,0 +1,138 @@
+/* cgroup v2: one directory per slot, one child directory per run, in which the program is born. */
+#include "cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LEAF "adjudge-main"
+
+static bool has_controllers(const char *dir) {
+    char path[CGROUP_PATH_MAX + 32], text[512];
+    snprintf(path, sizeof path, "%s/cgroup.controllers", dir);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool both = read_text(fd, text, sizeof text) > 0 && strstr(text, "memory") != NULL && strstr(text, "pids") != NULL;
+    close(fd);
+    return both;
+}
+
+static bool enable_controllers(const char *dir) {
+    char path[CGROUP_PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/cgroup.subtree_control", dir);
+    return put_text(AT_FDCWD, path, "+memory +pids");
+}
+
+/* A cgroup with members cannot hand controllers to children: its members go to a leaf of their own. */
+static bool move_members_to_leaf(const char *dir) {
+    char leaf[CGROUP_PATH_MAX + 32], path[CGROUP_PATH_MAX + 64], pid[32];
+    snprintf(leaf, sizeof leaf, "%s/" LEAF, dir);
+    if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
+        return false;
+    snprintf(path, sizeof path, "%s/cgroup.procs", dir);
+    FILE *members = fopen(path, "re");
+    if (members == NULL)
+        return false;
+    snprintf(path, sizeof path, "%s/cgroup.procs", leaf);
+    while (fscanf(members, "%31s", pid) == 1)
+        put_text(AT_FDCWD, path, pid); /* one that has just ended is no loss */
+    fclose(members);
+    return true;
+}
+
+/* The directory under which slots may be made: our own cgroup, or the one above our leaf. */
+static bool find_parent(char *dir, size_t size) {
+    if (!cgroup_own_dir("", dir, size))
+        return false;
+    char *last = strrchr(dir, '/');
+    if (last != NULL && strcmp(last + 1, LEAF) == 0)
+        *last = '\0';
+    return has_controllers(dir);
+}
+
+/* False with no fault recorded where v2 may not be used by us: not mounted, no controllers, not delegated. */
+bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
+    char parent[CGROUP_PATH_MAX];
+    char *dir = cgroup->dirs[0];
+    if (!find_parent(parent, sizeof parent))
+        return false;
+    for (int tries = 0; !enable_controllers(parent); tries++)
+        if (errno != EBUSY || tries == 5 || !move_members_to_leaf(parent))
+            return false;
+    if ((size_t)snprintf(dir, CGROUP_PATH_MAX, "%s/%s", parent, name) >= CGROUP_PATH_MAX)
+        return false;
+    cgroup_remove_dir(dir);
+    if (mkdir(dir, 0755) != 0)
+        return errno == EACCES || errno == EPERM || errno == EROFS ? false : fail_at(fault, "cgroup_create", -1);
+    cgroup->dir_count = 1;
+    if (!enable_controllers(dir))
+        return fail_at(fault, "cgroup_enable", -1);
+    cgroup->slot_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return cgroup->slot_fd >= 0 || fail_at(fault, "cgroup_open", -1);
+}
+
+static bool put_limit(int dir_fd, const char *file, uint64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    return put_text(dir_fd, file, text);
+}
+
+bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
+    uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
+    snprintf(cgroup->run_name, sizeof cgroup->run_name, "run-%u", cgroup->run_number++);
+    if (mkdirat(cgroup->slot_fd, cgroup->run_name, 0755) != 0)
+        return fail_at(fault, "cgroup_run", -1);
+    cgroup->run_fd = openat(cgroup->slot_fd, cgroup->run_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->run_fd < 0)
+        return fail_at(fault, "cgroup_run", -1);
+    if (!put_limit(cgroup->run_fd, "memory.max", memory))
+        return fail_at(fault, "cgroup_memory", -1);
+    if (!put_text(cgroup->run_fd, "memory.swap.max", "0") && errno != ENOENT)
+        return fail_at(fault, "cgroup_swap", -1);
+    if (!put_text(cgroup->run_fd, "memory.oom.group", "1"))
+        return fail_at(fault, "cgroup_oom_group", -1);
+    if (!put_limit(cgroup->run_fd, "pids.max", limits->processes))
+        return fail_at(fault, "cgroup_pids", -1);
+    return true;
+}
+
+static uint64_t read_counter(int dir_fd, const char *file, const char *name) {
+    char text[2048];
+    int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read_text(fd, text, sizeof text);
+    close(fd);
+    if (got <= 0)
+        return 0;
+    return name == NULL ? strtoull(text, NULL, 10) : find_counter(text, name);
+}
+
+uint64_t v2_cpu_ns(struct cgroup *cgroup) { return read_counter(cgroup->run_fd, "cpu.stat", "usage_usec") * NS_PER_US; }
+
+void v2_kill(struct cgroup *cgroup) {
+    if (cgroup->run_fd >= 0)
+        put_text(cgroup->run_fd, "cgroup.kill", "1");
+}
+
+void v2_finish(struct cgroup *cgroup, struct usage *usage) {
+    struct timespec pause = {.tv_nsec = 200000};
+    if (cgroup->run_fd < 0)
+        return;
+    usage->cpu_ns = v2_cpu_ns(cgroup);
+    usage->peak_bytes = read_counter(cgroup->run_fd, "memory.peak", NULL);
+    usage->oom = read_counter(cgroup->run_fd, "memory.events", "oom_kill") > 0;
+    usage->processes_refused = read_counter(cgroup->run_fd, "pids.events", "max") > 0;
+    close(cgroup->run_fd);
+    cgroup->run_fd = -1;
+    /* The last process may still be on its way out of the cgroup. */
+    for (int tries = 0; tries < 5000 && unlinkat(cgroup->slot_fd, cgroup->run_name, AT_REMOVEDIR) != 0 && errno == EBUSY; tries++)
+        nanosleep(&pause, NULL);
+}

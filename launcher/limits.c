@@ -1,0 +1,53 @@
+/* Resource limits. Hard limits are only ever lowered: root in a container may not raise them. */
+#include "limits.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+/* Without a cgroup the limits below also count us: the agent and its parent, in the same user namespace. */
+#define OUR_PROCESSES 2
+#define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
+
+static bool lower(__rlimit_resource_t which, uint64_t value) {
+    struct rlimit now, wanted;
+    if (getrlimit(which, &now) != 0)
+        return false;
+    wanted.rlim_cur = wanted.rlim_max = value < now.rlim_max ? value : now.rlim_max;
+    return setrlimit(which, &wanted) == 0;
+}
+
+static uint64_t stack_bytes(const struct limits *limits, enum cgroup_kind kind) {
+    uint64_t stack = limits->stack_bytes > 0 ? limits->stack_bytes : limits->memory_bytes;
+    /* Every thread's stack counts as data, and its default size is this limit. */
+    return kind == CGROUP_NONE && limits->stack_bytes == 0 && stack > THREAD_STACK_BYTES ? THREAD_STACK_BYTES : stack;
+}
+
+/* No cgroup: memory is sampled (sample.c) and these only stop what is too fast for sampling. Where there is no /proc
+ * to sample either, the limit itself is the wall, per process. */
+static const char *apply_without_cgroup(const struct limits *limits, uint64_t stack, bool sampled) {
+    if (!lower(RLIMIT_DATA, sampled ? 2 * limits->memory_bytes + limits->processes * stack : limits->memory_bytes))
+        return "limit_data";
+    if (!lower(RLIMIT_NPROC, limits->processes + OUR_PROCESSES))
+        return "limit_processes";
+    return NULL;
+}
+
+const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
+    uint64_t stack = stack_bytes(limits, kind);
+    if (!lower(RLIMIT_CORE, 0))
+        return "limit_core";
+    if (!lower(RLIMIT_NOFILE, limits->open_files))
+        return "limit_open_files";
+    if (!lower(RLIMIT_FSIZE, limits->file_bytes))
+        return "limit_file_size";
+    if (!lower(RLIMIT_STACK, stack))
+        return "limit_stack";
+    if (!lower(RLIMIT_MEMLOCK, 64 * 1024))
+        return "limit_locked_memory";
+    if (!lower(RLIMIT_MSGQUEUE, 0))
+        return "limit_queues";
+    /* The last wall, should we be unable to watch: a second beyond the limit, per process. */
+    if (!lower(RLIMIT_CPU, limits->cpu_ms / 1000 + 2))
+        return "limit_cpu";
+    return kind == CGROUP_NONE ? apply_without_cgroup(limits, stack, sampled) : NULL;
+}

@@ -1,0 +1,10 @@
+/* Resource limits of the kernel's per-process kind: the walls behind the cgroup's. */
+#ifndef ADJUDGE_LIMITS_H
+#define ADJUDGE_LIMITS_H
+
+#include "cgroup.h"
+
+/* NULL, or the name of the step that failed, with errno. */
+const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled);
+
+#endif

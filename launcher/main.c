@@ -1,0 +1,220 @@
+/* adjudge-box: runs programs that nobody trusts, at nearly the cost of fork and exec.
+ *
+ * THEORY OF OPERATION
+ *
+ *   master ──control──▶ agent ──vfork──▶ program            master: whoever started us (adjudge.sandbox)
+ *     │                   ▲                                 keeper: this process, after main() has forked
+ *     └──posix_spawn──▶ keeper                              agent:  first process of the box
+ *
+ * keeper  The process that was started. Takes a slot number (a locked file in the state directory), sweeps what dead
+ *         owners left, makes the slot's cgroup, and, for an ordinary user, a user namespace. It forks the agent into
+ *         fresh namespaces, then only waits: when the agent is gone it removes the cgroup and ends. Privilege: the
+ *         caller's. It never sees a request.
+ * agent   Pid 1 of the box's pid namespace, in its own mount, network, ipc, uts (and cgroup) namespaces. Builds the
+ *         box's root once, empties the bounding set, makes itself unreadable, then serves requests. Privilege: root, or
+ *         root of the user namespace; it needs CAP_SYS_ADMIN there for the fresh mounts of every run. When it dies the
+ *         kernel kills everything in the box. It dies with the keeper (PR_SET_PDEATHSIG) and when its master hangs up.
+ * program Born with clone3(CLONE_VM | CLONE_VFORK): a child that shares the agent's memory and walks the list in
+ *         child.c to exec. From there on: the slot's own uid (or the caller's, in the user namespace), no capability
+ *         in any set, no_new_privs, the filter of seccomp.c, rlimits, a session of its own. Never pid 1, so its own
+ *         signals work. Everything it leaves behind becomes the agent's child and is killed when it ends.
+ *
+ * Channels:
+ *   control   SOCK_SEQPACKET, inherited. In: requests with descriptors (request.h), or a word to cancel. Out: one hello
+ *             (report_hello), then one line of JSON per request (report.c). Hanging up ends the agent.
+ *   capture   a memfd of the master's, mapped here: the kept beginnings of stdout and stderr.
+ *   stdout,   one pipe each from program to agent, which counts and caps them (pump.c) and puts them into the capture
+ *   stderr    or a descriptor of the request. The program never holds a descriptor of the host's files.
+ *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
+ *
+ * What is fresh in every run: /work and /tmp (tmpfs, mounted before and detached after), mounts of the request, the
+ * ipc namespace if it was used, the cgroup (v2) or its counters (v1). What is kept: the namespaces, because making a
+ * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
+ *
+ * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
+ * with step, errno and index, and becomes SE. */
+#include "agent.h"
+#include "namespaces.h"
+#include "root.h"
+#include "seccomp.h"
+#include "slots.h"
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct options {
+    bool once;
+    int control_fd, capture_fd, cpu;
+    size_t stdout_bytes, stderr_bytes;
+    const char *state_dir;
+};
+
+static volatile sig_atomic_t agent_pid;
+
+static const char usage[] = "usage: adjudge-box agent|command --control FD --capture FD --stdout-bytes N --stderr-bytes N"
+                            " --state-dir DIR [--cpu N]\n";
+
+static bool read_options(int count, char **values, struct options *options) {
+    static const struct option names[] = {{"control", required_argument, NULL, 'c'},      {"capture", required_argument, NULL, 'b'},
+                                          {"stdout-bytes", required_argument, NULL, 'o'}, {"stderr-bytes", required_argument, NULL, 'e'},
+                                          {"state-dir", required_argument, NULL, 's'},    {"cpu", required_argument, NULL, 'p'},
+                                          {NULL, 0, NULL, 0}};
+    *options = (struct options){.control_fd = -1, .capture_fd = -1, .cpu = -1};
+    if (count < 2 || (strcmp(values[1], "agent") != 0 && strcmp(values[1], "command") != 0))
+        return false;
+    options->once = strcmp(values[1], "command") == 0;
+    for (int name; (name = getopt_long(count - 1, values + 1, "", names, NULL)) != -1;) {
+        switch (name) {
+        case 'c': options->control_fd = atoi(optarg); break;
+        case 'b': options->capture_fd = atoi(optarg); break;
+        case 'o': options->stdout_bytes = strtoul(optarg, NULL, 10); break;
+        case 'e': options->stderr_bytes = strtoul(optarg, NULL, 10); break;
+        case 's': options->state_dir = optarg; break;
+        case 'p': options->cpu = atoi(optarg); break;
+        default: return false;
+        }
+    }
+    return options->control_fd > 2 && options->capture_fd > 2 && options->state_dir != NULL;
+}
+
+/* Nothing inherited matters but the two channels: not descriptors, not signal settings, not the environment. */
+static bool settle(const struct options *options, struct fault *fault) {
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int number = 1; number < NSIG; number++)
+        sigaction(number, &standard, NULL); /* refused for those that cannot be changed */
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int null_fd = open("/dev/null", O_RDWR);
+    if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0)
+        return fail_at(fault, "stdio", -1);
+    int low = options->control_fd < options->capture_fd ? options->control_fd : options->capture_fd;
+    int high = options->control_fd < options->capture_fd ? options->capture_fd : options->control_fd;
+    if (low > 3)
+        syscall(SYS_close_range, 3u, (unsigned)low - 1, 0u);
+    if (high > low + 1)
+        syscall(SYS_close_range, (unsigned)low + 1, (unsigned)high - 1, 0u);
+    syscall(SYS_close_range, (unsigned)high + 1, ~0u, 0u);
+    fcntl(options->control_fd, F_SETFD, FD_CLOEXEC);
+    fcntl(options->capture_fd, F_SETFD, FD_CLOEXEC);
+    clearenv();
+    return true;
+}
+
+static bool pin(int cpu, struct fault *fault) {
+    cpu_set_t set;
+    if (cpu < 0)
+        return true;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0 || fail_at(fault, "pin_cpu", cpu);
+}
+
+static bool map_capture(struct box *box, const struct options *options, struct fault *fault) {
+    box->stdout_capacity = options->stdout_bytes;
+    box->stderr_capacity = options->stderr_bytes;
+    box->capture = mmap(NULL, options->stdout_bytes + options->stderr_bytes + 1, PROT_READ | PROT_WRITE, MAP_SHARED, options->capture_fd, 0);
+    if (box->capture == MAP_FAILED)
+        return fail_at(fault, "capture", -1);
+    close(options->capture_fd);
+    return true;
+}
+
+static void say_hello(const struct box *box, const struct fault *fault) {
+    char line[REPORT_BYTES_MAX];
+    size_t size = report_hello(&box->slot, box->cgroup.kind, fault, line, sizeof line);
+    (void)!send(box->control_fd, line, size, MSG_NOSIGNAL);
+}
+
+static bool enter_box(struct box *box, const struct options *options, struct fault *fault) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    prctl(PR_SET_NAME, "adjudge-agent", 0, 0, 0);
+    if (!cgroup_enter(&box->cgroup, fault) || !root_build(&box->slot, fault) || !map_capture(box, options, fault) ||
+        !namespaces_settle(box->cgroup.kind != CGROUP_V2, fault))
+        return false;
+    box->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (box->null_fd < 0)
+        return fail_at(fault, "dev_null", -1);
+    watch_init();
+    seccomp_build();
+    return true;
+}
+
+static int be_agent(struct box *box, const struct options *options) {
+    struct fault fault = {0};
+    bool ready = enter_box(box, options, &fault);
+    say_hello(box, &fault);
+    if (!ready)
+        return 1;
+    return options->once ? command_serve(box) : agent_serve(box);
+}
+
+static void on_stop(int number) {
+    (void)number;
+    if (agent_pid > 0)
+        kill((pid_t)agent_pid, SIGKILL);
+}
+
+/* The keeper's rest of life: however the agent ends, its cgroup goes with it. */
+static int be_keeper(struct box *box, pid_t agent, int lock_fd) {
+    struct sigaction stop = {.sa_handler = on_stop};
+    int status;
+    agent_pid = agent;
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGHUP, &stop, NULL);
+    close(box->control_fd);
+    while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
+        continue;
+    agent_pid = 0;
+    cgroup_remove(&box->cgroup);
+    slot_forget(lock_fd);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static bool prepare(struct box *box, const struct options *options, int *lock_fd, struct fault *fault) {
+    char name[64];
+    box->slot = (struct slot){.rootless = geteuid() != 0, .host_view_fd = -1};
+    if (!settle(options, fault) || !pin(options->cpu, fault) ||
+        !slot_take(options->state_dir, &box->slot.number, lock_fd, name, sizeof name, fault))
+        return false;
+    box->slot.uid = box->slot.gid = SLOT_UID_BASE + (unsigned)box->slot.number;
+    return cgroup_create(&box->cgroup, name, fault) && slot_record(*lock_fd, &box->cgroup, fault) &&
+           namespaces_prepare(&box->slot, fault);
+}
+
+int main(int count, char **values) {
+    static struct box box;
+    struct options options;
+    struct fault fault = {0};
+    int lock_fd = -1;
+    if (!read_options(count, values, &options)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    box.control_fd = options.control_fd;
+    pid_t agent = prepare(&box, &options, &lock_fd, &fault) ? namespaces_fork(&fault) : -1;
+    if (agent == 0)
+        return be_agent(&box, &options);
+    if (agent > 0)
+        return be_keeper(&box, agent, lock_fd);
+    say_hello(&box, &fault);
+    cgroup_remove(&box.cgroup);
+    if (lock_fd >= 0)
+        slot_forget(lock_fd);
+    return 1;
+}

@@ -1,0 +1,13 @@
+/* The box's own root: a small read-only tmpfs with read-only views of the host's system directories. Built once. */
+#ifndef ADJUDGE_ROOT_H
+#define ADJUDGE_ROOT_H
+
+#include "box.h"
+
+/* In a fresh mount namespace of ours: builds the root, moves into it, lets go of the host's. */
+bool root_build(struct slot *slot, struct fault *fault);
+
+/* A detached, restricted copy of what path names in the current mount namespace; -1 with errno. */
+int root_copy_tree(const char *path, uint64_t attributes);
+
+#endif

@@ -1,0 +1,242 @@
+/* One run: prepare, start, watch, kill, measure, judge, report, clean. */
+#include "run.h"
+
+#include "child.h"
+#include "pump.h"
+#include "spawn.h"
+#include "watch.h"
+#include "workdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct run {
+    struct box *box;
+    const struct request *request;
+    int *fds;
+    struct workdir workdir;
+    struct outputs outputs;
+    struct watch watch;
+    struct child *child; /* shared with the child until it executes */
+    struct usage usage;
+    struct report report;
+};
+
+static struct run current;
+
+static int take_stdin(const struct run *run) {
+    const struct request *request = run->request;
+    struct stat info;
+    if (request->stdin_kind == STDIN_PATH)
+        return run->workdir.stdin_fd;
+    if (request->stdin_kind == STDIN_EMPTY)
+        return run->box->null_fd;
+    int fd = run->fds[request->stdin_fd];
+    /* A pipe is handed over to the program, which may open /dev/stdin anew. */
+    if (!run->box->slot.rootless && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
+        (void)!fchown(fd, run->box->slot.uid, run->box->slot.gid);
+    return fd;
+}
+
+/* Gives the program's end of one output. */
+static int open_output(struct run *run, struct pump *pump, enum output_kind kind, unsigned fd_index, char *buffer, size_t capacity) {
+    *pump = (struct pump){.read_fd = -1, .target = PUMP_CAPTURE, .buffer = buffer, .capacity = capacity};
+    if (kind == OUTPUT_FD)
+        pump_set_target(pump, run->fds[fd_index]);
+    return pump_open(pump, &run->box->slot);
+}
+
+static bool open_outputs(struct run *run, struct fault *fault) {
+    const struct request *request = run->request;
+    struct box *box = run->box;
+    struct child *child = run->child;
+    run->outputs = (struct outputs){.limit_bytes = request->limits.output_bytes, .err = {.read_fd = -1}};
+    child->stdout_fd = open_output(run, &run->outputs.out, request->stdout_kind, request->stdout_fd, box->capture, box->stdout_capacity);
+    if (child->stdout_fd < 0)
+        return fail_at(fault, "stdout", -1);
+    if (request->stderr_kind == OUTPUT_MERGE) {
+        child->stderr_fd = child->stdout_fd;
+        return true;
+    }
+    child->stderr_fd = open_output(run, &run->outputs.err, request->stderr_kind, request->stderr_fd,
+                                   box->capture + box->stdout_capacity, box->stderr_capacity);
+    return child->stderr_fd >= 0 || fail_at(fault, "stderr", -1);
+}
+
+static void close_program_ends(struct child *child) {
+    if (child->stderr_fd >= 0 && child->stderr_fd != child->stdout_fd)
+        close(child->stderr_fd);
+    if (child->stdout_fd >= 0)
+        close(child->stdout_fd);
+    child->stdout_fd = child->stderr_fd = -1;
+}
+
+static bool start(struct run *run, struct fault *fault) {
+    struct child *child = run->child;
+    *child = (struct child){.slot = &run->box->slot,
+                            .request = run->request,
+                            .cgroup_kind = run->box->cgroup.kind,
+                            .stdout_fd = -1,
+                            .stderr_fd = -1};
+    if (!workdir_prepare(&run->workdir, &run->box->slot, run->request, run->fds, fault) || !open_outputs(run, fault))
+        return false;
+    child->stdin_fd = take_stdin(run);
+    if (!cgroup_begin(&run->box->cgroup, &run->request->limits, fault))
+        return false;
+    pid_t pid = spawn(cgroup_clone_fd(&run->box->cgroup), child_main, child);
+    close_program_ends(child);
+    if (pid < 0)
+        return fail_at(fault, "spawn", -1);
+    run->watch.program = pid;
+    if (child->fault.step != NULL)
+        *fault = child->fault;
+    return child->fault.step == NULL;
+}
+
+/* Ours, if anything of ours failed, whatever the program did meanwhile; else what stopped it; else how it ended. */
+static void decide(const struct run *run, struct report *report) {
+    const struct limits *limits = &run->request->limits;
+    enum stop_reason reason = run->watch.reason;
+    if (report->fault.step != NULL)
+        report->verdict = VERDICT_SE;
+    else if (reason == STOP_OUTPUT)
+        report->verdict = VERDICT_OLE, report->limit = LIMIT_OUTPUT;
+    else if (run->usage.oom || reason == STOP_MEMORY || report->memory_bytes > limits->memory_bytes)
+        report->verdict = VERDICT_MLE, report->limit = LIMIT_MEMORY;
+    else if (reason == STOP_CPU || report->cpu_ns > limits->cpu_ms * NS_PER_MS)
+        report->verdict = VERDICT_TLE, report->limit = LIMIT_CPU;
+    else if (reason == STOP_WALL || report->wall_ns > limits->wall_ms * NS_PER_MS)
+        report->verdict = VERDICT_TLE, report->limit = LIMIT_WALL;
+    else if (report->exit_signal == SIGXFSZ)
+        report->verdict = VERDICT_OLE, report->limit = LIMIT_FILE_SIZE;
+    else if (report->exit_signal != 0 || report->exit_code != 0)
+        report->verdict = VERDICT_RE, report->limit = run->usage.processes_refused ? LIMIT_PROCESSES : LIMIT_NONE;
+    else
+        report->verdict = VERDICT_OK;
+}
+
+static void measure(struct run *run, struct report *report) {
+    struct watch *watch = &run->watch;
+    cgroup_finish(&run->box->cgroup, &run->usage);
+    if (run->box->cgroup.kind == CGROUP_NONE) {
+        sample_finish(&watch->sample, watch->largest_process_bytes);
+        run->usage.cpu_ns = watch->sample.cpu_ns;
+        run->usage.peak_bytes = watch->sample.peak_bytes;
+    }
+    report->cpu_ns = run->usage.cpu_ns;
+    report->memory_bytes = run->usage.peak_bytes;
+    report->processes_refused = run->usage.processes_refused;
+    report->wall_ns = watch->ended_ns - watch->started_ns;
+    report->ended_ns = watch->ended_ns;
+    report->exit_code = WIFEXITED(watch->status) ? WEXITSTATUS(watch->status) : -1;
+    report->exit_signal = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
+    report->output_bytes = run->outputs.total_bytes;
+    report->stdout_bytes = run->outputs.out.kept;
+    report->stderr_bytes = run->outputs.err.kept;
+    report->stdout_truncated = run->outputs.out.truncated;
+    report->stderr_truncated = run->outputs.err.truncated;
+}
+
+static void supervise(struct run *run, struct report *report) {
+    struct watch *watch = &run->watch;
+    watch->started_ns = run->child->started_ns;
+    watch_run(watch);
+    watch_kill_all(watch);
+    watch_drain(watch);
+    measure(run, report);
+    if (watch->reason == STOP_CANCEL) {
+        errno = ECANCELED;
+        fail_at(&report->fault, "canceled", -1);
+    }
+    if (run->outputs.fault.step != NULL && report->fault.step == NULL)
+        report->fault = run->outputs.fault;
+    if (run->request->collect_count > 0 && report->fault.step == NULL) {
+        collect_all(run->workdir.work_fd, run->fds[run->request->collect_to_fd], run->request, report->collected);
+        report->collected_count = run->request->collect_count;
+    }
+}
+
+/* A run that could not be started: whatever of it exists goes. */
+static void abandon(struct run *run) {
+    watch_kill_all(&run->watch);
+    if (run->child != NULL)
+        close_program_ends(run->child);
+    pump_close(&run->outputs.out);
+    pump_close(&run->outputs.err);
+    cgroup_finish(&run->box->cgroup, &run->usage);
+    run->usage = (struct usage){0};
+}
+
+/* Only new System V objects make the namespace dirty; a fresh one is dear, a look is not. */
+static bool clean_ipc(void) {
+    struct shm_info shared = {0};
+    struct seminfo semaphores = {0};
+    struct msginfo queues = {0};
+    union {
+        struct seminfo *info;
+    } argument = {.info = &semaphores};
+    bool known = shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&shared) >= 0 && semctl(0, 0, SEM_INFO, argument) >= 0 &&
+                 msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&queues) >= 0;
+    if (known && shared.used_ids == 0 && semaphores.semusz == 0 && queues.msgpool == 0)
+        return true;
+    return unshare(CLONE_NEWIPC) == 0;
+}
+
+static void close_all(int *fds, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static bool send_report(struct box *box, const struct report *report, const struct request *request) {
+    char line[REPORT_BYTES_MAX];
+    size_t size = report_write(report, request, line, sizeof line);
+    return send(box->control_fd, line, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+enum run_result run_request(struct box *box, const struct request *request, int *fds) {
+    struct run *run = &current;
+    struct report *report = &run->report;
+    static struct child *child;
+    if (child == NULL)
+        child = spawn_shared_memory(sizeof *child);
+    memset(run, 0, sizeof *run);
+    run->box = box;
+    run->request = request;
+    run->fds = fds;
+    run->child = child;
+    run->outputs.out.read_fd = run->outputs.err.read_fd = -1;
+    run->watch = (struct watch){.slot = &box->slot,
+                                .limits = &request->limits,
+                                .cgroup = &box->cgroup,
+                                .outputs = &run->outputs,
+                                .control_fd = box->control_fd};
+    report->cgroup_kind = box->cgroup.kind;
+    report->exit_code = -1;
+    if (child != NULL ? start(run, &report->fault) : fail_at(&report->fault, "memory", -1))
+        supervise(run, report);
+    else
+        abandon(run);
+    decide(run, report);
+    close_all(fds, request->fd_count);
+    bool sent = run->watch.reason != STOP_MASTER_GONE && send_report(box, report, request);
+    bool clean = workdir_release(&run->workdir, &box->slot, request) && clean_ipc();
+    cgroup_clean(&box->cgroup);
+    return !sent ? RUN_MASTER_GONE : clean ? RUN_CLEAN : RUN_DIRTY;
+}
+
+enum run_result run_refuse(struct box *box, const struct request *request, const struct fault *fault) {
+    struct report report = {.verdict = VERDICT_SE, .cgroup_kind = box->cgroup.kind, .fault = *fault, .exit_code = -1};
+    return send_report(box, &report, request) ? RUN_CLEAN : RUN_MASTER_GONE;
+}

@@ -1,0 +1,32 @@
+/* Watching one running program: its limits, its output, its end, our master's word. */
+#ifndef ADJUDGE_WATCH_H
+#define ADJUDGE_WATCH_H
+
+#include "cgroup.h"
+#include "pump.h"
+#include "sample.h"
+
+/* Why a run ended, where we ended it. */
+enum stop_reason { STOP_NONE, STOP_CPU, STOP_WALL, STOP_MEMORY, STOP_OUTPUT, STOP_CANCEL, STOP_MASTER_GONE, STOP_FAULT };
+
+struct watch {
+    const struct slot *slot;
+    const struct limits *limits;
+    struct cgroup *cgroup;
+    struct outputs *outputs;
+    int control_fd;
+    pid_t program;
+    uint64_t started_ns, ended_ns;
+    uint64_t cpu_ns, largest_process_bytes;
+    bool program_ended;
+    int status; /* as from wait */
+    enum stop_reason reason;
+    struct sample sample;
+};
+
+void watch_init(void); /* once: how signals reach us */
+void watch_run(struct watch *watch);
+void watch_kill_all(struct watch *watch); /* nothing of the run is left afterwards; harmless when nothing was */
+void watch_drain(struct watch *watch);    /* what is still in the pipes */
+
+#endif

@@ -1,0 +1,257 @@
+/* Fresh work directory, /tmp, input files and mounts. Runs in the agent, between programs: nobody else is in the box. */
+#include "workdir.h"
+
+#include "root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+static bool needs_host_view(const struct request *request) {
+    for (size_t i = 0; i < request->file_count; i++)
+        if (request->files[i].kind == FILE_BIND)
+            return true;
+    return request->mount_count > 0 || request->stdin_kind == STDIN_PATH;
+}
+
+/* Through a read-only view of its own: a program that reopens /proc/self/fd/0 for writing gets EROFS, even where it
+ * has the uid of the file's owner. */
+static int open_stdin(const char *path, uint64_t size_max) {
+    struct stat info;
+    int tree = root_copy_tree(path, SHOWN | MOUNT_ATTR_RDONLY);
+    if (tree < 0)
+        return -1;
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", tree);
+    int fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int saved = errno;
+    close(tree);
+    errno = saved;
+    if (fd < 0 || fstat(fd, &info) != 0)
+        return -1;
+    if (S_ISREG(info.st_mode) && (uint64_t)info.st_size <= size_max)
+        return fd;
+    close(fd);
+    errno = S_ISREG(info.st_mode) ? EFBIG : EINVAL;
+    return -1;
+}
+
+static bool copy_views(struct workdir *workdir, const struct request *request, struct fault *fault) {
+    for (size_t i = 0; i < request->file_count; i++) {
+        if (request->files[i].kind != FILE_BIND)
+            continue;
+        workdir->file_trees[i] = root_copy_tree(request->files[i].source, SHOWN | MOUNT_ATTR_RDONLY);
+        if (workdir->file_trees[i] < 0)
+            return fail_at(fault, "file", (int)i);
+    }
+    for (size_t i = 0; i < request->mount_count; i++) {
+        workdir->mount_trees[i] = root_copy_tree(request->mounts[i].source,
+                                                 request->mounts[i].writable ? SHOWN : SHOWN | MOUNT_ATTR_RDONLY);
+        if (workdir->mount_trees[i] < 0)
+            return fail_at(fault, "mount", (int)i);
+    }
+    if (request->stdin_kind == STDIN_PATH) {
+        workdir->stdin_fd = open_stdin(request->stdin_path, request->limits.input_bytes);
+        if (workdir->stdin_fd < 0)
+            return fail_at(fault, "stdin", -1);
+    }
+    return true;
+}
+
+/* Paths of the host can only be resolved where the host is in sight: a look there, and back. */
+static bool visit_host(struct workdir *workdir, const struct slot *slot, const struct request *request, struct fault *fault) {
+    if (!needs_host_view(request))
+        return true;
+    if (setns(slot->host_view_fd, CLONE_NEWNS) != 0)
+        return fail_at(fault, "host_view", -1);
+    bool done = copy_views(workdir, request, fault);
+    if (setns(slot->box_view_fd, CLONE_NEWNS) != 0)
+        return fail_at(fault, "box_view", -1);
+    return done;
+}
+
+static bool mount_fresh(const struct slot *slot, const struct limits *limits, const char *point, const char *mode) {
+    char options[160];
+    snprintf(options, sizeof options, "size=%" PRIu64 ",nr_inodes=%" PRIu64 ",mode=%s,uid=%u,gid=%u", limits->work_bytes,
+             limits->work_inodes + 1, mode, slot->uid, slot->gid);
+    return mount("tmpfs", point, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, options) == 0;
+}
+
+static bool own(const struct slot *slot, int dir_fd, const char *path) {
+    return slot->rootless || fchownat(dir_fd, path, slot->uid, slot->gid, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool make_parents(const struct slot *slot, int dir_fd, const char *name) {
+    char path[REQUEST_NAME_MAX + 1];
+    for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        snprintf(path, sizeof path, "%.*s", (int)(slash - name), name);
+        if (mkdirat(dir_fd, path, 0755) == 0 ? !own(slot, dir_fd, path) : errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+static bool copy_fd(int from, int to) {
+    off_t offset = 0;
+    for (;;) {
+        ssize_t done = sendfile(to, from, &offset, 1 << 20);
+        if (done < 0 && errno != EINTR)
+            return false;
+        if (done == 0)
+            return true;
+    }
+}
+
+static bool place_file(const struct workdir *workdir, const struct slot *slot, const struct input_file *file, int tree,
+                       const int *fds) {
+    if (!make_parents(slot, workdir->work_fd, file->name))
+        return false;
+    int fd = openat(workdir->work_fd, file->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    file->executable ? 0755 : 0644);
+    if (fd < 0)
+        return false;
+    bool done = true;
+    if (file->kind == FILE_BIND)
+        done = move_mount(tree, "", workdir->work_fd, file->name, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+    else if (file->kind == FILE_COPY)
+        done = copy_fd(fds[file->fd_index], fd);
+    else
+        done = write_all(fd, file->data, file->size);
+    if (done && file->kind != FILE_BIND && !slot->rootless)
+        done = fchown(fd, slot->uid, slot->gid) == 0;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return done;
+}
+
+static bool place_files(const struct workdir *workdir, const struct slot *slot, const struct request *request,
+                        const int *fds, struct fault *fault) {
+    for (size_t i = 0; i < request->file_count; i++)
+        if (!place_file(workdir, slot, &request->files[i], workdir->file_trees[i], fds))
+            return fail_at(fault, "file", (int)i);
+    return true;
+}
+
+/* Makes a mount point below dir_fd; gives how many parts of its path were new, -1 on failure. */
+static int make_point(int dir_fd, const char *path, bool directory) {
+    char part[REQUEST_NAME_MAX + 1];
+    int made = 0;
+    for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        if (mkdirat(dir_fd, part, 0755) == 0)
+            made++;
+        else if (errno != EEXIST)
+            return -1;
+    }
+    if (directory)
+        return mkdirat(dir_fd, path, 0755) == 0 ? made + 1 : -1;
+    int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (fd < 0)
+        return -1;
+    close(fd);
+    return made + 1;
+}
+
+static bool attach(struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i) {
+    const char *target = request->mounts[i].target;
+    struct stat source, point;
+    if (fstat(workdir->mount_trees[i], &source) != 0)
+        return false;
+    if (lstat(target, &point) != 0) {
+        bool fresh = strncmp(target, BOX_WORK "/", 6) == 0 || strncmp(target, BOX_TMP "/", 5) == 0;
+        int made = fresh ? make_point(AT_FDCWD, target, S_ISDIR(source.st_mode))
+                         : make_point(slot->root_rw_fd, target + 1, S_ISDIR(source.st_mode));
+        if (made < 0)
+            return false;
+        workdir->made_depth[i] = fresh ? 0 : made;
+    }
+    if (move_mount(workdir->mount_trees[i], "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) != 0)
+        return false;
+    workdir->mount_attached[i] = true;
+    return true;
+}
+
+static bool attach_all(struct workdir *workdir, const struct slot *slot, const struct request *request, struct fault *fault) {
+    for (size_t i = 0; i < request->mount_count; i++)
+        if (!attach(workdir, slot, request, i))
+            return fail_at(fault, "mount", (int)i);
+    return true;
+}
+
+bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
+                     struct fault *fault) {
+    workdir->work_fd = workdir->stdin_fd = -1;
+    workdir->work_mounted = workdir->tmp_mounted = false;
+    for (size_t i = 0; i < request->file_count; i++)
+        workdir->file_trees[i] = -1;
+    for (size_t i = 0; i < request->mount_count; i++) {
+        workdir->mount_trees[i] = -1;
+        workdir->mount_attached[i] = false;
+        workdir->made_depth[i] = 0;
+    }
+    if (!visit_host(workdir, slot, request, fault))
+        return false;
+    workdir->work_mounted = mount_fresh(slot, &request->limits, BOX_WORK, "0700");
+    if (!workdir->work_mounted)
+        return fail_at(fault, "work_directory", -1);
+    workdir->tmp_mounted = mount_fresh(slot, &request->limits, BOX_TMP, "1777");
+    if (!workdir->tmp_mounted)
+        return fail_at(fault, "tmp_directory", -1);
+    workdir->work_fd = open(BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (workdir->work_fd < 0)
+        return fail_at(fault, "work_directory", -1);
+    return place_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
+}
+
+/* Takes back the last parts of a mount point's path that we made in the root. */
+static bool unmake_point(const struct slot *slot, const char *target, int depth) {
+    char path[REQUEST_NAME_MAX + 1];
+    snprintf(path, sizeof path, "%s", target + 1);
+    for (; depth > 0; depth--) {
+        if (unlinkat(slot->root_rw_fd, path, 0) != 0 && unlinkat(slot->root_rw_fd, path, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY)
+            return false;
+        char *slash = strrchr(path, '/');
+        if (slash == NULL)
+            break;
+        *slash = '\0';
+    }
+    return true;
+}
+
+static void close_fd(int *fd) {
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+bool workdir_release(struct workdir *workdir, const struct slot *slot, const struct request *request) {
+    bool clean = true;
+    close_fd(&workdir->work_fd);
+    close_fd(&workdir->stdin_fd);
+    for (size_t i = request->mount_count; i-- > 0;) {
+        const char *target = request->mounts[i].target;
+        close_fd(&workdir->mount_trees[i]);
+        if (workdir->mount_attached[i] && umount2(target, MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
+            clean = false;
+        if (workdir->made_depth[i] > 0 && !unmake_point(slot, target, workdir->made_depth[i]))
+            clean = false;
+    }
+    for (size_t i = 0; i < request->file_count; i++)
+        close_fd(&workdir->file_trees[i]);
+    if (workdir->work_mounted && umount2(BOX_WORK, MNT_DETACH) != 0)
+        clean = false;
+    if (workdir->tmp_mounted && umount2(BOX_TMP, MNT_DETACH) != 0)
+        clean = false;
+    return clean;
+}

@@ -1,0 +1,246 @@
+"""One launcher process and the socket to it: start it, send a run, read its report, stop it.
+
+Nothing here decides what to do when a launcher fails; ``pool`` does.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import contextlib
+import json
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from adjudge.domain.errors import AdjudgeError, Unavailable
+from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, RunReport, SandboxFault, parse_report
+from adjudge.sandbox.spec import RunSpec
+from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet
+
+BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
+HELLO_SECONDS: Final = 20.0
+STOP_SECONDS: Final = 5.0
+OVERTIME_SECONDS: Final = 15.0
+"""How long beyond its wall limit a run may go unreported before the launcher counts as hung."""
+
+
+class LauncherDied(AdjudgeError):
+    """The launcher ended, or hung, instead of reporting."""
+
+    code = "LAUNCHER_DIED"
+
+
+class LauncherRefused(AdjudgeError):
+    """The launcher could not make a box."""
+
+    code = "LAUNCHER_REFUSED"
+
+    def __init__(self, fault: SandboxFault) -> None:
+        self.fault = fault
+        super().__init__(f"The launcher could not make a box: {fault}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What a launcher could set up on this machine."""
+
+    slot: int
+    uid: int
+    rootless: bool
+    """We are an ordinary user: programs run in a user namespace of ours."""
+    has_proc: bool
+    memory_source: MemorySource
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherOptions:
+    """How launchers are started."""
+
+    stdout_limit_bytes: int
+    stderr_limit_bytes: int
+    state_dir: Path
+    cpu: int | None = None
+
+
+def default_state_dir() -> Path:
+    """Where slots are locked: one place per user, so that all of a user's sandboxes agree on who has which."""
+    if os.geteuid() == 0:
+        return Path("/run/adjudge")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and os.access(runtime, os.W_OK):
+        return Path(runtime) / "adjudge"
+    return Path(tempfile.gettempdir()) / f"adjudge-{os.geteuid()}"
+
+
+class Launcher:
+    """A running ``adjudge-box`` and our end of its socket."""
+
+    def __init__(self, options: LauncherOptions, *, once: bool) -> None:
+        if not os.access(BINARY, os.X_OK):
+            raise Unavailable(
+                f"The sandbox launcher {BINARY} is not there: install a C compiler (gcc), then run "
+                "`python hatch_build.py` in a checkout, or reinstall the package."
+            )
+        self._options = options
+        self._waiter: asyncio.Future[bytes] | None = None
+        self._closed = False
+        size = options.stdout_limit_bytes + options.stderr_limit_bytes + 1
+        capture_fd = os.memfd_create("capture", os.MFD_CLOEXEC)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            # Allocated by us, so that kept output is never charged to a program.
+            os.posix_fallocate(capture_fd, 0, size)
+            self._capture = mmap.mmap(capture_fd, size)
+            self._process = subprocess.Popen(  # noqa: S603  # argv only, our own binary
+                self._argv("command" if once else "agent", theirs.fileno(), capture_fd),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                pass_fds=(theirs.fileno(), capture_fd),
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(capture_fd)
+            theirs.close()
+        ours.setblocking(False)
+        self._socket = ours
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(ours.fileno(), self._on_readable)
+
+    def _argv(self, mode: str, control_fd: int, capture_fd: int) -> list[str]:
+        options = self._options
+        argv = [str(BINARY), mode, "--control", str(control_fd), "--capture", str(capture_fd)]
+        argv += ["--stdout-bytes", str(options.stdout_limit_bytes), "--stderr-bytes", str(options.stderr_limit_bytes)]
+        argv += ["--state-dir", str(options.state_dir)]
+        return argv if options.cpu is None else [*argv, "--cpu", str(options.cpu)]
+
+    @property
+    def pid(self) -> int:
+        """The keeper's process id."""
+        return self._process.pid
+
+    async def hello(self) -> Isolation:
+        """Wait until the box stands; raises ``LauncherRefused`` with the step that failed."""
+        body = json.loads(await self._next_line(HELLO_SECONDS))
+        if body["sandbox_error"]:
+            raise LauncherRefused(
+                SandboxFault(body["error_step"], body["error_errno"], body["error_index"], body["error"])
+            )
+        return Isolation(
+            slot=body["slot"],
+            uid=body["uid"],
+            rootless=body["rootless"],
+            has_proc=body["has_proc"],
+            memory_source=MemorySource(body["memory_source"]),
+        )
+
+    async def run(self, spec: RunSpec) -> RunReport:
+        """Send one run and wait for its report; a cancelled wait must be followed by ``abort``."""
+        with Packet(spec) as packet:
+            await self._send(packet)
+        line = await self._next_line(spec.limits.wall_ms / 1000 + OVERTIME_SECONDS)
+        report, stdout_bytes, stderr_bytes = parse_report(
+            line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
+        )
+        if not stdout_bytes and not stderr_bytes:
+            return report
+        start = self._options.stdout_limit_bytes
+        return replace(report, stdout=self._capture[:stdout_bytes], stderr=self._capture[start : start + stderr_bytes])
+
+    async def abort(self) -> None:
+        """Kill the run that is on and wait until nothing of it is left."""
+        if self._closed:
+            return
+        with contextlib.suppress(OSError):
+            self._socket.send(CANCEL_MESSAGE)
+        with contextlib.suppress(LauncherDied):
+            await self._next_line(STOP_SECONDS)
+            return
+        await self.close()
+
+    async def close(self) -> None:
+        """Hang up; the launcher kills what runs, cleans up and ends. One that does not is killed."""
+        self._hang_up()
+        if self._process.poll() is None and not await self._wait_for_end(STOP_SECONDS):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._wait_for_end(STOP_SECONDS)
+        self._process.wait(0 if self._process.poll() is not None else STOP_SECONDS)
+
+    def _hang_up(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._capture.close()
+        self._fail("hung up")
+
+    async def _wait_for_end(self, seconds: float) -> bool:
+        try:
+            pidfd = os.pidfd_open(self._process.pid)
+        except ProcessLookupError:
+            return True
+        ended = asyncio.Event()
+        self._loop.add_reader(pidfd, ended.set)
+        try:
+            await asyncio.wait_for(ended.wait(), seconds)
+        except TimeoutError:
+            return False
+        finally:
+            self._loop.remove_reader(pidfd)
+            os.close(pidfd)
+        return True
+
+    async def _send(self, packet: Packet) -> None:
+        message = packet.message()
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", packet.fds))] if packet.fds else []
+        while True:
+            try:
+                self._socket.sendmsg([message], ancillary)
+            except BlockingIOError:
+                await asyncio.sleep(0.001)
+            except OSError as error:
+                raise LauncherDied(f"The launcher does not listen any more: {error.strerror}.") from error
+            else:
+                return
+
+    async def _next_line(self, seconds: float) -> bytes:
+        if self._closed:
+            raise LauncherDied("The launcher is closed.")
+        waiter: asyncio.Future[bytes] = self._loop.create_future()
+        self._waiter = waiter
+        alarm = self._loop.call_later(seconds, self._fail, f"no report after {seconds:.0f} s")
+        try:
+            return await waiter
+        finally:
+            alarm.cancel()
+            self._waiter = None
+
+    def _fail(self, reason: str) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(LauncherDied(f"The launcher did not report: {reason}."))
+
+    def _on_readable(self) -> None:
+        try:
+            line = self._socket.recv(REPORT_BYTES_MAX)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            line = b""
+        if not line:
+            self._loop.remove_reader(self._socket.fileno())
+            self._fail("it ended")
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(line)
