@@ -173,4 +173,4 @@ def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) 
                 findings.error(case.input, f"the default validator has no argument {flag[:40]!r}.", fix)
             elif len(rest) < values:
                 findings.error(case.input, f"the validator's argument {flag} needs a number.", "Add the tolerance.")
-            del rest[:values]
+            del rest[: values or 0]

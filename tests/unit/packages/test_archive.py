@@ -1,0 +1,185 @@
+"""Opening packages: what is refused, and what is followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.errors import NotFound
+from adjudge.packages.archive import OpenLimits, opened
+from adjudge.packages.findings import PackageRefused
+
+
+def _zip(path: Path, entries: list[tuple[str, bytes]], mode: int = stat.S_IFREG | 0o644) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries:
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+    return path
+
+
+def _with_links(path: Path, files: dict[str, bytes], links: dict[str, str]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+        for name, target in links.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, target)
+    return path
+
+
+def _refusal(path: Path, limits: OpenLimits | None = None) -> str:
+    with pytest.raises(PackageRefused) as caught, opened(path, limits):
+        pass
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil",
+        "a/../../evil",
+        "/etc/passwd",
+        "C:/evil",
+        "C:\\evil",
+        "..\\evil",
+        "a/\x01b",
+        "x/" * 40 + "y",
+        "n" * 2000,
+    ],
+)
+def test_names_that_leave_or_deceive_are_refused(tmp_path: Path, name: str) -> None:
+    _refusal(_zip(tmp_path / "p.zip", [(name, b"x")]))
+    assert not (tmp_path.parent / "evil").exists()
+
+
+def test_a_zip_bomb_is_stopped_by_what_it_unpacks_to(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "bomb.zip", [(f"{n}.in", b"\0" * 1_000_000) for n in range(20)])
+    assert "unpacks to more" in _refusal(path, OpenLimits(ratio=10, ratio_floor_bytes=1_000_000))
+    assert "unpacks to more" in _refusal(path, OpenLimits(total_bytes=5_000_000))
+    assert "unpacks to more" in _refusal(path, OpenLimits(file_bytes=999_999))
+
+
+def test_the_declared_size_is_not_believed(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [("a.in", b"\0" * 100_000)])
+    data = path.read_bytes().replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    path.write_bytes(data)
+    _refusal(path)
+
+
+def test_too_many_entries_are_refused(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [(f"{n}.in", b"") for n in range(30)])
+    assert "more than 20 files" in _refusal(path, OpenLimits(entries=20))
+
+
+def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [("a.in", b"secret")])
+    data = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(signature) + offset] |= 1
+    path.write_bytes(bytes(data))
+    assert "encrypted" in _refusal(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_doubled_names_are_refused(tmp_path: Path) -> None:
+    assert "twice" in _refusal(_zip(tmp_path / "p.zip", [("a.in", b"1"), ("a.in", b"2")]))
+    assert "both a file and a folder" in _refusal(_zip(tmp_path / "q.zip", [("a", b"1"), ("a/b", b"2")]))
+
+
+def test_devices_are_refused(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [("a.in", b"")], mode=stat.S_IFCHR | 0o666)
+    assert "neither a file nor a folder" in _refusal(path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    os.mkfifo(folder / "a.in")
+    assert "neither a file nor a folder" in _refusal(folder)
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../etc/passwd", "../.."])
+def test_links_that_leave_are_refused(tmp_path: Path, target: str) -> None:
+    assert "leaves the package" in _refusal(_with_links(tmp_path / "p.zip", {"d/a.in": b"1"}, {"d/b.in": target}))
+    folder = tmp_path / "folder" / "d"
+    folder.mkdir(parents=True)
+    (folder / "b.in").symlink_to(target)
+    assert "link" in _refusal(tmp_path / "folder")
+
+
+def test_links_inside_are_followed_to_files_and_folders(tmp_path: Path) -> None:
+    files = {"data/secret/1/a.in": b"1", "data/secret/1/a.ans": b"2", "problem.yaml": b""}
+    links = {"data/secret/2": "1", "data/secret/3.in": "1/a.in", "data/secret/4": "2"}
+    path = _with_links(tmp_path / "p.zip", files, links)
+    with opened(path) as package:
+        assert package.locate("data/secret/2/a.in").read_bytes() == b"1"
+        assert package.locate("data/secret/4/a.ans").read_bytes() == b"2"
+        assert package.locate("data/secret/3.in").read_bytes() == b"1"
+    folder = tmp_path / "folder"
+    (folder / "1").mkdir(parents=True)
+    (folder / "1" / "a.in").write_bytes(b"1")
+    (folder / "2").symlink_to("1")
+    with opened(folder) as package:
+        assert package.names() == ["1/a.in", "2/a.in"]
+
+
+@pytest.mark.parametrize("links", [{"a": "b", "b": "a"}, {"a": "."}, {"d/a": ".."}, {"a": "nowhere"}])
+def test_links_in_circles_or_to_nowhere_are_refused(tmp_path: Path, links: dict[str, str]) -> None:
+    assert "link" in _refusal(_with_links(tmp_path / "p.zip", {"d/x.in": b"1"}, links))
+    folder = tmp_path / "folder" / "d"
+    folder.mkdir(parents=True)
+    (folder / "x.in").write_bytes(b"")
+    for name, target in links.items():
+        (tmp_path / "folder" / name).symlink_to(target)
+    assert "link" in _refusal(tmp_path / "folder")
+
+
+def test_one_top_folder_is_dropped_and_junk_is_left_out(tmp_path: Path) -> None:
+    entries = [
+        ("sum/problem.yaml", b""),
+        ("sum/data/secret/1.in", b"1"),
+        ("__MACOSX/sum/._x", b""),
+        ("sum/.DS_Store", b""),
+    ]
+    with opened(_zip(tmp_path / "p.zip", entries)) as package:
+        assert package.names() == ["data/secret/1.in", "problem.yaml"]
+    with opened(_zip(tmp_path / "q.zip", [("data/secret/1.in", b"1")])) as package:
+        assert package.names() == ["data/secret/1.in"]
+
+
+def test_names_in_undeclared_utf_8_are_read_as_such(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [("aufgabe-ü.in", b"1")])
+    data = bytearray(path.read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
+        data[data.index(signature) + offset] &= ~0x08 & 0xFF
+    path.write_bytes(bytes(data))
+    with opened(path) as package:
+        assert package.names() == ["aufgabe-ü.in"]
+
+
+def test_what_is_no_archive_is_refused_and_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+    broken = tmp_path / "p.zip"
+    broken.write_bytes(b"PK\x03\x04 not really")
+    assert "no usable ZIP" in _refusal(broken)
+    with pytest.raises(NotFound), opened(tmp_path / "nothing"):
+        pass
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    path = _zip(tmp_path / "p.zip", [("a.in", b"1")])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with opened(path, scratch=scratch) as package:
+        package.derive("b", b"2")
+        assert list(scratch.iterdir())
+    assert not list(scratch.iterdir())
+
+
+def test_executable_bits_survive(tmp_path: Path) -> None:
+    with opened(_zip(tmp_path / "p.zip", [("build", b"#!")], mode=stat.S_IFREG | 0o755)) as package:
+        assert os.access(package.locate("build"), os.X_OK)
