@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib import resources
 from typing import Final
 
 import click
@@ -18,6 +17,7 @@ from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
+from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 from adjudge.settings import Settings
 from adjudge.store import open_database
 from adjudge.store.health import ping
@@ -55,7 +55,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             timeout_graceful_shutdown=_GRACE_SEC,
         )
         server = Server(config)
-        _announce(settings, listener)
+        _announce(settings, listener, await examine())
         await server.serve([listener])
 
 
@@ -97,7 +97,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _announce(settings: Settings, listener: socket.socket) -> None:
+def _announce(settings: Settings, listener: socket.socket, diagnosis: Diagnosis) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     base = f"http://{shown}:{port}"
@@ -113,3 +113,14 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
     for note in settings.strangers:
         click.echo(f"  note     {note}")
     click.echo("Ctrl-C stops it.")
+
+
+def _announce_sandbox(diagnosis: Diagnosis) -> None:
+    """Start anyway where untrusted code may not run, and say what to do about it."""
+    if diagnosis.may_run_untrusted:
+        click.echo("  sandbox  ready")
+        return
+    click.echo("  sandbox  NOT ready: nothing can be judged here until this is fixed (adjudge doctor says more)")
+    for check in diagnosis.checks:
+        if check.essential and check.state is CheckState.MISSING:
+            click.echo(f"           {check.name}: {check.found}; {check.fix}")

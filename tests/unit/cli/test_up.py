@@ -12,6 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from adjudge.cli.up import _announce_sandbox
+from adjudge.sandbox.doctor import Check, CheckState, Diagnosis
+
 
 def _start(folder: Path, *options: str) -> subprocess.Popen[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ADJUDGE_")}
@@ -63,3 +66,13 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in errors
         assert "--port" in errors
         assert "Traceback" not in errors
+
+
+def test_without_isolation_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = Check(
+        "launcher", CheckState.MISSING, "there is none", "Programs can be run.", "install gcc", essential=True
+    )
+    _announce_sandbox(Diagnosis((broken,)))
+    printed = capsys.readouterr().out
+    assert "NOT ready" in printed
+    assert "launcher: there is none; install gcc" in printed
