@@ -106,10 +106,7 @@ def _announce(settings: Settings, listener: socket.socket, diagnosis: Diagnosis)
     click.echo(f"  health   {base}{API_ROOT}/health/ready")
     click.echo(f"  API      {base}{OPENAPI_PATH}")
     click.echo(f"  figures  {base}/metrics")
-    if not resources.files("adjudge").joinpath("sandbox", "bin", "adjudge-box").is_file():
-        click.echo(
-            "  sandbox  not built, so nothing can be judged here: apt-get install gcc libc6-dev, then start again"
-        )
+    _announce_sandbox(diagnosis)
     for note in settings.strangers:
         click.echo(f"  note     {note}")
     click.echo("Ctrl-C stops it.")
