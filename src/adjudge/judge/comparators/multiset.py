@@ -95,5 +95,7 @@ def compare_letters(answer: Reader, output: Reader, chunk_bytes: int) -> Compari
 def _letters(reader: Reader, chunk_bytes: int) -> Counter[int]:
     counts: Counter[int] = Counter()
     while chunk := reader.read(chunk_bytes):
-        counts.update(chunk.lower().translate(None, b" \t\r\n\x0b\x0c"))
+        letters = chunk.lower().translate(None, b" \t\r\n\x0b\x0c")
+        for letter in set(letters):
+            counts[letter] += letters.count(letter)
     return counts

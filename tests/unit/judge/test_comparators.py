@@ -1,0 +1,162 @@
+"""What our own comparators ignore, what they say, and what they cost."""
+
+from __future__ import annotations
+
+import io
+import tracemalloc
+from fractions import Fraction
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.programs import NativeChecker
+from adjudge.judge.comparators import KINDS, Comparison, Outcome, build
+
+
+def said(kind: str, answer: str | bytes, output: str | bytes) -> Comparison:
+    name, *flags = kind.split()
+    one = answer.encode() if isinstance(answer, str) else answer
+    two = output.encode() if isinstance(output, str) else output
+    return build(name, flags).compare_bytes(one, two)
+
+
+def test_checker_eol_unicode_float_epsilon() -> None:
+    crlf, bom = "a b\r\nc\r\n", b"\xef\xbb\xbfa b\nc\n"
+    for kind in ("exact", "line", "token"):
+        assert said(kind, "a b\nc\n", crlf).accepted
+        assert said(kind, "a b\nc\n", "a b\rc\r").accepted
+        assert said(kind, "a b\nc\n", bom).accepted
+    assert not said("exact binary", "a b\nc\n", crlf).accepted
+
+    composed, decomposed = "é\n", "e\u0301\n"
+    for kind in ("exact", "line", "token"):
+        assert not said(kind, composed, decomposed).accepted
+        assert said(f"{kind} nfc", composed, decomposed).accepted
+    assert said("token nfc case_insensitive", "STRASSE É", "straße e\u0301").accepted
+    assert not said("token nfc", "É", "é").accepted
+
+    assert said("float abs=1e-6", "1.0", "1.0000009").accepted
+    assert not said("float abs=1e-6", "1.0", "1.0000011").accepted
+    assert not said("float abs=1e-6", "1000000000", "1000000500").accepted
+    assert said("float rel=1e-6", "1000000000", "1000000500").accepted
+    assert not said("float rel=1e-6", "0", "0.0000001").accepted
+    assert said("float abs=1e-6 rel=1e-6", "0 1000000000", "0.0000001 1000000500").accepted
+    assert not said("float", "1.0", "nan").accepted
+    assert not said("float", "1.0", "inf").accepted
+
+
+def test_line_policies() -> None:
+    assert said("line", "a\nb\n", "a  \nb\n\n\n").accepted
+    assert not said("line", "a\nb\n", " a\nb\n").accepted
+    assert not said("line whitespace=strict", "a\nb\n", "a \nb\n").accepted
+    assert said("line whitespace=collapse", "a b\n", "  a \t b\n").accepted
+    assert not said("line whitespace=collapse", "a\nb\n", "a b\n").accepted
+    assert said("line case_insensitive", "Yes\n", "yES\n").accepted
+
+
+def test_order_does_not_count_where_it_should_not() -> None:
+    assert said("sorted", "a b\nc\n", "c\na  b\n").accepted
+    assert not said("sorted", "a b\nc\n", "c a\nb\n").accepted
+    assert said("sorted by=tokens", "a b\nc\n", "c a\nb\n").accepted
+    assert not said("sorted", "a\na\nb\n", "a\nb\nb\n").accepted
+    assert "'b' is missing" in said("sorted", "a\nb\n", "a\na\n").message
+
+
+def test_messages_name_the_place() -> None:
+    assert said("token", "1 2 3", "1 5 3").message == "token 2: expected '2', found '5'"
+    assert said("line", "a\nb\n", "a\nc\n").message == "line 2: expected 'b', found 'c'"
+    assert "found the end of the output" in said("token", "1 2", "1").message
+    assert "expected the end of the output, found '3'" in said("token", "1", "1 3").message
+    assert "off by 1" in said("float", "1", "2").message
+    assert said("token", "x", b"\x1b[31m\n").message == "token 1: expected 'x', found '\\x1b[31m'"
+
+
+def test_outcomes_tell_whose_fault_it_is() -> None:
+    assert said("ncmp", "1", "x").outcome is Outcome.FORMAT
+    assert said("ncmp", "x", "1").outcome is Outcome.FAULT
+    assert said("ncmp", "x", "x").outcome is Outcome.FAULT
+    assert said("icmp", "1", "2147483648").outcome is Outcome.FORMAT
+    assert said("hcmp", "1" * 300, "1" * 300).accepted
+    assert said("yesno", "YES", "no").outcome is Outcome.WRONG
+    assert said("yesno", "YES", "maybe").outcome is Outcome.FORMAT
+    assert said("nyesno", "YES NO", "yes").outcome is Outcome.WRONG
+    assert said("dmoj-linecount", "1\n2\n3\n", "1\n9\n3\n").score == Fraction(2, 3)
+
+
+def test_every_native_checker_of_a_problem_exists() -> None:
+    assert {checker.value for checker in NativeChecker} <= set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "words"),
+    [
+        ("tokens", "", "there is no 'tokens'"),
+        ("icpc", "float_tolerance", "float_tolerance needs a number"),
+        ("icpc", "float_tolerance -1", "float_tolerance needs a number"),
+        ("icpc", "sloppy", "no option 'sloppy'"),
+        ("sorted", "by=size", "choose one of lines, tokens"),
+    ],
+)
+def test_bad_options_are_named(kind: str, flags: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        build(kind, flags.split())
+
+
+class Endless(io.RawIOBase):
+    """``size`` bytes of a pattern that are nowhere."""
+
+    def __init__(self, pattern: bytes, size: int, head: bytes = b"") -> None:
+        self.pattern, self.size, self.head, self.at = pattern * (262_144 // len(pattern) + 2), size, head, 0
+        self.period = len(pattern)
+
+    def read(self, size: int = -1, /) -> bytes:
+        size = min(size, self.size - self.at)
+        start = self.at
+        self.at += size
+        if start < len(self.head):
+            return (self.head[start:] + self.pattern[:size])[:size]
+        offset = (start - len(self.head)) % self.period
+        return self.pattern[offset : offset + size]
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        self.at = offset
+        return offset
+
+
+MIB = 1024 * 1024
+LINES = b"12345 some words 3.25\n"
+
+
+@pytest.mark.parametrize("kind", ["icpc", "token", "line", "exact", "lcmp", "fcmp", "dmoj-standard", "white-diff"])
+@pytest.mark.parametrize("pattern", [LINES, b" "], ids=["lines", "blanks"])
+def test_a_gigabyte_compares_in_constant_memory(kind: str, pattern: bytes) -> None:
+    comparator = build(kind)
+    size = (128 if pattern == b" " else 1024) * MIB
+    tracemalloc.start()
+    try:
+        assert comparator.compare(Endless(pattern, size), Endless(pattern, size)).accepted
+        assert tracemalloc.get_traced_memory()[1] < 16 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "icpc float_tolerance 1e-6", "sorted by=tokens", "token nfc"])
+@pytest.mark.parametrize("pattern", [LINES, b"7" * 11, b" "], ids=["lines", "one word", "blanks"])
+def test_outputs_that_differ_early_compare_in_constant_memory(kind: str, pattern: bytes) -> None:
+    name, *flags = kind.split()
+    answer, output = Endless(pattern, MIB), Endless(pattern, MIB, head=b"1 \n \n")
+    tracemalloc.start()
+    try:
+        build(name, flags).compare(answer, output)
+        assert tracemalloc.get_traced_memory()[1] < 24 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_runs_longer_than_any_buffer_still_count() -> None:
+    blanks = b" " * 200_000
+    assert said("line", b"a" + blanks + b"b\n", b"a" + blanks + b"b" + blanks + b"\n").accepted
+    assert not said("line", b"a" + blanks + b"b\n", b"a" + blanks + b" b\n").accepted
+    word = b"9" * 3_000_000
+    assert said("float", word, word).accepted
+    assert not said("float", word + b"8", word + b"7").accepted
