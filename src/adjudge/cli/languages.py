@@ -40,8 +40,8 @@ async def _rows(languages: Languages) -> list[dict[str, Any]]:
     rows = []
     async with sandbox(settings_source.load(), 1) as box:
         for language in languages:
+            version = await languages.version(language, box)
             toolchain = languages.toolchain(language)
-            version = await languages.version(language, box) if toolchain.usable else ""
             rows.append(
                 {
                     "id": language.id,

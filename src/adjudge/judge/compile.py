@@ -117,10 +117,10 @@ class Compiler:
     ) -> Compiled:
         """Turn sources into a program; ``extra`` files are merged in (graders, headers)."""
         layout = lay_out(language, source, extra, entry_point)
+        version = await self.languages.version(language, self._box)
         toolchain = self.languages.toolchain(language)
         if not toolchain.usable:
             raise Unavailable(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
-        version = await self.languages.version(language, self._box)
         key = _key(toolchain, version, layout, flags)
 
         def ready(directory: Path, cached: bool, log: str = "", time_ms: int = 0) -> Compiled:

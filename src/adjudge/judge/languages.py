@@ -162,10 +162,15 @@ class Languages:
         return self._toolchains[language.id]
 
     async def version(self, language: Language, box: Sandbox) -> str:
-        """What the tools say their version is, asked once, in the box."""
+        """What the tools say their version is, asked once, in the box; tools that do not run there are not usable."""
+        if not self.toolchain(language).usable:
+            return ""
         if language.id not in self._versions:
             spec = self.toolchain(language).probe_spec()
-            self._versions[language.id] = _first_line(await box.run(spec)) if spec else ""
+            self._versions[language.id] = _first_line(await box.run(spec)) if spec else "unknown"
+            if not self._versions[language.id]:
+                missing = f"{language.tools[0]} does not run in the box; `apt install {language.package}` brings one"
+                self._toolchains[language.id] = replace(self.toolchain(language), missing=missing)
         return self._versions[language.id]
 
 
@@ -222,7 +227,7 @@ def _is_own_binary(path: Path, name: str) -> bool:
     real = path.resolve()
     try:
         with real.open("rb") as file:
-            return file.read(4) == _ELF and real.name.startswith(name[:4]) and os.access(real, os.X_OK)
+            return file.read(4) == _ELF and real.name.startswith(name) and os.access(real, os.X_OK)
     except OSError:
         return False
 
