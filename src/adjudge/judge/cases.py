@@ -54,10 +54,10 @@ class Figures:
     @property
     def reason(self) -> str:
         """How it ended, in words; empty where it ended well."""
+        if self.limit is not None:
+            return f"over the {self.limit.value.replace('_', ' ')} limit"
         if self.exit_signal:
             return f"killed by {signal_name(self.exit_signal)}"
-        if self.limit is not None:
-            return f"{self.limit.value.replace('_', ' ')} limit"
         return f"exit code {self.exit_code}" if self.exit_code > 0 else ""
 
 

@@ -70,17 +70,16 @@ class Preparer:
     async def program(self, program: Program, problem: Problem | None = None) -> Executable:
         """Compile one program of the package; a failure names it."""
         limits = compile_limits(problem) if problem else CompileLimits()
-        sources = [self._file(ref) for ref in program.files]
-        support = [self._file(ref, is_support=True) for ref in program.support]
+        sources = source_of(program, self._files).files
+        support = [read_file(self._files, ref, is_support=True) for ref in program.support]
         if program.is_binary:
             return self._compiler.binary(program.name, sources[0].data)
         if program.has_build_script:
             compiled = await self._compiler.build(program.name, [*sources, *support], limits)
         else:
             language = self._language(program)
-            source = Source(tuple(sources), program.entry_point)
             compiled = await self._compiler.compile(
-                language, source, limits=limits, extra=support, flags=program.compile_flags
+                language, source_of(program, self._files), limits=limits, extra=support, flags=program.compile_flags
             )
         if compiled.executable is None:
             reason = compiled.failure.message if compiled.failure else ""
@@ -102,11 +101,18 @@ class Preparer:
         stub = by_language.get(language.id) or by_language.get(language.code) or by_language.get("default")
         if stub is None:
             return [], None
-        return [self._file(ref) for ref in stub.files], stub
+        return [read_file(self._files, ref) for ref in stub.files], stub
 
-    def _file(self, ref: FileRef, *, is_support: bool = False) -> SourceFile:
-        path = self._files.locate(ref.path)
-        return SourceFile(ref.name, path.read_bytes(), is_support, bool(path.stat().st_mode & 0o111))
+
+def source_of(program: Program, files: ProblemFiles) -> Source:
+    """A program of the package as sources: a jury solution is judged as any submission is."""
+    return Source(tuple(read_file(files, ref) for ref in program.files), program.entry_point)
+
+
+def read_file(files: ProblemFiles, ref: FileRef, *, is_support: bool = False) -> SourceFile:
+    """One file of the package."""
+    path = files.locate(ref.path)
+    return SourceFile(ref.name, path.read_bytes(), is_support, bool(path.stat().st_mode & 0o111))
 
 
 def compile_limits(problem: Problem) -> CompileLimits:
