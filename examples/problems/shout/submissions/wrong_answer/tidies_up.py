@@ -1,0 +1,3 @@
+#!/usr/bin/env python3
+# Joins the words with single spaces.
+print(*input().swapcase().split())
