@@ -1,0 +1,2 @@
+# Turns the letters round instead of the words.
+print(input()[::-1])
