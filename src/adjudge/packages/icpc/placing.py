@@ -34,6 +34,8 @@ class Placer:
 
     def put(self, target: str, source: str | bytes) -> str:
         """Claim a place for a file."""
+        if self.contents.get(target, source) != source:
+            self.findings.error(target, "two different files would have this name.", "Rename one of them.")
         self.contents[target] = source
         return target
 

@@ -1,70 +1,64 @@
-"""testlib programs behind the ICPC interface: a small C++ program around the unmodified source.
+"""testlib programs behind the ICPC interface: a second C++ file beside the source, which stays as it is.
 
-The original's ``main`` is renamed and called in a child process, whose exit code is translated: testlib's 0 becomes
-42, its refusals 43, and everything else stays the judge's error that it is. The child is needed because testlib ends
-the process itself.
+Before ``main`` starts, the added file forks. The child goes on into the original program; the parent waits for it and
+translates its exit code: testlib's 0 becomes 42, its refusals 43, and everything else stays the judge's error that it
+is. glibc hands ``argv`` to such functions, so a checker's arguments are put into testlib's order in place.
 """
 
 from __future__ import annotations
 
 from adjudge.domain.programs import FileRef, Program
 
-ORIGINAL = "original.h"
-"""What the original source is called beside the wrapper; a header, so that it is not compiled by itself."""
-_HEAD = """#define main original_main
-#include "original.h"
-#undef main
-
+WRAPPER = "icpc_interface.cpp"
+_HEAD = """#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
+
+static int child_code(pid_t child) {
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
 
 """
 CHECKER = (
     _HEAD
-    + """// Runs a testlib checker as an ICPC output validator: input answer feedback_dir < output.
-int main(int argc, char **argv) {
-    if (argc < 4) return 1;
-    std::string feedback = argv[3], output = feedback + "output.tmp", message = feedback + "judgemessage.txt";
-    FILE *copy = std::fopen(output.c_str(), "wb");
-    if (!copy) return 1;
-    char buffer[1 << 16];
-    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
-        if (std::fwrite(buffer, 1, got, copy) != got) return 1;
+    + """// ICPC: input answer feedback_dir < output. testlib: input output answer, its message on stderr.
+__attribute__((constructor)) static void run_as_output_validator(int argc, char **argv, char **) {
+    if (argc != 4) _exit(1);
+    static std::string feedback, output;
+    feedback = argv[3];
+    output = feedback + "output.tmp";
+    int copy = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (copy < 0) _exit(1);
+    static char buffer[1 << 16];
+    for (ssize_t got; (got = read(0, buffer, sizeof buffer)) != 0;) {
+        if (got < 0 || write(copy, buffer, got) != got) _exit(1);
     }
-    if (std::fclose(copy)) return 1;
+    if (close(copy)) _exit(1);
     pid_t child = fork();
-    if (child < 0) return 1;
+    if (child < 0) _exit(1);
     if (child == 0) {
-        if (!std::freopen(message.c_str(), "ab", stderr)) _exit(3);
-        char *arguments[] = {argv[0], argv[1], &output[0], argv[2], nullptr};
-        std::exit(original_main(4, arguments));
+        int message = open((feedback + "judgemessage.txt").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+        if (message < 0 || dup2(message, 2) < 0) _exit(3);
+        argv[3] = argv[2];
+        argv[2] = &output[0];
+        return;
     }
-    int status = 0;
-    if (waitpid(child, &status, 0) < 0) return 1;
-    std::remove(output.c_str());
-    if (!WIFEXITED(status)) return 1;
-    switch (WEXITSTATUS(status)) {
-        case 0: return 42;
-        case 1: case 2: case 4: case 8: return 43;
-        default: return 1;
-    }
+    int code = child_code(child);
+    unlink(output.c_str());
+    _exit(code == 0 ? 42 : code == 1 || code == 2 || code == 4 || code == 8 ? 43 : 1);
 }
 """
 )
 VALIDATOR = (
     _HEAD
-    + """// Runs a testlib validator as an ICPC input validator: the input on stdin, 42 for valid.
-int main(int argc, char **argv) {
+    + """// ICPC: the input on stdin, exit code 42 for valid. testlib: the same with exit code 0.
+__attribute__((constructor)) static void run_as_input_validator(int, char **, char **) {
     pid_t child = fork();
-    if (child < 0) return 1;
-    if (child == 0) std::exit(original_main(argc, argv));
-    int status = 0;
-    if (waitpid(child, &status, 0) < 0) return 1;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 42 : 43;
+    if (child < 0) _exit(1);
+    if (child > 0) _exit(child_code(child) == 0 ? 42 : 43);
 }
 """
 )
@@ -79,11 +73,8 @@ def wrapped(program: Program, folder: str, wrapper: str) -> tuple[Program, dict[
     """Return the program with its wrapper, as it will be in ``folder``, and where its files come from."""
     name = program.files[0].name.rpartition(".")[0] or "program"
     base = f"{folder}/{name}"
-    contents: dict[str, str | bytes] = {
-        f"{base}/{name}.cpp": wrapper.encode(),
-        f"{base}/{ORIGINAL}": program.files[0].path,
-    }
-    for ref in program.support:
+    contents: dict[str, str | bytes] = {f"{base}/{WRAPPER}": wrapper.encode()}
+    for ref in (*program.files, *program.support):
         contents[f"{base}/{ref.name}"] = ref.path
     refs = tuple(FileRef(path[len(base) + 1 :], path) for path in sorted(contents, key=str.encode))
     return Program(name, refs), contents

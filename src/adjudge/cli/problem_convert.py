@@ -1,0 +1,90 @@
+"""``adjudge problem new``, ``import`` and ``export``: packages made and converted."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import click
+
+from adjudge.cli.judging import open_judge
+from adjudge.cli.jury import completed
+from adjudge.cli.problem_show import print_findings
+from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.packages.findings import Findings
+from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
+from adjudge.packages.load import Package, loaded, name_from
+from adjudge.packages.scaffold import scaffold
+
+_SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
+
+
+@click.command(name="new")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--title", default="", help="The problem's title. Default: the folder's name.")
+def new(folder: Path, title: str) -> None:
+    """Make a new problem in DIR: statement, tests, solutions and a validator that all work."""
+    if folder.exists() and any(folder.iterdir()):
+        raise Conflict(f"{folder} is not empty; name a new folder.")
+    title = title or name_from(folder).replace("-", " ").title()
+    if not title.isprintable():
+        raise InvalidInput("title: it has characters that cannot be shown; leave them out.", field="title")
+    for name, data in scaffold(title, str(uuid4())).items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    click.echo(f"Made {folder}. Try: adjudge problem verify {folder}")
+
+
+@click.command(name="import")
+@_SOURCE
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write an ICPC package into this new folder.")
+def import_(source: Path, folder: Path | None) -> None:
+    """Read a package of any format and write it as an ICPC package; without --to, say what would be written.
+
+    Tests that a package only describes (Polygon standard packages, DMOJ generators) are made, in the sandbox.
+    """
+    with loaded(source) as read:
+        package = _made(read)
+        findings = Findings(list(package.findings))
+        normal = export_icpc(package.problem, findings)
+        print_findings(findings.in_order())
+        if folder is None:
+            for name in sorted(normal.contents):
+                click.echo(name)
+            return
+        write_folder(normal.contents, package.files, folder)
+    click.echo(f"Wrote {folder}: {len(normal.problem.cases)} tests, {len(normal.problem.submissions)} submissions.")
+
+
+@click.command(name="export")
+@_SOURCE
+@click.option("--to", "target", type=click.Path(path_type=Path), required=True, metavar="FILE.zip")
+@click.option("--format", "kind", type=click.Choice(["icpc"]), default="icpc", show_default=True)
+def export(source: Path, target: Path, kind: str) -> None:  # noqa: ARG001  # there is one format so far
+    """Write a package as an ICPC archive, version 2025-09."""
+    if target.exists():
+        raise Conflict(f"{target} exists; name a new file.")
+    with loaded(source) as read:
+        package = _made(read)
+        findings = Findings(list(package.findings))
+        normal = export_icpc(package.problem, findings)
+        print_findings(findings.in_order())
+        try:
+            write_zip(normal.contents, package.files, target)
+        except BaseException:
+            with suppress(OSError):
+                target.unlink()  # half an archive is worse than none
+            raise
+    click.echo(f"Wrote {target}.")
+
+
+def _made(package: Package) -> Package:
+    return asyncio.run(_complete(package)) if package.recipes else package
+
+
+async def _complete(package: Package) -> Package:
+    async with open_judge(1) as judge:
+        return await completed(package, judge)

@@ -1,0 +1,110 @@
+"""``adjudge problem check`` and ``show``: what is wrong with a package, and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from adjudge.packages.archive import opened
+from adjudge.packages.document import encode, to_document
+from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
+from adjudge.packages.load import Package, inspect_tests, loaded, name_from, read_package
+from adjudge.packages.manifest import manifest, revision
+
+EXIT_FOUND_ERRORS = 1
+_SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+@click.command()
+@_SOURCE
+@_JSON
+def check(source: Path, as_json: bool) -> None:
+    """Check a package's form: every finding at once, with file, line and fix.
+
+    Exit codes: 0 it can be used; 1 it has errors.
+    """
+    findings = Findings()
+    try:
+        with opened(source) as files:
+            package = read_package(files, name_from(source), findings)
+            inspect_tests(package, findings)
+    except PackageRefused as refusal:
+        findings.items.extend(item for item in refusal.findings if item not in findings.items)
+    if as_json:
+        click.echo(json.dumps({"ok": not findings.has_errors, "findings": encode(findings.in_order())}, indent=2))
+    else:
+        print_findings(findings.in_order())
+        click.echo("The package has errors." if findings.has_errors else "The package can be used.")
+    if findings.has_errors:
+        raise click.exceptions.Exit(EXIT_FOUND_ERRORS)
+
+
+@click.command()
+@_SOURCE
+@_JSON
+def show(source: Path, as_json: bool) -> None:
+    """Show what a package says, as the judge understands it."""
+    with loaded(source) as package:
+        if as_json:
+            click.echo(json.dumps(_document(package), indent=2, ensure_ascii=False))
+        else:
+            _print_summary(package)
+
+
+def _document(package: Package) -> dict[str, Any]:
+    """Describe a package; one whose tests are still to be made has no revision yet."""
+    document = to_document(package.problem)
+    document["findings"] = encode(package.findings)
+    document["to_be_made"] = [recipe.target for recipe in package.recipes]
+    if not package.recipes:
+        document["revision"] = revision(package.problem, package.files)
+        document["manifest"] = encode(manifest(package.problem, package.files))
+    return document
+
+
+def print_findings(findings: tuple[Finding, ...]) -> None:
+    """Print findings as compilers do."""
+    for item in findings:
+        click.secho(str(item), fg=_COLOURS[item.severity], err=False)
+
+
+def _print_summary(package: Package) -> None:
+    problem = package.problem
+    console = Console()
+    facts = Table(show_header=False, box=None, pad_edge=False)
+    limits = problem.limits.run
+    known = "" if problem.limits.is_time_given else " (default: the package states none)"
+    checker = problem.checker.native if problem.checker.protocol == "native" else problem.checker.protocol
+    rows = {
+        "name": problem.short_name,
+        "title": problem.title,
+        "format": f"{problem.origin.format} {problem.origin.version}".strip(),
+        "kind": f"{problem.grading}, {problem.mode}" + (f", {problem.max_passes} passes" * (problem.max_passes > 1)),
+        "time limit": f"{limits.cpu_ms} ms{known}",
+        "memory limit": f"{limits.memory_bytes // (1024 * 1024)} MiB",
+        "checker": " ".join((checker, *problem.checker.args)),
+        "tests": f"{len(problem.cases)}, of them {sum(case.is_sample for case in problem.cases)} samples",
+        "jury submissions": str(len(problem.submissions)),
+        "statements": ", ".join(f"{item.language}.{item.format}" for item in problem.statements) or "none",
+        "to be made": str(len(package.recipes)) if package.recipes else "",
+        "revision": "" if package.recipes else revision(problem, package.files),
+    }
+    for name, value in rows.items():
+        if value:
+            facts.add_row(f"[bold]{name}[/]", value)
+    console.print(facts)
+    groups = Table("group", "tests", "points", "scoring", "needs")
+    for group in problem.groups:
+        count = sum(case.group == group.path for case in problem.cases)
+        points = "" if group.max_points is None else f"{group.max_points:g}"
+        if count or points:
+            groups.add_row(group.path or "/", str(count), points, group.aggregate, ", ".join(group.depends_on))
+    console.print(groups)
+    print_findings(package.findings)
