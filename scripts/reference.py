@@ -91,14 +91,13 @@ def errors_page() -> str:
 
 def cli_page() -> str:
     """Every command with its options."""
-    with click.Context(cli.main, info_name="adjudge") as root:
-        body = "\n".join(_command("adjudge", cli.main, root))
+    body = "\n".join(_command("adjudge", cli.main, None))
     intro = "Exit codes: 0 done, 3 the caller can fix it, 2 Adjudge failed.\n"
     return _page("Commands", intro, body)
 
 
-def _command(path: str, command: click.Command, parent: click.Context) -> Iterator[str]:
-    with click.Context(command, info_name=path, parent=parent) as context:
+def _command(path: str, command: click.Command, parent: click.Context | None) -> Iterator[str]:
+    with click.Context(command, info_name=path, parent=parent, **command.context_settings) as context:
         yield f"## `{path}`\n"
         yield inspect.cleandoc(command.help or "").replace("\b\n", "") + "\n"
         yield f"```\n{path} {' '.join(command.collect_usage_pieces(context))}\n```\n"

@@ -54,8 +54,8 @@ def test_states_are_drawn() -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    stale = [path.name for path, text in reference.wanted() if path.read_text() != text]
-    assert not stale, "run `make docs`"
+    for path, text in reference.wanted():
+        assert path.read_text() == text, f"{path.name} is out of date: run `make docs`"
 
 
 def _pages() -> list[Path]:
