@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define COUNTER_STEP_BYTES (256ULL * 1024)
+
 struct run {
     struct box *box;
     const struct request *request;
@@ -136,6 +138,8 @@ static void measure(struct run *run, struct report *report) {
     }
     report->cpu_ns = run->usage.cpu_ns;
     report->memory_bytes = run->usage.peak_bytes;
+    if (report->memory_bytes == 0) /* less than the kernel's counter moves by: at most that, and what it had resident */
+        report->memory_bytes = watch->largest_process_bytes < COUNTER_STEP_BYTES ? watch->largest_process_bytes : COUNTER_STEP_BYTES;
     report->processes_refused = run->usage.processes_refused;
     report->wall_ns = watch->ended_ns - watch->started_ns;
     report->ended_ns = watch->ended_ns;

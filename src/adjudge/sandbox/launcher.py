@@ -79,6 +79,12 @@ def default_state_dir() -> Path:
     return Path(tempfile.gettempdir()) / f"adjudge-{os.geteuid()}"
 
 
+def close_all(fds: list[int]) -> None:
+    """Close descriptors, once each."""
+    while fds:
+        os.close(fds.pop())
+
+
 class Launcher:
     """A running ``adjudge-box`` and our end of its socket."""
 
@@ -91,6 +97,8 @@ class Launcher:
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
         self._closed = False
+        self.alive = True
+        """False once it hung up on us."""
         size = options.stdout_limit_bytes + options.stderr_limit_bytes + 1
         capture_fd = os.memfd_create("capture", os.MFD_CLOEXEC)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -145,10 +153,14 @@ class Launcher:
             memory_source=MemorySource(body["memory_source"]),
         )
 
-    async def run(self, spec: RunSpec) -> RunReport:
-        """Send one run and wait for its report; a cancelled wait must be followed by ``abort``."""
+    async def run(self, spec: RunSpec, handover: list[int]) -> RunReport:
+        """Send one run and wait for its report; a cancelled wait must be followed by ``abort``.
+
+        ``handover`` are descriptors that only the launcher shall hold from then on.
+        """
         with Packet(spec) as packet:
             await self._send(packet)
+        close_all(handover)
         line = await self._next_line(spec.limits.wall_ms / 1000 + OVERTIME_SECONDS)
         report, stdout_bytes, stderr_bytes = parse_report(
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
@@ -240,6 +252,7 @@ class Launcher:
         except OSError:
             line = b""
         if not line:
+            self.alive = False
             self._loop.remove_reader(self._socket.fileno())
             self._fail("it ended")
         elif self._waiter is not None and not self._waiter.done():

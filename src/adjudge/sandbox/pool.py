@@ -1,7 +1,8 @@
 """The sandbox: a pool of slots, each with its agent, and the command as the fallback.
 
-An agent that crashes or refuses costs its slot nothing but speed: the run is done again by the command (one process per
-run), the report says ``degraded``, and a later run tries an agent again.
+An agent that crashes or refuses costs its slot nothing but speed: the run is done (again) by the command, one process
+per run, its report says ``degraded``, and after a while a run tries an agent again. Only a run on open descriptors,
+which may be half used up, cannot be done again: it is reported as our fault.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from adjudge.sandbox.launcher import (
     LauncherDied,
     LauncherOptions,
     LauncherRefused,
+    close_all,
     default_state_dir,
 )
 from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
@@ -38,7 +40,7 @@ from adjudge.sandbox.spec import RunSpec
 
 STDOUT_LIMIT_BYTES: Final = 262_144
 STDERR_LIMIT_BYTES: Final = 1_048_576
-AGENT_RETRY_SECONDS: Final = 5.0
+AGENT_RETRY_SECONDS: Final = 2.0
 """How long a slot goes on with the command before it tries an agent again."""
 
 
@@ -126,7 +128,7 @@ class Sandbox:
     async def run(self, spec: RunSpec) -> RunReport:
         """Run one program. Cancelling kills it completely before the slot is used again."""
         await self._places.acquire()
-        return await self._run_in(self._idle.pop(), spec)
+        return await self._run_in(self._idle.pop(), spec, [])
 
     async def run_interactive(self, contestant: RunSpec, interactor: RunSpec) -> tuple[RunReport, RunReport, int]:
         """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1.
@@ -136,17 +138,15 @@ class Sandbox:
         """
         if contestant.egress or interactor.egress:
             raise InvalidInput("egress: not for interactive runs.", field="egress")
+        first, second = await self._take_two()
         to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
-        pipes = [*to_contestant, *to_interactor]
         one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
         two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
-        try:
-            first, second = await self._take_two()
-            tasks = (asyncio.ensure_future(self._run_in(first, one)), asyncio.ensure_future(self._run_in(second, two)))
-            reports = await _both(tasks, pipes)
-        finally:
-            _close_all(pipes)
-        return reports[0], reports[1], 0 if reports[0].ended_ns <= reports[1].ended_ns else 1
+        left, right = await _both(
+            self._run_in(first, one, [to_contestant[0], to_interactor[1]]),
+            self._run_in(second, two, [to_interactor[0], to_contestant[1]]),
+        )
+        return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
     async def _take_two(self) -> tuple[_Slot, _Slot]:
         """Two places at once; taken under a lock, so that two pairs never hold one place each and wait forever."""
@@ -161,18 +161,20 @@ class Sandbox:
                 raise
             return self._idle.pop(), self._idle.pop()
 
-    async def _run_in(self, slot: _Slot, spec: RunSpec) -> RunReport:
+    async def _run_in(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
+        """Run in a place that was taken; ``handover`` are descriptors to close once the launcher has its copies."""
         started = time.monotonic()
         result = "error"
         self.metrics.exec_started()
         try:
-            report = await self._run_somehow(slot, spec)
+            report = await self._run_somehow(slot, spec, handover)
             result = _result_label(report)
             for stream, truncated in (("stdout", report.stdout_truncated), ("stderr", report.stderr_truncated)):
                 if truncated:
                     self.metrics.output_truncated(stream)
             return report
         finally:
+            close_all(handover)
             self.metrics.exec_finished(result, time.monotonic() - started)
             self._release(slot)
 
@@ -188,39 +190,42 @@ class Sandbox:
     def _settling_of(self, slot: _Slot) -> asyncio.Task[None] | None:
         return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
 
-    async def _run_somehow(self, slot: _Slot, spec: RunSpec) -> RunReport:
+    async def _run_somehow(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         if not self.use_agent or slot.retry_at == float("inf"):
-            return await self._run_by_command(slot, spec)
-        reason = "not_started"
-        if slot.agent is None and time.monotonic() >= slot.retry_at:
+            return await self._run_by_command(slot, spec, handover)
+        if slot.agent is not None and not slot.agent.alive:
+            await self._drop_agent(slot)
+        elif slot.agent is None and time.monotonic() >= slot.retry_at:
             await self._start_agent(slot)
+        reason = "no_agent"
         if slot.agent is not None:
             try:
-                return await self._exchange(slot, slot.agent, spec)
+                return await self._exchange(slot, slot.agent, spec, handover)
             except LauncherDied as error:
-                reason = "died"
+                reason = "agent_died"
                 await self._drop_agent(slot)
                 if not _replayable(spec):
-                    return fault_report(SandboxFault("agent", 0, -1, str(error)), spec.job_id, spec.attempt_id)
+                    fault = SandboxFault("agent", 0, -1, error.message)
+                    return fault_report(fault, spec.job_id, spec.attempt_id)
         self.metrics.degraded(reason)
-        return replace(await self._run_by_command(slot, spec), degraded=True)
+        return replace(await self._run_by_command(slot, spec, handover), degraded=True)
 
-    async def _run_by_command(self, slot: _Slot, spec: RunSpec) -> RunReport:
+    async def _run_by_command(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         launcher = Launcher(slot.options, once=True)
         try:
             await launcher.hello()
-            return await self._exchange(slot, launcher, spec)
+            return await self._exchange(slot, launcher, spec, handover)
         except LauncherRefused as error:
             return fault_report(error.fault, spec.job_id, spec.attempt_id)
         except LauncherDied as error:
-            return fault_report(SandboxFault("launcher", 0, -1, str(error)), spec.job_id, spec.attempt_id)
+            return fault_report(SandboxFault("launcher", 0, -1, error.message), spec.job_id, spec.attempt_id)
         finally:
             await asyncio.shield(self._settle(slot, launcher.close()))
 
-    async def _exchange(self, slot: _Slot, launcher: Launcher, spec: RunSpec) -> RunReport:
+    async def _exchange(self, slot: _Slot, launcher: Launcher, spec: RunSpec, handover: list[int]) -> RunReport:
         """One run by one launcher; a report that breaks the protocol is a fault of ours, counted by reason."""
         try:
-            return await launcher.run(spec)
+            return await launcher.run(spec, handover)
         except asyncio.CancelledError:
             await asyncio.shield(self._settle(slot, launcher.abort()))
             raise
@@ -252,7 +257,7 @@ class Sandbox:
 
     async def _drop_agent(self, slot: _Slot) -> None:
         agent, slot.agent = slot.agent, None
-        slot.retry_at = 0.0
+        slot.retry_at = time.monotonic() + AGENT_RETRY_SECONDS
         if agent is not None:
             await asyncio.shield(self._settle(slot, agent.close()))
 
@@ -276,12 +281,11 @@ class Sandbox:
             await launcher.close()
 
 
-async def _both(tasks: tuple[asyncio.Future[RunReport], ...], pipes: list[int]) -> list[RunReport]:
-    """Wait for two joined runs. Our copies of the pipes go once both have theirs, so that an end can be seen."""
+async def _both(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
+    """Wait for two joined runs; neither goes on when the other, or our waiting, comes to grief."""
+    tasks = [asyncio.create_task(run) for run in runs]
     try:
-        await asyncio.sleep(0)
-        _close_all(pipes)
-        return list(await asyncio.gather(*tasks))
+        return await asyncio.gather(*tasks)
     except BaseException:
         for task in tasks:
             task.cancel()
@@ -289,17 +293,11 @@ async def _both(tasks: tuple[asyncio.Future[RunReport], ...], pipes: list[int]) 
         raise
 
 
-def _close_all(fds: list[int]) -> None:
-    while fds:
-        os.close(fds.pop())
-
-
 def _task_name(slot: _Slot) -> str:
     return f"sandbox-settle-{id(slot)}"
 
 
 def _replayable(spec: RunSpec) -> bool:
-    """Whether a second try would read and write the same: open descriptors may have been used up."""
     return not any(isinstance(stream, int) for stream in (spec.stdin, spec.stdout, spec.stderr))
 
 
