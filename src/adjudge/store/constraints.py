@@ -13,7 +13,7 @@ import asyncpg
 
 from adjudge.domain.errors import AdjudgeError, Conflict, InternalFault, InvalidInput, InvalidTransition
 
-_TAKEN = {
+TAKEN = {
     "users_name_key": ("name", "That user name is taken; choose another."),
     "users_email_key": ("email", "That e-mail address is in use; log in, or use another."),
     "api_tokens_token_hash_key": ("token", "That token exists already."),
@@ -22,7 +22,7 @@ _TAKEN = {
     "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),
     "chains_name_key": ("name", "A chain with that name exists; choose another name."),
 }
-_ILLEGAL = {
+ILLEGAL = {
     "jobs_legal_edge": "A job cannot change its status that way.",
     "jobs_terminal_is_final": "The job has ended; what it ended with can no longer change.",
     "submissions_legal_edge": "A submission cannot change its status that way.",
@@ -35,11 +35,11 @@ _SQLITE_CHECK = re.compile(r"CHECK constraint failed: (?P<name>\w+)")
 
 def domain_error(constraint: str, detail: str) -> AdjudgeError:
     """The error that a violation of ``constraint`` means."""
-    if constraint in _TAKEN:
-        field, message = _TAKEN[constraint]
+    if constraint in TAKEN:
+        field, message = TAKEN[constraint]
         return Conflict(message, field=field)
-    if constraint in _ILLEGAL:
-        return InvalidTransition(_ILLEGAL[constraint])
+    if constraint in ILLEGAL:
+        return InvalidTransition(ILLEGAL[constraint])
     if constraint.endswith("_fkey"):
         return InvalidInput(f"It refers to something that does not exist ({constraint.removesuffix('_fkey')}).")
     return InternalFault(f"The database refused a row that Adjudge should never have written: {detail}")

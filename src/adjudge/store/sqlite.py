@@ -198,10 +198,11 @@ class SqliteDatabase:
         tx: SqliteTx | None = getattr(self._local, "tx", None)
         if tx is None:
             tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells)
+        tx.begin([])
         connection = tx.connection
         connection.execute("BEGIN")
         try:
-            return drive(operation(tx))
+            return drive(tx.operate(operation))
         finally:
             connection.execute("ROLLBACK")
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
+
+from adjudge.domain.errors import InvalidInput
 
 Rows = Sequence[Sequence[object]]
 
@@ -69,11 +71,30 @@ class Rendered:
             if rows is None:
                 raise TypeError("this statement works on rows")
             if self.dialect is Dialect.SQLITE:
-                arguments.append(json.dumps(rows, separators=(",", ":")))
+                arguments.append(_as_json(rows))
             else:
                 arguments.extend([list(column) for column in zip(*rows, strict=True)] or [[]] * self.column_count)
-        arguments.extend(named[parameter] for parameter in self.parameters)
+        values = [named[parameter] for parameter in self.parameters]
+        if self.dialect is Dialect.SQLITE:
+            _refuse_zero_bytes(values)
+        arguments.extend(values)
         return arguments
+
+
+def _as_json(rows: Rows) -> str:
+    """The rows as one text. Half a surrogate pair stays as it is, for the driver to refuse as it does elsewhere."""
+    text = json.dumps(rows, separators=(",", ":"), ensure_ascii=False)
+    if "\\u0000" in text:
+        for row in rows:
+            _refuse_zero_bytes(row)
+    return text
+
+
+def _refuse_zero_bytes(values: Iterable[object]) -> None:
+    """PostgreSQL has no text with a zero byte and SQLite would cut it there: neither may be given one."""
+    for value in values:
+        if isinstance(value, str) and "\0" in value:
+            raise InvalidInput(f"A value that the database cannot hold: {value[:64]!r} has a zero byte; leave it out.")
 
 
 def render(statement: Statement, dialect: Dialect, now: str) -> Rendered:
