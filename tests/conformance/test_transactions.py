@@ -1,0 +1,291 @@
+"""What every driver promises about transactions, held on SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from adjudge.domain.errors import (
+    AdjudgeError,
+    Conflict,
+    InternalFault,
+    InvalidInput,
+    InvalidTransition,
+    Unavailable,
+)
+from adjudge.domain.ids import new_id
+from adjudge.store import Tx, constraints, users
+from adjudge.store.statement import Statement
+from adjudge.store.users import NewUser
+from tests.support.stores import Store, raw
+
+COUNT = raw("SELECT count(*) AS n FROM users")
+NAMES = raw("SELECT name FROM users ORDER BY name")
+
+
+async def add(tx: Tx, name: str, **fields: str) -> None:
+    await users.add(tx, NewUser(new_id(), name, **fields))
+
+
+async def names(store: Store) -> list[str]:
+    return [row["name"] for row in await store.database.read(lambda tx: tx.fetch(NAMES))]
+
+
+async def test_a_transaction_returns_what_its_operation_returned_and_commits(store: Store) -> None:
+    async def operation(tx: Tx) -> int:
+        await add(tx, "ada")
+        return 7
+
+    assert await store.do(operation) == 7
+    assert await names(store) == ["ada"]
+
+
+async def test_an_operation_that_raises_leaves_nothing(store: Store) -> None:
+    class Mine(Exception):
+        pass
+
+    async def operation(tx: Tx) -> None:
+        await add(tx, "ada")
+        raise Mine
+
+    with pytest.raises(Mine):
+        await store.do(operation)
+    assert await names(store) == []
+
+
+async def test_callbacks_run_after_the_commit_and_only_then(store: Store) -> None:
+    seen: list[str] = []
+
+    async def commits(tx: Tx) -> None:
+        tx.on_commit(lambda: seen.append("committed"))
+        await add(tx, "ada")
+        assert seen == []
+
+    async def fails(tx: Tx) -> None:
+        tx.on_commit(lambda: seen.append("never"))
+        await add(tx, "ada")
+
+    await store.do(commits)
+    assert seen == ["committed"]
+    with pytest.raises(Conflict):
+        await store.do(fails)
+    assert seen == ["committed"]
+
+
+async def test_a_callback_that_fails_neither_undoes_the_commit_nor_stops_the_others(store: Store) -> None:
+    seen: list[str] = []
+
+    async def operation(tx: Tx) -> None:
+        tx.on_commit(lambda: seen.append(str(1 / 0)))
+        tx.on_commit(lambda: seen.append("second"))
+        await add(tx, "ada")
+
+    await asyncio.wait_for(store.do(operation), 10)
+    assert seen == ["second"]
+    assert await names(store) == ["ada"]
+
+
+async def test_a_swallowed_failure_still_dooms_the_transaction(store: Store) -> None:
+    await store.do(lambda tx: add(tx, "ada"))
+
+    async def operation(tx: Tx) -> None:
+        await add(tx, "bob")
+        try:
+            await add(tx, "ada")
+        except Conflict:
+            with pytest.raises(Conflict):
+                await add(tx, "cleo")
+
+    with pytest.raises(Conflict):
+        await store.do(operation)
+    assert await names(store) == ["ada"]
+
+
+async def test_many_transactions_at_once_all_commit(store: Store) -> None:
+    await asyncio.gather(*(store.do(partial(add, name=f"user-{n:02}")) for n in range(40)))
+    assert len(await names(store)) == 40
+
+
+async def test_a_transaction_that_fails_takes_nothing_from_its_neighbours(store: Store) -> None:
+    """On SQLite they commit as a group."""
+    outcomes = await asyncio.gather(
+        *(store.do(partial(add, name="twin" if n % 3 == 0 else f"user-{n:02}")) for n in range(30)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes].count(Conflict) == 9
+    assert len(await names(store)) == 21
+
+
+async def test_a_transaction_sees_its_own_writes_and_others_see_them_only_after_the_commit(store: Store) -> None:
+    during: list[int] = []
+
+    async def operation(tx: Tx) -> None:
+        await add(tx, "ada")
+        during.append((await tx.fetch(COUNT))[0]["n"])
+
+    before = await names(store)
+    await store.do(operation)
+    assert (before, during, await names(store)) == ([], [1], ["ada"])
+
+
+async def test_a_read_sees_one_snapshot(postgres_store: Store) -> None:
+    written = asyncio.Event()
+    begun = asyncio.Event()
+
+    async def look(tx: Tx) -> tuple[int, int]:
+        first = (await tx.fetch(COUNT))[0]["n"]
+        begun.set()
+        await written.wait()
+        return first, (await tx.fetch(COUNT))[0]["n"]
+
+    reading = asyncio.create_task(postgres_store.database.read(look))
+    await begun.wait()
+    await postgres_store.do(lambda tx: add(tx, "ada"))
+    written.set()
+    assert await reading == (0, 0)
+
+
+async def test_a_read_on_sqlite_sees_one_snapshot(sqlite_store: Store) -> None:
+    """The reader holds its thread, so the writer is driven from another loop's thread meanwhile."""
+    loop = asyncio.get_running_loop()
+
+    async def look(tx: Tx) -> tuple[int, int]:
+        first = (await tx.fetch(COUNT))[0]["n"]
+        asyncio.run_coroutine_threadsafe(sqlite_store.do(lambda inner: add(inner, "ada")), loop).result(10)
+        return first, (await tx.fetch(COUNT))[0]["n"]
+
+    assert await sqlite_store.database.read(look) == (0, 0)
+    assert await names(sqlite_store) == ["ada"]
+
+
+async def test_a_read_cannot_write(store: Store) -> None:
+    with pytest.raises(InternalFault):
+        await store.database.read(lambda tx: add(tx, "ada"))
+    assert await names(store) == []
+    await store.do(lambda tx: add(tx, "ada"))
+
+
+async def test_an_operation_that_awaits_something_foreign_is_refused_on_sqlite(sqlite_store: Store) -> None:
+    async def operation(tx: Tx) -> None:
+        await add(tx, "ada")
+        await asyncio.sleep(0)
+
+    with pytest.raises(RuntimeError, match="awaited something other"):
+        await sqlite_store.do(operation)
+    assert await names(sqlite_store) == []
+
+
+async def test_a_transaction_canceled_while_it_waits_never_runs(store: Store) -> None:
+    started: list[str] = []
+
+    async def operation(tx: Tx) -> None:
+        started.append("ran")
+        await add(tx, "late")
+
+    waiting = asyncio.create_task(store.do(operation))
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await store.do(lambda tx: add(tx, "next"))
+    assert (started, await names(store)) == ([], ["next"])
+
+
+async def test_a_closed_database_is_unavailable(store: Store) -> None:
+    await store.database.close()
+    with pytest.raises(Unavailable):
+        await store.do(lambda tx: add(tx, "ada"))
+    with pytest.raises(Unavailable):
+        await names(store)
+    await store.database.close()
+
+
+@pytest.mark.parametrize("constraint", sorted(constraints.TAKEN))
+async def test_every_unique_constraint_that_people_meet_is_a_conflict_that_names_the_field(
+    store: Store, constraint: str
+) -> None:
+    statements = DUPLICATES[constraint]
+
+    async def operation(tx: Tx) -> None:
+        for sql in ("INSERT INTO users (id, name, created_at, updated_at) VALUES ('u', 'u', 0, 0)", *statements):
+            await tx.execute(raw(sql))
+
+    with pytest.raises(Conflict) as refused:
+        await store.do(operation)
+    assert refused.value.fields["field"] == constraints.TAKEN[constraint][0]
+
+
+_USER = "INSERT INTO users (id, name, email, created_at, updated_at) VALUES"
+_TOKEN = "INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at) VALUES"
+_PROBLEM = "INSERT INTO problems (id, slug, title, owner_id, tags, created_at, updated_at) VALUES"
+_REVISION = (
+    "INSERT INTO problem_revisions "
+    "(id, problem_id, number, format, manifest_digest, definition, created_by, created_at) VALUES"
+)
+_CONTEST = "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at) VALUES"
+_RUN = "INSERT INTO chain_runs (id, chain_id, chain_version, dag, created_at, updated_at) VALUES"
+_CHAIN = "INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES"
+DUPLICATES = {
+    "users_name_key": [f"{_USER} ('a', 'x', NULL, 0, 0)", f"{_USER} ('b', 'x', NULL, 0, 0)"],
+    "users_email_key": [f"{_USER} ('a', 'x', 'e', 0, 0)", f"{_USER} ('b', 'y', 'e', 0, 0)"],
+    "api_tokens_token_hash_key": [f"{_TOKEN} ('a', 'u', 'x', 'h', '[]', 0), ('b', 'u', 'y', 'h', '[]', 0)"],
+    "problems_slug_key": [f"{_PROBLEM} ('a', 's', 't', 'u', '[]', 0, 0), ('b', 's', 't', 'u', '[]', 0, 0)"],
+    "problem_revisions_problem_id_number_key": [
+        f"{_PROBLEM} ('p', 's', 't', 'u', '[]', 0, 0)",
+        f"{_REVISION} ('a', 'p', 1, 'f', 'd', '{{}}', 'u', 0), ('b', 'p', 1, 'f', 'd', '{{}}', 'u', 0)",
+    ],
+    "contests_slug_key": [f"{_CONTEST} ('a', 's', 't', 0, 1, 0, 0), ('b', 's', 't', 0, 1, 0, 0)"],
+    "chains_name_key": [f"{_CHAIN} ('a', 'n', '{{}}', 0, 0), ('b', 'n', '{{}}', 0, 0)"],
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        pytest.param(f"{_TOKEN} ('a', 'nobody', 'x', 'h', '[]', 0)", InvalidInput, id="foreign key"),
+        pytest.param(f"{_CONTEST} ('a', 's', 't', 9, 1, 0, 0)", InternalFault, id="check"),
+        pytest.param(f"{_USER} ('a', NULL, NULL, 0, 0)", InternalFault, id="not null"),
+        pytest.param("SELECT * FROM nowhere", InternalFault, id="unknown table"),
+    ],
+)
+async def test_what_the_database_refuses_has_a_meaning(store: Store, sql: str, error: type[AdjudgeError]) -> None:
+    with pytest.raises(error):
+        await store.do(lambda tx: tx.fetch(raw(sql)))
+
+
+@pytest.mark.parametrize("guard", sorted(constraints.ILLEGAL))
+async def test_every_guard_is_an_invalid_transition(store: Store, guard: str) -> None:
+    node = "INSERT INTO chain_nodes (run_id, node_id, type, updated_at) VALUES ('r', 'n', 't', 0)"
+    run = (
+        f"{_CHAIN} ('c', 'n', '{{}}', 0, 0)",
+        f"{_RUN} ('r', 'c', 1, '{{}}', 0, 0)",
+        node,
+    )
+    illegal = {
+        "jobs_legal_edge": "UPDATE jobs SET status = 'succeeded', finished_at = 1",
+        "jobs_terminal_is_final": "UPDATE jobs SET reason = 'rewritten'",
+        "submissions_legal_edge": "UPDATE submissions SET reason = 'rewritten'",
+        "chain_runs_legal_edge": "UPDATE chain_runs SET status = 'success', finished_at = 1",
+        "chain_nodes_legal_edge": "UPDATE chain_nodes SET status = 'success'",
+    }
+    await store.submit()
+    for sql in run:
+        await store.write(sql)
+    if guard == "jobs_terminal_is_final":
+        await store.write("UPDATE jobs SET status = 'canceled', finished_at = 1")
+    with pytest.raises(InvalidTransition):
+        await store.write(illegal[guard])
+
+
+async def test_values_that_no_database_holds_are_the_callers_to_fix(store: Store) -> None:
+    statement = Statement("test.echo", "Echo.", "SELECT given_text AS t FROM {given}", given={"given_text": "text"})
+
+    async def echo(tx: Tx, text: str) -> None:
+        await tx.fetch(statement, [(text,)])
+
+    for text in ("half a pair: \ud800", "a zero\0byte"):
+        with pytest.raises(InvalidInput):
+            await store.do(partial(echo, text=text))
+        with pytest.raises(InvalidInput):
+            await store.do(partial(add, name=text))
