@@ -6,11 +6,12 @@ or replaced at any time, and this driver makes its groups anew when they are gon
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ from adjudge.stream.waiting import Found, Waiter
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
 _COMMAND_TIMEOUT_SEC: Final = 10.0
+_SLACK_SEC: Final = 0.05
 _ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _PASSING: Final = (
     "OOM",
@@ -75,6 +77,7 @@ class RedisStream:
         self._ack = self._client.register_script(scripts.ACK)
         self._hand_back = self._client.register_script(scripts.HAND_BACK)
         self._waiters: dict[str, Waiter] = {}
+        self._kept: dict[str, list[asyncio.Task[list[Message]]]] = {}
         self._turns = Turns()
         self._cursors = ["0-0"] * len(BANDS)
         self._first_to_reclaim = 0
@@ -87,17 +90,19 @@ class RedisStream:
         return outcomes
 
     async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        """Take what is there in one round trip; only if there is nothing, wait on a connection of its own."""
+        """Take what is there in one round trip; only if there is nothing, wait on a connection of its own.
+
+        Redis hands over a message before we have its answer. A caller who is cancelled in between would leave it
+        pending with nobody at work on it, so the reading is a task that outlives its caller: what it catches goes to
+        the consumer's next read, or back to the stream on ``close``.
+        """
         if at_most < 1:
             return []
-        waiter = self._waiters.get(consumer)
-        if waiter is not None and (messages := await self._caught(waiter, at_most)):
-            return messages
-        kept = self._turns.kept_places(at_most)
-        rows = await self._run(self._take, self._group, consumer, at_most, *kept.values())
-        if rows or wait_ms < 1:
-            return self._messages(rows)
-        return await self._wait(consumer, at_most, wait_ms)
+        kept = self._kept[consumer].pop() if self._kept.get(consumer) else None
+        if kept is not None and (not kept.done() or kept.exception() or kept.result()):
+            return await self._outcome(kept, consumer, at_most, wait_ms / 1000 + _SLACK_SEC)
+        reading = asyncio.create_task(self._read(consumer, at_most, wait_ms), name="stream-read")
+        return await self._outcome(reading, consumer, at_most, None)
 
     async def ack(self, messages: Sequence[Message]) -> int:
         """Acknowledge and delete, payloads included."""
@@ -126,13 +131,20 @@ class RedisStream:
         return await self._per_band("XLEN")
 
     async def close(self) -> None:
-        """Hand back what a cancelled read caught, then disconnect."""
+        """Hand back what cancelled reads caught, then disconnect."""
+        kept = {task for tasks in self._kept.values() for task in tasks}
+        self._kept.clear()
+        with suppress(RedisError, OSError, TimeoutError):
+            # Redis away or silent means that what it holds pending for us will be reclaimed.
+            async with asyncio.timeout(1):
+                await self._end(kept)
+        for task in kept:
+            task.cancel()
+        caught = await asyncio.gather(*kept, return_exceptions=True)
+        with suppress(Unavailable):
+            await self._give_back([message for found in caught if isinstance(found, list) for message in found])
         for waiter in self._waiters.values():
-            found = await waiter.close(self._client)
-            try:
-                await self._give_back(found)
-            except Unavailable:
-                continue  # it stays pending and will be reclaimed
+            await waiter.close()
         self._waiters.clear()
         await self._client.aclose()
 
@@ -168,41 +180,58 @@ class RedisStream:
         payload_ref = f"{self._payload_prefix}{hint.job_id}:{secrets.token_hex(4)}"
         return hint.band + 1, hint.job_id, now_ms, payload_ref, hint.priority, codec.encode(hint)
 
-    async def _wait(self, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        waiter = self._waiters.get(consumer)
-        if waiter is None:
-            waiter = self._waiters[consumer] = Waiter(self._connect, self._group, consumer, self._keys)
+    async def _outcome(
+        self, reading: asyncio.Task[list[Message]], consumer: str, at_most: int, patience_sec: float | None
+    ) -> list[Message]:
+        keep = self._kept.setdefault(consumer, []).append
+        try:
+            await asyncio.wait({reading}, timeout=patience_sec)
+        except asyncio.CancelledError:
+            keep(reading)
+            raise
+        if not reading.done():
+            keep(reading)
+            return []
+        messages = reading.result()
+        await self._give_back(messages[at_most:])
+        return messages[:at_most]
+
+    async def _read(self, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        kept_places = self._turns.kept_places(at_most)
+        rows = await self._run(self._take, self._group, consumer, at_most, *kept_places.values())
+        if rows or wait_ms < 1:
+            return self._messages(rows)
+        if consumer not in self._waiters:
+            self._waiters[consumer] = Waiter(self._connect, self._group, consumer, self._keys)
         with self._reporting():
             try:
-                found = await waiter.wait(wait_ms)
+                found = await self._waiters[consumer].wait(wait_ms)
             except ResponseError as error:
                 if "NOGROUP" not in str(error) and "UNBLOCKED" not in str(error):
                     raise
                 return []  # flushed while we waited; the next read makes the groups anew
-        return await self._with_payloads(found, at_most)
+        return await self._with_payloads(found)
 
-    async def _caught(self, waiter: Waiter, at_most: int) -> list[Message]:
-        try:
-            found = waiter.caught()
-        except (RedisError, OSError):
-            return []  # how a wait ended that nobody waits for any more; the read that follows speaks for itself
-        return await self._with_payloads(found, at_most)
-
-    async def _with_payloads(self, found: Found, at_most: int) -> list[Message]:
-        await self._give_back(found[at_most:])
-        taken = found[:at_most]
-        refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in taken]
+    async def _with_payloads(self, found: Found) -> list[Message]:
+        refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in found]
         with self._reporting():
             payloads: list[Any] = await self._client.mget(refs) if refs else []
         return [
             codec.decode(entry_id, self._band_of_key[key], fields, payload)
-            for (key, entry_id, fields), payload in zip(taken, payloads, strict=True)
+            for (key, entry_id, fields), payload in zip(found, payloads, strict=True)
         ]
 
-    async def _give_back(self, found: Found) -> None:
-        if found:
-            rows = [value for key, entry_id, _ in found for value in (self._band_of_key[key] + 1, entry_id)]
+    async def _give_back(self, messages: Sequence[Message]) -> None:
+        if messages:
+            rows = [value for message in messages for value in (message.band + 1, message.entry_id)]
             await self._run(self._hand_back, self._group, self._maxlen, *rows)
+
+    async def _end(self, reads: set[asyncio.Task[list[Message]]]) -> None:
+        """Wake reads until they have ended; one that was about to block when we called is woken by the next call."""
+        while any(not read.done() for read in reads):
+            for waiter in self._waiters.values():
+                await waiter.unblock(self._client)
+            await asyncio.wait(reads, timeout=0.02)
 
     async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
         with self._reporting():
