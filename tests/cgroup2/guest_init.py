@@ -8,6 +8,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -116,6 +117,9 @@ def main() -> None:
 
 try:
     main()
+except BaseException:
+    traceback.print_exc()
+    raise
 finally:
     sys.stdout.flush()
     os.sync()

@@ -15,7 +15,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 GUEST_INIT = Path("/sbin/adjudge-init")
 _SKIPPED = shutil.ignore_patterns(
-    "site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "*.a", "config-3*"
+    "site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "*.a", "config-3*"
 )
 _SKIPPED_PACKAGES = shutil.ignore_patterns(
     "mypy*", "*__mypyc*", "ruff*", "pip", "setuptools", "virtualenv", "__pycache__"
@@ -33,6 +33,7 @@ def build(image: Path, staging: Path, programs: Path, size_mib: int = 1536) -> N
     shutil.copytree(programs, staging / "programs")
     _copy_tools(staging)
     _copy_libraries(staging)
+    _let_others_through(staging)
     init = staging / GUEST_INIT.relative_to("/")
     body = (Path(__file__).parent / "guest_init.py").read_text()
     init.write_text(f"#!{_in_venv()}\n{body}")
@@ -71,7 +72,6 @@ def _lay_out(staging: Path) -> None:
         (staging / name).symlink_to(f"usr/{name}")
     for name in ("tmp", "var/tmp"):
         (staging / name).chmod(0o1777)
-    (staging / "root").chmod(0o700)
     (staging / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")
     (staging / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
     (staging / "etc/shadow").write_text("root:canary:19000:0:99999:7:::\n")
@@ -95,6 +95,13 @@ def _copy_checkout(staging: Path) -> None:
     for name in ("src", "tests"):
         _copy_tree(REPOSITORY / name, staging, shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", staging / REPOSITORY.relative_to("/") / "pyproject.toml")
+
+
+def _let_others_through(staging: Path) -> None:
+    """An ordinary user of the guest must reach the interpreter and the checkout, wherever the host keeps them."""
+    for path in (Path(sys.base_prefix), Path(sys.prefix), REPOSITORY):
+        for folder in (path, *path.parents):
+            (staging / folder.relative_to("/")).chmod(0o755)
 
 
 def _copy_tree(folder: Path, staging: Path, skipped: object) -> None:

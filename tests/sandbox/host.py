@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-LAUNCHER: Final = "adjudge-box"
+LAUNCHERS: Final = frozenset({"adjudge-box", "adjudge-agent"})
+"""The names of our own processes: keepers and agents."""
+_TRACE_KEY: Final = str(0x5EED)
+_SLOT_UIDS: Final = 1_900_000_000
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
@@ -65,13 +68,28 @@ def mounts() -> list[str]:
     return sorted(line.split(" - ")[0] for line in Path("/proc/self/mountinfo").read_text().splitlines())
 
 
-def ipc_objects() -> dict[str, list[str]]:
-    """System V objects and shared-memory files that the host sees, by the key that names them."""
-    tables = {}
+def ipc_objects() -> list[str]:
+    """System V objects that the host sees and that a program of ours made: by its key, or by its user."""
+    users = {os.getuid()} - {0}
+    rows = []
     for name in ("shm", "sem", "msg"):
         with suppress(OSError):
-            tables[name] = [line.split()[0] for line in Path("/proc/sysvipc", name).read_text().splitlines()[1:]]
-    return tables
+            rows += [line.split() for line in Path("/proc/sysvipc", name).read_text().splitlines()[1:]]
+    return [
+        " ".join(row)
+        for row in rows
+        if row[0] == _TRACE_KEY or any(int(n) in users or int(n) >= _SLOT_UIDS for n in row)
+    ]
+
+
+def cgroups_of(state: Path) -> list[str]:
+    """Cgroups of every sandbox that keeps its state in this folder or one below it, in all hierarchies."""
+    folders = [state, *(path for path in state.rglob("*") if path.is_dir())] if state.exists() else []
+    prefixes = tuple(f"adjudge-{folder.stat().st_ino:x}-" for folder in folders)
+    found = []
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        found += [f"{folder}/{name}" for name in names if prefixes and name.startswith(prefixes)]
+    return sorted(found)
 
 
 @dataclass
@@ -159,21 +177,29 @@ class Host:
         del os.environ["ADJUDGE_CANARY"]
 
     def files(self) -> list[tuple[str, int, int]]:
-        """Everything in the canaries' folder, and the names in the sandbox's state."""
+        """Everything in the canaries' folder, and which slots are taken."""
         seen = [(str(path), path.lstat().st_size, path.lstat().st_mode) for path in sorted(self.folder.rglob("*"))]
-        names = [(str(path), 0, 0) for path in sorted(self.state.rglob("*"))] if self.state.exists() else []
-        return seen + names
+        return seen + self.slots_in_use()
+
+    def slots_in_use(self) -> list[tuple[str, int, int]]:
+        """Everything in the sandbox's state, but for the empty files of slots that nobody holds."""
+        files = [path for path in sorted(self.state.rglob("*")) if path.is_file()]
+        return [(str(path), path.stat().st_size, 0) for path in files if path.stat().st_size]
 
     @contextmanager
     def unharmed(self) -> Iterator[None]:
         """Assert that what happens inside changes nothing here."""
         launchers, had, mounted, files, ipc = self._launchers(), descendants(), mounts(), self.files(), ipc_objects()
+        cgroups = cgroups_of(self.state)
         yield
-        left = {pid: process for pid, process in descendants().items() if pid not in had and process.name != LAUNCHER}
+        left = {
+            pid: process for pid, process in descendants().items() if pid not in had and process.name not in LAUNCHERS
+        }
         assert not left, (
             f"left running: {sorted(left.values(), key=lambda process: process.pid)[:5]}, {len(left)} in all"
         )
         assert self._launchers() <= launchers
+        assert cgroups_of(self.state) == cgroups
         assert mounts() == mounted
         assert self.files() == files
         assert self.secret.read_text() == self.canary
@@ -183,4 +209,4 @@ class Host:
 
     @staticmethod
     def _launchers() -> int:
-        return sum(process.name == LAUNCHER for process in descendants().values())
+        return sum(process.name in LAUNCHERS for process in descendants().values())

@@ -7,59 +7,90 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import RunVerdict, Sandbox
+from adjudge.sandbox import MemorySource, RunVerdict, Sandbox
 from tests.sandbox.case import Box, limits, ms
-from tests.sandbox.host import LAUNCHER, Host, descendants
+from tests.sandbox.host import LAUNCHERS, Host, cgroups_of, descendants
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
-LONG = limits(cpu_ms=ms(60_000), wall_ms=ms(60_000))
+SHORT = limits(cpu_ms=ms(1_000), wall_ms=ms(1_000))
 
 
-def _launchers(below: int | None = None) -> list[int]:
-    return [process.pid for process in descendants(below).values() if process.name == LAUNCHER]
+def _launchers(below: int | None = None) -> dict[int, str]:
+    return {process.pid: process.name for process in descendants(below).values() if process.name in LAUNCHERS}
 
 
-async def _until(condition: object, what: str) -> None:
-    assert callable(condition)
+def _runs(program: str, below: int | None = None) -> bool:
+    return any(process.name == program for process in descendants(below).values())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0.005)
 
 
+@pytest.mark.parametrize("killed", ["adjudge-agent", "adjudge-box", "adjudge-"])
 @pytest.mark.parametrize("program", ["nap", "fork_bomb"])
-async def test_an_agent_killed_in_a_run_leaves_nothing_and_the_next_run_works(
-    program_folder: Path, host: Host, program: str
+async def test_a_launcher_killed_in_a_run_leaves_nothing_and_the_next_run_works(
+    program_folder: Path, host: Host, program: str, killed: str
 ) -> None:
+    """The agent, its keeper, or both: the run is done again by the command, then an agent is back."""
     before = set(descendants())
-    async with Sandbox(slots=1, state_dir=host.state) as sandbox:
+    state = host.state / "killed"
+    async with Sandbox(slots=1, state_dir=state) as sandbox:
         box = Box(sandbox, program_folder, "agent")
-        run = asyncio.create_task(sandbox.run(box.spec(program, within=LONG)))
-        await _until(lambda: any(p.name == program for p in descendants().values()), "started")
-        for pid in set(_launchers()) - before:
-            os.kill(pid, signal.SIGKILL)
+        run = asyncio.create_task(sandbox.run(box.spec(program, within=SHORT)))
+        await _until(lambda: _runs(program))
+        for pid, name in _launchers().items():
+            if pid not in before and name.startswith(killed):
+                os.kill(pid, signal.SIGKILL)
         report = await asyncio.wait_for(run, 30)
-        assert report.verdict is RunVerdict.SE or report.degraded, report
-        await _until(lambda: not any(p.name == program for p in descendants().values()), "gone")
-        after = await sandbox.run(box.spec("static_noop"))
-        assert after.verdict is RunVerdict.OK
-        recovered = await _run_until_recovered(box)
-        assert recovered
-    assert not {pid: p for pid, p in descendants().items() if pid not in before}
+        assert (report.verdict, report.degraded) == (RunVerdict.TLE, True), report
+        assert not _runs(program)
+        await _until_recovered(box)
+    assert set(descendants()) <= before
+    assert cgroups_of(state) == []
 
 
-async def _run_until_recovered(box: Box) -> bool:
-    for _ in range(200):
-        report = await box.sandbox.run(box.spec("static_noop"))
-        assert report.verdict is RunVerdict.OK
-        if not report.degraded:
-            return True
-        await asyncio.sleep(0.05)
-    return False
+async def _until_recovered(box: Box) -> None:
+    async with asyncio.timeout(20):
+        while (report := await box.sandbox.run(box.spec("static_noop"))).degraded:
+            assert report.verdict is RunVerdict.OK
+            await asyncio.sleep(0.05)
+    assert report.verdict is RunVerdict.OK
+
+
+async def test_an_idle_agent_killed_is_noticed_by_the_next_run_and_replaced(program_folder: Path, host: Host) -> None:
+    before = set(descendants())
+    async with Sandbox(slots=1, state_dir=host.state / "idle") as sandbox:
+        box = Box(sandbox, program_folder, "agent")
+        for _ in range(2):
+            for pid, name in _launchers().items():
+                if pid not in before and name == "adjudge-agent":
+                    os.kill(pid, signal.SIGKILL)
+            assert (await sandbox.run(box.spec("static_noop"))).verdict is RunVerdict.OK
+            await _until_recovered(box)
+
+
+async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: Host) -> None:
+    """Killing and cleaning up are idempotent (INV-10)."""
+    sandbox = Sandbox(slots=1, use_agent=box.way == "agent", state_dir=host.state / "twice")
+    await sandbox.__aenter__()
+    run = asyncio.create_task(sandbox.run(box.spec("nap", within=SHORT)))
+    await _until(lambda: _runs("nap"))
+    run.cancel()
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    for _ in range(3):
+        await sandbox.close()
+    assert not _runs("nap")
+    assert cgroups_of(host.state / "twice") == []
 
 
 WORKER = """
@@ -75,13 +106,38 @@ asyncio.run(main())
 """
 
 
+async def _start_worker(box: Box, state: Path, program: str) -> subprocess.Popen[bytes]:
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(box.programs), str(state), box.way, program])
+    await _until(lambda: _runs("x", worker.pid))
+    return worker
+
+
 @pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped"])
 async def test_a_worker_killed_in_a_run_leaves_nothing(box: Box, host: Host, program: str) -> None:
     before = set(descendants())
     state = host.state / "worker"
-    argv = [sys.executable, "-c", WORKER, str(box.programs), str(state), box.way, program]
-    worker = subprocess.Popen(argv)
-    await _until(lambda: any(p.name == "x" for p in descendants(worker.pid).values()), "started")
+    worker = await _start_worker(box, state, program)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
-    await _until(lambda: set(descendants()) <= before, "gone")
+    await _until(lambda: set(descendants()) <= before)
+    assert cgroups_of(state) == []
+
+
+async def test_what_a_power_cut_left_is_swept_at_the_next_start(box: Box, host: Host) -> None:
+    """Worker, keeper and agent end at one stroke: nobody is left to clean up, until somebody starts again."""
+    before = set(descendants())
+    state = host.state / "power-cut"
+    worker = await _start_worker(box, state, "nap")
+    had = cgroups_of(state)
+    for pid in (worker.pid, *_launchers(worker.pid)):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (*_launchers(worker.pid), worker.pid):
+        os.kill(pid, signal.SIGKILL)
+    worker.wait()
+    await _until(lambda: set(descendants()) <= before)
+    assert cgroups_of(state) == had
+    async with Sandbox(slots=1, state_dir=state) as sandbox:
+        report = await sandbox.run(box.spec("static_noop"))
+        assert report.verdict is RunVerdict.OK
+        assert bool(had) == (report.memory_source is not MemorySource.RLIMIT)
+    assert cgroups_of(state) == []

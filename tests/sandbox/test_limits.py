@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB
-from adjudge.sandbox import LimitKind, RunVerdict
+from adjudge.sandbox import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, LimitKind, RunVerdict
 from tests.sandbox.case import Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
@@ -34,7 +35,7 @@ async def test_a_thread_bomb_of_python_ends_by_the_clock(box: Box) -> None:
 
 @pytest.mark.parametrize("way", ["malloc", "mmap", "shared", "memfd", "children"])
 async def test_memory_beyond_the_limit_is_mle(box: Box, way: str) -> None:
-    report = await box.run("eat_memory", way, "256")
+    report = await box.run("eat_memory", way, "256", within=limits(wall_ms=ms(1_000), file_bytes=512 * MIB))
     assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
     assert b"got it all" not in report.stdout
     assert report.mem_kb <= 64 * KIB * 1.05
@@ -94,8 +95,8 @@ async def test_output_cap_prevents_oom(box: Box) -> None:
     report = await box.run("flood", "12", within=limits(output_bytes=4 * MIB, cpu_ms=ms(2_000)))
     assert report.verdict is OLE
     assert report.output_bytes <= 4 * MIB
-    assert len(report.stdout) <= box.sandbox.stdout_limit_bytes
-    assert len(report.stderr) <= box.sandbox.stderr_limit_bytes
+    assert len(report.stdout) <= STDOUT_LIMIT_BYTES
+    assert len(report.stderr) <= STDERR_LIMIT_BYTES
     assert report.stdout_truncated
     assert (await box.run("static_noop")).verdict is OK
 
@@ -126,13 +127,18 @@ async def test_a_python_program_without_end_is_stopped(box: Box, what: str, limi
 
 
 async def test_a_python_program_without_a_bottom_dies_of_itself(box: Box) -> None:
-    report = await box.run("bombs.py", "recursion", within=limits(cpu_ms=ms(3_000), memory_bytes=512 * MIB))
+    report = await box.run(
+        "bombs.py", "recursion", within=limits(cpu_ms=ms(3_000), wall_ms=ms(15_000), memory_bytes=128 * MIB)
+    )
     assert report.verdict in (RE, MLE)
 
 
 async def test_stdin_is_capped(box: Box) -> None:
-    report = await box.sandbox.run(box.spec("echo", within=limits(input_bytes=5), stdin=box.programs / "walk.py"))
-    assert report.verdict is not OK or len(report.stdout) < 400
+    within = limits(input_bytes=5)
+    assert (await box.run("echo", stdin=b"12345", within=within)).stdout.endswith(b"12345")
+    for source in (b"123456", box.programs / "walk.py"):
+        with pytest.raises(InvalidInput, match="stdin"):
+            await box.run("echo", stdin=source, within=within)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box:
             found = await alone.run("find_traces")
             assert breaches(found) == []
             assert found.verdict is RunVerdict.OK
-    (host.state / "traces").rmdir()
 
 
 @pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped", "flood"])
