@@ -144,7 +144,7 @@ def test_packages_stay_in_their_rooms(package: str) -> None:
 
 
 ENVIRONMENT_READERS: dict[str, str] = {
-    "sandbox/launcher.py": "asks the system where a user's run-time files go, as tempfile does; it is no setting of ours",
+    "sandbox/launcher.py": "asks the system where run-time files go, as tempfile does; it is no setting of ours",
 }
 """Files outside of settings that may look at the environment, and why."""
 
