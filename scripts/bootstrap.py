@@ -45,7 +45,7 @@ def has(name):
     except ImportError:
         return False
     return True
-print(json.dumps([list(sys.version_info[:3]), has("venv") and has("ensurepip"), sys.executable]))
+print(json.dumps([list(sys.version_info[:3]), has("venv") and has("ensurepip._uninstall"), sys.executable]))
 """
 
 

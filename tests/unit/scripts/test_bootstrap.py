@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -84,5 +85,5 @@ def test_a_moved_clone_or_a_lost_launcher_calls_for_a_set_up(clone: Path) -> Non
 def test_caches_go_into_the_clone_where_home_cannot_be_written(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UV_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no-such-place")
-    monkeypatch.setattr(bootstrap.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert bootstrap.environment()["UV_CACHE_DIR"] == str(clone / ".cache" / "uv")
