@@ -7,7 +7,7 @@ PYTHON := .venv/bin/python
 BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
 SOURCES := src tests bench scripts hatch_build.py
 
-.PHONY: help up test fast lint fmt docs lock build clean ready ready-dev services
+.PHONY: help up test fast lint fmt docs simulate lock build clean ready ready-dev services
 
 help: ## List what can be made
 	@grep -hE '^[a-z%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -38,6 +38,9 @@ docs: ready-dev ## Write the generated reference pages and diagrams
 
 bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute)
 	@JSON='$(JSON)' QUICK='$(QUICK)' $(PYTHON) -m bench.$*
+
+simulate: ready-dev ## Run the simulator (SEEDS=1-200); one seed is replayed alone
+	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
 
 lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
 	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)

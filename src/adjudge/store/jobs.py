@@ -72,7 +72,7 @@ class Jobs:
         return await self._started(tx, job_ids, rows, refusals.of_claim)
 
     async def held(self, tx: Tx, job_ids: Sequence[str], *, worker: str) -> tuple[Job, ...]:
-        """Of these jobs, those that ``worker`` holds by a valid lease: how a claim whose answer was lost is looked up."""
+        """Those of the jobs that ``worker`` holds by a valid lease: how a claim with a lost answer is looked up."""
         return tuple(job_of(row) for row in await _update(tx, sql.SELECT_HELD, job_ids, worker=worker))
 
     async def reclaim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:

@@ -6,10 +6,9 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
+from adjudge.domain.errors import InternalFault, OutcomeUnknown, RefusalReason, Unavailable
 from adjudge.domain.retry import RetryPolicy
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
@@ -98,16 +97,13 @@ class Worker:
             asyncio.create_task(self._finisher.run(), name="finisher"),
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
-        reading = [
-            asyncio.create_task(self._read_for_ever(), name="reader"),
-            asyncio.create_task(self._reclaim_for_ever(), name="reclaimer"),
-        ]
+        reader = asyncio.create_task(self._read_for_ever(), name="reader")
         try:
-            await self._until_drained(reading)
-            await _stop(reading)
+            await self._until_drained([reader, *background])
+            await _stop([reader])
             await self._finish_running()
         finally:
-            await _stop([*reading, *background])
+            await _stop([reader, *background])
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
@@ -136,11 +132,21 @@ class Worker:
     # Reading.
 
     async def _read_for_ever(self) -> None:
+        """Read and take over by turns: one of the two at a time, so that no slot is promised twice."""
+        clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
+        next_reclaim = clock() + interval
         while True:
             await self._slots.wait_free()
             try:
+                if clock() >= next_reclaim:
+                    next_reclaim = clock() + interval
+                    await self.reclaim()
+                    continue
+                left_ms = max(1, round((next_reclaim - clock()) * 1_000))
                 messages = await self._stream.read(
-                    consumer=self._settings.name, at_most=self._slots.free, wait_ms=self._settings.read_wait_ms
+                    consumer=self._settings.name,
+                    at_most=self._slots.free,
+                    wait_ms=min(self._settings.read_wait_ms, left_ms),
                 )
                 await self.take(messages)
             except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
@@ -159,17 +165,27 @@ class Worker:
         except Unavailable:
             metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
             raise
-        for refused in outcome.refused:
-            metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
-        await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
         for job in outcome.done:
             metrics.WORKER_CLAIM.labels("won", "ok").inc()
             self._start(job, ready[job.id], claimed_at)
+        for refused in outcome.refused:
+            metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
+        await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
 
     async def _claim(self, job_ids: list[str]) -> Outcome[Job]:
         settings = self._settings
-        return await self._database.transact(
-            lambda tx: self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
+        try:
+            return await self._database.transact(
+                lambda tx: self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
+            )
+        except OutcomeUnknown:
+            return await self._look_up_claim(job_ids)
+
+    async def _look_up_claim(self, job_ids: list[str]) -> Outcome[Job]:
+        """Find out what a claim won whose answer was lost; what it did not win stays pending and comes back."""
+        held = await self._database.read(lambda tx: self._jobs.held(tx, job_ids, worker=self._settings.name))
+        return Outcome(
+            tuple(job for job in held if Fence(job.id, job.attempt_id, self._settings.name) not in self._running)
         )
 
     async def _without_poison(self, messages: Sequence[Message]) -> dict[str, Message]:
@@ -314,12 +330,6 @@ class Worker:
                 return
 
     # Taking over.
-
-    async def _reclaim_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.reclaim_interval_ms / 1_000)
-            with suppress(Unavailable):  # counted where it happened; the next tick tries again
-                await self.reclaim()
 
     async def reclaim(self) -> None:
         """Look at messages that their readers have kept for too long, and take over what is really lost."""

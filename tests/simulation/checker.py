@@ -1,0 +1,107 @@
+"""What must hold after every simulation, read from the rows and the logs alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
+from tests.simulation.scenario import Scenario, is_poison, oracle
+
+
+def check(scenario: Scenario) -> list[str]:
+    """Every violation found, in words."""
+    return [
+        *scenario.world.violations,
+        *_rest(scenario),
+        *_job_histories(scenario),
+        *_attempts(scenario),
+        *_verdicts(scenario),
+        *_dead_letters(scenario),
+    ]
+
+
+def _rest(scenario: Scenario) -> list[str]:
+    if scenario.at_rest():
+        return []
+    world = scenario.world
+    open_jobs = world.query("SELECT id, status, attempt_id, reason FROM jobs WHERE finished_at IS NULL")
+    unsent = world.query("SELECT job_id, attempts, last_error FROM outbox WHERE state = 'pending'")
+    return [f"it never came to rest: jobs {[tuple(row) for row in open_jobs]}, outbox {[tuple(row) for row in unsent]}"]
+
+
+def _job_histories(scenario: Scenario) -> list[str]:
+    """Each log is a path through the state machine that ends where the row stands, with one end."""
+    found = []
+    paths = defaultdict(list)
+    for row in scenario.world.query("SELECT * FROM job_status_log ORDER BY id"):
+        paths[row["job_id"]].append(row)
+    for job in scenario.world.query("SELECT id, status, attempt_id FROM jobs"):
+        at, attempt = JOB.initial, 0
+        for step in paths[job["id"]]:
+            source, target = JobStatus(step["from_status"]), JobStatus(step["to_status"])
+            if source is not at or not JOB.allows(source, target):
+                found.append(f"job {job['id']} jumped from {at} to {target}")
+            if target is JobStatus.RUNNING and step["attempt_id"] <= attempt:
+                found.append(f"job {job['id']} ran attempt {step['attempt_id']} after {attempt}")
+            at, attempt = target, step["attempt_id"]
+        if at != job["status"]:
+            found.append(f"job {job['id']} is {job['status']}, but its log ends at {at}")
+        ends = sum(JobStatus(step["to_status"]) in JOB.terminal for step in paths[job["id"]])
+        if ends > 1:
+            found.append(f"job {job['id']} ended {ends} times")
+    return found
+
+
+def _attempts(scenario: Scenario) -> list[str]:
+    """Attempts are bounded, follow each other, and only an expired lease is taken over."""
+    query = scenario.world.query
+    return [
+        *(
+            f"job {row['id']} had {row['attempt_id']} attempts"
+            for row in query("SELECT id, attempt_id FROM jobs WHERE attempt_id > 4")
+        ),
+        *(
+            f"job {row['job_id']} was taken from {row['lease_owner']} while it held the lease"
+            for row in query("SELECT * FROM job_attempts WHERE outcome = 'reclaimed' AND reason <> 'reclaimed'")
+        ),
+        *(
+            f"job {row['id']}: attempt {row['written']} wrote over attempt {row['attempt_id']}"
+            for row in query(
+                "SELECT id, attempt_id, json_extract(result, '$.attempt_id') AS written "
+                "FROM jobs WHERE status = 'succeeded'"
+            )
+            if row["written"] != row["attempt_id"]
+        ),
+    ]
+
+
+def _verdicts(scenario: Scenario) -> list[str]:
+    found = []
+    for row in scenario.world.query("SELECT id, status, verdict FROM submissions"):
+        status = SubmissionStatus(row["status"])
+        if status not in SUBMISSION.terminal:
+            found.append(f"submission {row['id']} is still {status}")
+        elif row["verdict"] == "SE":
+            continue  # whether it may be: see the dead letters
+        elif status is not SubmissionStatus.CANCELED and row["verdict"] != oracle(row["id"]):
+            found.append(f"submission {row['id']} got {row['verdict']}, the oracle says {oracle(row['id'])}")
+    return found
+
+
+def _dead_letters(scenario: Scenario) -> list[str]:
+    """Buried is what failed; what always fails is buried, unless somebody canceled it first."""
+    query = scenario.world.query
+    failed = {row["id"] for row in query("SELECT id FROM jobs WHERE status = 'failed'")}
+    buried = {row["job_id"] for row in query("SELECT job_id FROM dead_letters")}
+    return [
+        *(f"job {job_id} failed without a dead letter, or the reverse" for job_id in failed ^ buried),
+        *(
+            f"submission {row['id']} cannot be judged, yet is {row['status']}"
+            for row in query("SELECT id, status FROM submissions")
+            if is_poison(row["id"]) and row["status"] not in ("error", "canceled")
+        ),
+        *(
+            f"submission {row['submission_id']} was given up after {row['attempt_id']} attempts"
+            for row in query("SELECT * FROM jobs WHERE status = 'failed' AND attempt_id < max_attempts")
+        ),
+    ]

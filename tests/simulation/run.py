@@ -1,0 +1,52 @@
+"""From a seed to the list of what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+
+import structlog
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
+
+from adjudge.store import schema
+from tests.simulation import virtual_time
+from tests.simulation.checker import check
+from tests.simulation.scenario import Scenario
+from tests.simulation.world import Odds
+
+
+def template() -> sqlite3.Connection:
+    """An empty database with the schema, to be copied for each seed."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    with engine.connect() as session:
+        schema.create(session)
+        session.commit()
+    return connection
+
+
+Witness = Callable[[Scenario], None]
+
+
+def quiet() -> None:
+    """Thousands of simulated mishaps are no news."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def simulate(
+    seed: int, connection: sqlite3.Connection, odds: Odds | None = None, witness: Witness | None = None
+) -> list[str]:
+    """Run one seed to its end and check it; ``witness`` may look at the world before it is gone."""
+
+    async def play() -> list[str]:
+        scenario = Scenario(seed, connection, odds)
+        await scenario.run()
+        violations = check(scenario)
+        if witness is not None:
+            witness(scenario)
+        scenario.world.connection.close()
+        return violations
+
+    return virtual_time.run(play())

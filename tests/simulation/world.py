@@ -1,0 +1,234 @@
+"""The world of a simulation: one truth, one stream, processes that crash and freeze, and faults drawn from a seed.
+
+The store, the relay and the worker run unchanged. Each simulated process sees the database and the stream through
+doors of its own: a dead process's doors never open again, a frozen one's stay shut until it wakes, and both may be out
+of order for a while. Nothing here knows what is right; ``checker`` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.store.bells import Bells
+from adjudge.store.driver import Operation
+from adjudge.store.sqlite import SqliteTx, drive
+from adjudge.store.statement import Dialect
+from adjudge.stream.driver import Hint, Message, Published
+from adjudge.stream.memory import MemoryStream
+
+T = TypeVar("T")
+EPOCH_US = 1_800_000_000_000_000
+
+
+@dataclass
+class Odds:
+    """How likely each mishap is, per call."""
+
+    database_away: float = 0.01
+    outcome_unknown: float = 0.02
+    stream_away: float = 0.01
+    message_lost: float = 0.02
+    message_twice: float = 0.05
+    message_late: float = 0.05
+
+
+@dataclass
+class World:
+    """What all processes share."""
+
+    seed: int
+    template: sqlite3.Connection
+    odds: Odds = field(default_factory=Odds)
+    calm: bool = False
+    """No more mishaps: what is left must come to rest."""
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.loop = asyncio.get_running_loop()
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        self.connection.row_factory = sqlite3.Row
+        self.template.backup(self.connection)
+        self.connection.execute("PRAGMA foreign_keys=ON")
+        self.bells = Bells()
+        self.tx = SqliteTx(self.connection, self.now_us, self.bells)
+        self.stream = MemoryStream(now_us=self.now_us)
+        self.violations: list[str] = []
+        self.late: list[asyncio.Task[list[Published]]] = []
+        self.won_by: dict[tuple[str, str, int], tuple[int, str]] = {}
+        """The message that each (process, job, attempt) was won by."""
+        self._ids = 0
+
+    def now_us(self) -> int:
+        return EPOCH_US + round(self.loop.time() * 1_000_000)
+
+    def mint(self) -> str:
+        """Ids that sort by creation and are the same for the same seed."""
+        self._ids += 1
+        return f"{self._ids:08d}-0000-7000-8000-000000000000"
+
+    def unlucky(self, odds: float) -> bool:
+        return not self.calm and self.random.random() < odds
+
+    async def linger(self, most: float = 0.02) -> None:
+        """Let others go first: this is where interleavings come from."""
+        await asyncio.sleep(self.random.random() * most)
+
+    def query(self, sql: str, *parameters: object) -> list[sqlite3.Row]:
+        return self.connection.execute(sql, parameters).fetchall()
+
+
+class Process:
+    """Something that can die or fall asleep at any await."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.alive = True
+        self._awake = asyncio.Event()
+        self._awake.set()
+
+    def crash(self) -> None:
+        """No code of this process has any effect from now on."""
+        self.alive = False
+
+    def freeze(self, seconds: float) -> None:
+        """Stop at the next await that touches the world; wake as a zombie."""
+        self._awake.clear()
+        self.world.loop.call_later(seconds, self._awake.set)
+
+    async def still_here(self) -> None:
+        """Pass if alive and awake; wait for ever if dead."""
+        await self._awake.wait()
+        if not self.alive:
+            await asyncio.get_running_loop().create_future()
+
+
+class Door:
+    """The database as one process reaches it."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._world = process.world
+
+    async def transact(self, operation: Operation[T]) -> T:
+        world = self._world
+        await world.linger()
+        await self._process.still_here()
+        if world.unlucky(world.odds.database_away):
+            raise Unavailable("the database is away")
+        result, callbacks = self._commit(operation)
+        await world.linger()
+        await self._process.still_here()
+        if world.unlucky(world.odds.outcome_unknown):
+            raise OutcomeUnknown
+        for callback in callbacks:
+            callback()
+        return result
+
+    def _commit(self, operation: Operation[T]) -> tuple[T, list[Callable[[], None]]]:
+        connection, tx = self._world.connection, self._world.tx
+        callbacks: list[Callable[[], None]] = []
+        tx.begin(callbacks)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = drive(tx.operate(operation))
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+        return result, callbacks
+
+    async def read(self, operation: Operation[T]) -> T:
+        return await self.transact(operation)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._world.bells.listen(channel, callback)
+
+    async def close(self) -> None:
+        return None
+
+
+def _publish_late(world: World, hint: Hint) -> None:
+    world.late.append(world.loop.create_task(world.stream.publish([hint])))
+
+
+class Pipe:
+    """The stream as one process reaches it: late, twice, or not at all."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._world = process.world
+
+    async def _reach(self) -> None:
+        await self._world.linger()
+        await self._process.still_here()
+        if self._world.unlucky(self._world.odds.stream_away):
+            raise Unavailable("the stream is away")
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        await self._reach()
+        world, published = self._world, []
+        for hint in hints:
+            if world.unlucky(world.odds.message_late):
+                world.loop.call_later(world.random.random() * 3, partial(_publish_late, world, hint))
+                published.append(Published(hint.job_id, "0-1"))
+                continue
+            published += await world.stream.publish([hint])
+            if world.unlucky(world.odds.message_twice):
+                await world.stream.publish([hint])
+            if world.unlucky(world.odds.message_lost):
+                await self._lose(hint)
+        await self._process.still_here()
+        return published
+
+    async def _lose(self, hint: Hint) -> None:
+        taken = await self._world.stream.read(consumer="nobody", at_most=64, wait_ms=0)
+        lost = [message for message in taken if message.job_id == hint.job_id]
+        await self._world.stream.ack(taken)
+        await self._world.stream.publish([item.hint for item in taken if item not in lost and item.hint is not None])
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        await self._reach()
+        messages = await self._world.stream.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms)
+        self._world.random.shuffle(messages)
+        await self._process.still_here()
+        return messages
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        await self._reach()
+        for message in messages:
+            self._check_ack(message)
+        return await self._world.stream.ack(messages)
+
+    def _check_ack(self, message: Message) -> None:
+        """INV-2: a message that an attempt was won by is acknowledged after the attempt's end is written."""
+        for row in self._world.query("SELECT status, lease_owner, attempt_id FROM jobs WHERE id = ?", message.job_id):
+            attempt = (self._process.name, str(message.job_id), row["attempt_id"])
+            if row["status"] == "running" and self._world.won_by.get(attempt) == (message.band, message.entry_id):
+                self._world.violations.append(f"{attempt} was acknowledged before its end was written")
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        await self._reach()
+        return await self._world.stream.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        await self._reach()
+        return await self._world.stream.holds(entries)
+
+    async def pending(self) -> dict[int, int]:
+        return await self._world.stream.pending()
+
+    async def depth(self) -> dict[int, int]:
+        return await self._world.stream.depth()
+
+    async def close(self) -> None:
+        return None
