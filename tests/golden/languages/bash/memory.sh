@@ -1,0 +1,2 @@
+block=x
+while :; do block=$block$block; done

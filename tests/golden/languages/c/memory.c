@@ -1,0 +1,10 @@
+#include <stdlib.h>
+#include <string.h>
+
+int main(void) {
+    for (;;) {
+        char *block = malloc(1 << 20);
+        if (block == NULL) return 1;
+        memset(block, 1, 1 << 20);
+    }
+}

@@ -1,0 +1,4 @@
+int main() {
+    for (volatile int turns = 0;; turns = turns + 1) {
+    }
+}

@@ -1,0 +1,7 @@
+class Broken
+{
+    static void Main()
+    {
+        Undeclared();
+    }
+}

@@ -1,0 +1,9 @@
+using System;
+
+class Crash
+{
+    static void Main()
+    {
+        throw new InvalidOperationException();
+    }
+}

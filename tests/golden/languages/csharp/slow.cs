@@ -1,0 +1,9 @@
+class Slow
+{
+    static volatile int turns;
+
+    static void Main()
+    {
+        while (true) turns++;
+    }
+}

@@ -1,0 +1,3 @@
+program crash
+  error stop 3
+end program

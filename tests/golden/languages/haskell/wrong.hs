@@ -1,0 +1,2 @@
+main :: IO ()
+main = getContents >>= print . product . map (read :: String -> Integer) . words

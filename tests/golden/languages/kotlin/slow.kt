@@ -1,0 +1,4 @@
+fun main() {
+    var turns = 0L
+    while (true) turns++
+}

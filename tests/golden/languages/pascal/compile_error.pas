@@ -1,0 +1,3 @@
+begin
+  undeclared := 1;
+end.

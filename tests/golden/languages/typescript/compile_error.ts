@@ -1,0 +1,1 @@
+const sum: number = "no number";

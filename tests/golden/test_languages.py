@@ -1,0 +1,83 @@
+"""Every language that is installed, with programs whose verdict is known: one folder each."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.problem import Case, Group, Origin, Problem, ProblemLimits
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.languages import Languages
+from adjudge.judge.pipeline import Judge, Submission
+from adjudge.judge.sources import Source, SourceFile
+
+PROGRAMS = Path(__file__).parent / "languages"
+CORE = {"c", "cpp17", "cpp20", "cpp23", "python3", "java", "javascript"}
+VERDICTS = {
+    "accepted": Verdict.AC,
+    "wrong": Verdict.WA,
+    "slow": Verdict.TLE,
+    "memory": Verdict.MLE,
+    "crash": Verdict.RE,
+    "compile_error": Verdict.CE,
+}
+LANGUAGES = Languages.load()
+INSTALLED = [language for language in LANGUAGES if LANGUAGES.toolchain(language).usable]
+GOLDEN = [
+    pytest.param(language.id, path, id=f"{language.id}-{path.stem}")
+    for language in INSTALLED
+    for path in sorted((PROGRAMS / language.code).glob("*"))
+]
+
+
+class Folder:
+    """Two files as a package's."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def locate(self, path: str) -> Path:
+        return self.root / path
+
+    def size_bytes(self, path: str) -> int:
+        return self.locate(path).stat().st_size
+
+    def sha256(self, path: str) -> str:
+        return path
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    root = tmp_path_factory.mktemp("sum")
+    (root / "1.in").write_text("20000000000 22\n")
+    (root / "1.ans").write_text("20000000022\n")
+    return Folder(root)
+
+
+PROBLEM = Problem(
+    "sum",
+    Origin("plain"),
+    limits=ProblemLimits(run=Limits(cpu_ms=1_000, wall_ms=5_000, memory_bytes=96 * MIB)),
+    cases=(Case("1", "", "1.in", "1.ans"),),
+    groups=(Group(""),),
+)
+
+
+def test_the_core_languages_are_installed() -> None:
+    assert {language.id for language in INSTALLED} >= CORE
+
+
+def test_every_installed_language_has_golden_programs() -> None:
+    lacking = [language.id for language in INSTALLED if not (PROGRAMS / language.code / "accepted").parent.is_dir()]
+    assert not lacking
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(("language", "path"), GOLDEN)
+async def test_golden_program(judge: Judge, files: Folder, language: str, path: Path) -> None:
+    submission = Submission(Source((SourceFile(path.name, path.read_bytes()),)), language)
+    result = await asyncio.wait_for(judge.judge(PROBLEM, files, submission), 120)
+    assert result.verdict is VERDICTS[path.stem], result.document()
