@@ -11,10 +11,9 @@ TESTS = {
     "03-small": 50,
     "04-seventeen-bits": 2**17 - 1,
     "05-thirty-two-bits": 2**31 + 2**32 + 5,
-    "06-random": int(dice.random() * 2**50),
-    "07-random": int(dice.random() * 2**50),
-    "08-last-card-alone": 2**49,
-    "09-all-cards": 2**50 - 1,
+    "06-random": int(dice.random() * 2**20),
+    "07-random": int(dice.random() * 2**20),
+    "08-all-cards": 2**50 - 1,
 }
 
 target = Path(sys.argv[1])

@@ -1,4 +1,4 @@
-// One step for every slab: good for groups 1 and 2 and the first test of group 3.
+// One step for every slab: good for groups 1 and 2 and half of group 3.
 #include <cstdint>
 #include <cstdio>
 

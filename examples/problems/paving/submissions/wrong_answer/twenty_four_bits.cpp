@@ -1,4 +1,4 @@
-// Reads only the lowest 40 bits of n.
+// Reads only the lowest 24 bits of n.
 #include <cstdint>
 #include <cstdio>
 
@@ -8,7 +8,7 @@ int main() {
     uint64_t n;
     if (scanf("%lu", &n) != 1) return 1;
     uint64_t before = 0, now = 1;
-    for (int bit = 39; bit >= 0; bit--) {
+    for (int bit = 23; bit >= 0; bit--) {
         const uint64_t after = (before + now) % modulus;
         const uint64_t even = (now * now + before * before) % modulus;
         const uint64_t odd = now * ((after + before) % modulus) % modulus;
