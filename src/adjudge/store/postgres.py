@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.exceptions import _base as client_errors
@@ -19,6 +19,7 @@ from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
 T = TypeVar("T")
+_Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)"
 """Stable within a statement, so an index can be searched by it; advances from statement to statement."""
@@ -64,7 +65,7 @@ class _PostgresTx:
 
     def __init__(
         self,
-        connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record],
+        connection: _Connection,
         rendered: dict[str, Rendered],
         now: str,
         bells: PostgresBells,
@@ -124,6 +125,29 @@ async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:
         await connection.reset()
 
 
+def _is_gone(connection: _Connection) -> bool:
+    """Whether the server hung up. A proxy whose connection was cleaned up says so by refusing to answer."""
+    try:
+        return connection.is_closed()
+    except asyncpg.InterfaceError:
+        return True
+
+
+async def _operated(
+    operation: Operation[T], tx: _PostgresTx, transaction: asyncpg.transaction.Transaction, connection: _Connection
+) -> T:
+    """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
+    try:
+        result = await operation(tx)
+        if tx.failure is not None:
+            raise tx.failure
+    except BaseException:
+        if not _is_gone(connection):
+            await transaction.rollback()
+        raise
+    return result
+
+
 class PostgresDatabase:
     """The distributed truth."""
 
@@ -167,17 +191,8 @@ class PostgresDatabase:
         committing = False
         try:
             async with self._acquired() as connection:
-                tx = _PostgresTx(connection, self._rendered, self._now, self._bells)
-                transaction = connection.transaction()
-                await transaction.start()
-                try:
-                    result = await operation(tx)
-                    if tx.failure is not None:
-                        raise tx.failure
-                except BaseException:
-                    if not connection.is_closed():
-                        await transaction.rollback()
-                    raise
+                tx, transaction = await self._begun(connection)
+                result = await _operated(operation, tx, transaction, connection)
                 committing = True
                 await transaction.commit()
         except _LOST as error:
@@ -187,32 +202,35 @@ class PostgresDatabase:
         run_callbacks(tx.callbacks)
         return result
 
+    async def read(self, operation: Operation[T]) -> T:
+        """Run ``operation`` against one snapshot."""
+        try:
+            async with self._acquired() as connection:
+                tx, transaction = await self._begun(connection, isolation="repeatable_read", readonly=True)
+                result = await _operated(operation, tx, transaction, connection)
+                await transaction.rollback()
+                return result
+        except _LOST as error:
+            raise Unavailable(f"PostgreSQL is away: {error}.") from error
+
     @asynccontextmanager
-    async def _acquired(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy[asyncpg.Record]]:
+    async def _acquired(self) -> AsyncIterator[_Connection]:
         if self._pool.is_closing():
             raise Unavailable("The database is closed.")
         async with self._pool.acquire() as connection:
             try:
                 yield connection
             except asyncpg.InterfaceError as error:
-                if connection.is_closed():
+                if _is_gone(connection):
                     raise _ConnectionGone(str(error)) from error
                 raise
 
-    async def read(self, operation: Operation[T]) -> T:
-        """Run ``operation`` against one snapshot."""
-        try:
-            async with (
-                self._acquired() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                tx = _PostgresTx(connection, self._rendered, self._now, self._bells)
-                result = await operation(tx)
-                if tx.failure is not None:
-                    raise tx.failure
-                return result
-        except _LOST as error:
-            raise Unavailable(f"PostgreSQL is away: {error}.") from error
+    async def _begun(
+        self, connection: _Connection, **options: Any
+    ) -> tuple[_PostgresTx, asyncpg.transaction.Transaction]:
+        transaction = connection.transaction(**options)
+        await transaction.start()
+        return _PostgresTx(connection, self._rendered, self._now, self._bells), transaction
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""
