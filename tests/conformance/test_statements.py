@@ -1,0 +1,117 @@
+"""What every driver promises about statements, and what the store promises about its own."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import re
+from collections import Counter
+
+import pytest
+
+from adjudge import store as store_room
+from adjudge.store import Tx
+from adjudge.store.statement import Dialect, Row, Rows, Statement, render
+from tests.support.stores import POSTGRES_NOW, Store, raw
+
+TYPES = {
+    "given_text": "text",
+    "given_number": "bigint",
+    "given_real": "double precision",
+    "given_flag": "boolean",
+    "given_document": "jsonb",
+}
+ECHO = Statement("test.echo", "Echo the rows.", f"SELECT {', '.join(TYPES)} FROM {{given}}", given=TYPES)
+
+
+def all_statements() -> list[Statement]:
+    found: dict[int, Statement] = {}
+    for module in pkgutil.iter_modules(store_room.__path__, "adjudge.store."):
+        if not module.ispkg:
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, Statement):
+                    found[id(value)] = value
+    return sorted(found.values(), key=lambda statement: statement.name)
+
+
+async def echo(store: Store, rows: Rows) -> list[Row]:
+    return await store.database.read(lambda tx: tx.fetch(ECHO, rows))
+
+
+async def test_no_rows_are_no_rows(store: Store) -> None:
+    assert await echo(store, []) == []
+
+
+async def test_null_is_null_in_every_type(store: Store) -> None:
+    (row,) = await echo(store, [(None, None, None, None, None)])
+    assert [row[name] for name in TYPES] == [None] * 5
+
+
+async def test_values_come_back_as_they_went(store: Store) -> None:
+    document = {"deep": [1, None, {"ключ": "значение"}], "quote": "'\"\\"}
+    text = "née Straße 判题 \U0001f9ee 'quoted' \"twice\" \\ \n\t :name {given} $1 ?1"
+    (row,) = await echo(store, [(text, 2**53 + 1, 0.1, True, json.dumps(document))])
+    assert (row["given_text"], row["given_number"], row["given_real"]) == (text, 2**53 + 1, 0.1)
+    assert bool(row["given_flag"]) is True
+    assert json.loads(row["given_document"]) == document
+
+
+async def test_five_thousand_rows_travel_together(store: Store) -> None:
+    rows = [(f"row {number}", number, number / 2, number % 2 == 0, "{}") for number in range(5_000)]
+    found = await echo(store, rows)
+    assert sorted(row["given_number"] for row in found) == list(range(5_000))
+
+
+async def test_the_clock_stands_still_within_a_statement_and_is_the_tests_own(store: Store) -> None:
+    now = Statement("test.now", "Read the clock twice.", "SELECT {now} AS a, {now} AS b")
+    (first,) = await store.database.read(lambda tx: tx.fetch(now))
+    await store.clock.advance(ms=5)
+    (second,) = await store.database.read(lambda tx: tx.fetch(now))
+    assert first["a"] == first["b"] == store.clock.now_us - 5_000
+    assert second["a"] == store.clock.now_us
+
+
+async def test_one_parameter_may_stand_in_several_places(store: Store) -> None:
+    twice = raw("SELECT CAST(:one AS bigint) + CAST(:two AS bigint) + CAST(:one AS bigint) AS n")
+    (row,) = await store.database.read(lambda tx: tx.fetch(twice, one=1, two=10))
+    assert row["n"] == 12
+
+
+async def test_execute_tells_how_many_rows_changed(store: Store) -> None:
+    await store.enqueue_many(3)
+    assert await store.write("UPDATE jobs SET trace_id = 'x' WHERE priority = 2") == 3
+    assert await store.write("UPDATE jobs SET trace_id = 'x' WHERE priority = 9") == 0
+
+
+async def test_a_statement_on_rows_asks_for_them(store: Store) -> None:
+    with pytest.raises(TypeError):
+        await store.database.read(lambda tx: tx.fetch(ECHO))
+
+
+def test_every_statement_has_a_name_and_a_purpose_of_its_own() -> None:
+    statements = all_statements()
+    assert len(statements) > 30
+    assert [name for name, count in Counter(item.name for item in statements).items() if count > 1] == []
+    assert [purpose for purpose, count in Counter(item.purpose for item in statements).items() if count > 1] == []
+    for statement in statements:
+        assert re.fullmatch(r"[a-z_]+\.[a-z_]+", statement.name), statement.name
+        assert statement.purpose.endswith("."), statement.name
+        assert "\n" not in statement.purpose
+
+
+@pytest.mark.parametrize("statement", all_statements(), ids=lambda statement: statement.name)
+async def test_every_statement_can_be_planned(store: Store, statement: Statement) -> None:
+    """The database itself reads every text: names of columns, types of parameters, legal syntax."""
+    if store.dialect is Dialect.SQLITE:
+        sql = render(statement, Dialect.SQLITE, "0").sql
+        sql = re.sub(r"\?1\b", "'[]'", sql) if statement.given else sql
+        await store.do(lambda tx: tx.fetch(raw("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql))))
+    else:
+        rendered = render(statement, Dialect.POSTGRES, POSTGRES_NOW)
+
+        async def prepare(tx: Tx) -> None:
+            await tx.execute(raw(f"PREPARE planned AS {rendered.sql}"))
+            await tx.execute(raw("DEALLOCATE planned"))
+
+        await store.do(prepare)
