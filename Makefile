@@ -5,12 +5,12 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
 BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
-SOURCES := src tests bench scripts hatch_build.py
+SOURCES := src tests bench fuzz scripts hatch_build.py
 
-.PHONY: help up test fast lint fmt docs simulate lock build clean ready ready-dev services
+.PHONY: help up test fast lint fmt docs simulate fuzz test-cgroup2 lock build clean ready ready-dev services
 
 help: ## List what can be made
-	@grep -hE '^[a-z%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
 	@for bench in $(wildcard bench/*.py); do name=$$(basename "$$bench" .py); \
 		case "$$name" in __init__|harness) ;; *) echo "  make bench-$$name" ;; esac; done
 
@@ -41,6 +41,12 @@ bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 take
 
 simulate: ready-dev ## Run the simulator (SEEDS=1-200); one seed is replayed alone
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
+
+fuzz: ready-dev ## Fuzz the launcher and the reader of its reports (ARGS="--seconds 30")
+	@$(PYTHON) -m fuzz.run $(ARGS)
+
+test-cgroup2: ready-dev ## Run the sandbox's tests on cgroup v2, in a virtual machine
+	@$(PYTHON) -m tests.cgroup2 $(ARGS)
 
 lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
 	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)

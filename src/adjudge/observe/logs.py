@@ -47,6 +47,7 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
     for name in _LIBRARIES:
         library = logging.getLogger(name)
         library.handlers, library.propagate = [], True
+        library.setLevel(logging.WARNING if level == "info" else logging.NOTSET)  # their progress is not our news
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
