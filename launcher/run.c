@@ -135,6 +135,7 @@ static void measure(struct run *run, struct report *report) {
         sample_finish(&watch->sample, watch->largest_process_bytes);
         run->usage.cpu_ns = watch->sample.cpu_ns;
         run->usage.peak_bytes = watch->sample.peak_bytes;
+        run->usage.processes_refused = watch->sample.tasks_peak >= run->request->limits.processes;
     }
     report->cpu_ns = run->usage.cpu_ns;
     report->memory_bytes = run->usage.peak_bytes;

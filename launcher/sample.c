@@ -9,8 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define PAGE_BYTES 4096ULL
 
 static uint64_t reaped_cpu_ns(void) {
     struct rusage usage;
@@ -30,68 +35,110 @@ static ssize_t read_proc(int proc_fd, const char *pid, const char *file, char *t
     return got;
 }
 
-/* utime, stime and those of waited-for children: fields 14 to 17, in ticks; the name before may hold anything. */
-static uint64_t process_cpu_ns(int proc_fd, const char *pid) {
-    char text[1024];
-    unsigned long long user, system, child_user, child_system;
-    if (read_proc(proc_fd, pid, "stat", text, sizeof text) <= 0)
-        return 0;
+struct sums {
+    uint64_t cpu_ns, resident_bytes, anonymous_bytes, tasks;
+};
+
+/* Fields 14 to 17: utime, stime and those of waited-for children, in ticks; 20: threads. The name before them may hold
+ * anything. */
+static void add_stat(struct sums *sums, const char *text) {
+    unsigned long long user, system, child_user, child_system, threads;
     const char *after = strrchr(text, ')');
-    if (after == NULL || sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &user, &system,
-                                &child_user, &child_system) != 4)
-        return 0;
-    return (user + system + child_user + child_system) * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
+    if (after == NULL || sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %llu",
+                                &user, &system, &child_user, &child_system, &threads) != 5)
+        return;
+    sums->cpu_ns += (user + system + child_user + child_system) * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
+    sums->tasks += threads;
 }
 
-static uint64_t resident_bytes(int proc_fd, const char *pid) {
-    char text[256];
-    unsigned long long pages;
-    if (read_proc(proc_fd, pid, "statm", text, sizeof text) <= 0 || sscanf(text, "%*u %llu", &pages) != 1)
-        return 0;
-    return pages * 4096ULL;
+static void add_process(struct sums *sums, int proc_fd, const char *pid) {
+    char text[1024];
+    unsigned long long resident, shared;
+    if (read_proc(proc_fd, pid, "stat", text, sizeof text) > 0)
+        add_stat(sums, text);
+    if (read_proc(proc_fd, pid, "statm", text, sizeof text) > 0 && sscanf(text, "%*u %llu %llu", &resident, &shared) == 2) {
+        sums->resident_bytes += resident * PAGE_BYTES;
+        sums->anonymous_bytes += (resident - shared) * PAGE_BYTES;
+    }
 }
 
 /* Pages shared by several processes count once in all; dearer to read, so only asked when the plain sum is too much. */
-static uint64_t proportional_bytes(int proc_fd, const char *pid) {
+static void add_proportional(struct sums *sums, int proc_fd, const char *pid) {
     char text[2048];
-    if (read_proc(proc_fd, pid, "smaps_rollup", text, sizeof text) <= 0)
-        return resident_bytes(proc_fd, pid);
-    const char *line = strstr(text, "\nPss:");
-    return line != NULL ? strtoull(line + 5, NULL, 10) * 1024ULL : 0;
+    const char *line = read_proc(proc_fd, pid, "smaps_rollup", text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    if (line != NULL)
+        sums->resident_bytes += strtoull(line + 5, NULL, 10) * 1024ULL;
 }
 
-static uint64_t sum_over_box(int proc_fd, uint64_t (*figure)(int, const char *)) {
-    uint64_t sum = 0;
+static struct sums sum_over_box(int proc_fd, void (*add)(struct sums *, int, const char *)) {
+    struct sums sums = {0};
     int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
     while (entries != NULL && (entry = readdir(entries)) != NULL)
         if (isdigit((unsigned char)entry->d_name[0]) && strcmp(entry->d_name, "1") != 0)
-            sum += figure(proc_fd, entry->d_name);
+            add(&sums, proc_fd, entry->d_name);
     if (entries != NULL)
         closedir(entries);
-    return sum;
+    return sums;
 }
 
-void sample_begin(struct sample *sample) { *sample = (struct sample){.reaped_cpu_start = reaped_cpu_ns()}; }
+static uint64_t file_bytes(void) {
+    static const char *const places[] = {BOX_WORK, BOX_TMP};
+    struct statfs info;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < 2; i++)
+        if (statfs(places[i], &info) == 0)
+            bytes += (uint64_t)(info.f_blocks - info.f_bfree) * PAGE_BYTES;
+    return bytes;
+}
+
+/* Memory that is nobody's: files of the box live in it, and so do System V segments, attached or not. */
+static uint64_t ownerless_bytes(const struct sample *sample) {
+    struct shm_info shared = {0};
+    uint64_t files = file_bytes();
+    shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&shared);
+    return (files > sample->files_start ? files - sample->files_start : 0) + (uint64_t)shared.shm_rss * PAGE_BYTES;
+}
+
+void sample_begin(struct sample *sample) {
+    *sample = (struct sample){.reaped_cpu_start = reaped_cpu_ns(), .files_start = file_bytes()};
+}
+
+static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
 
 void sample_take(struct sample *sample, const struct slot *slot, uint64_t memory_limit) {
     if (slot->proc_rw_fd < 0)
         return;
-    uint64_t cpu = reaped_cpu_ns() - sample->reaped_cpu_start + sum_over_box(slot->proc_rw_fd, process_cpu_ns);
-    if (cpu > sample->cpu_ns)
-        sample->cpu_ns = cpu;
-    sample->memory_bytes = sum_over_box(slot->proc_rw_fd, resident_bytes);
-    if (sample->memory_bytes > memory_limit)
-        sample->memory_bytes = sum_over_box(slot->proc_rw_fd, proportional_bytes);
-    if (sample->memory_bytes > sample->peak_bytes)
-        sample->peak_bytes = sample->memory_bytes;
+    struct sums sums = sum_over_box(slot->proc_rw_fd, add_process);
+    uint64_t apart = sums.anonymous_bytes + ownerless_bytes(sample);
+    sample->cpu_ns = larger(sample->cpu_ns, reaped_cpu_ns() - sample->reaped_cpu_start + sums.cpu_ns);
+    sample->tasks_peak = larger(sample->tasks_peak, sums.tasks);
+    if (larger(sums.resident_bytes, apart) > memory_limit) {
+        struct sums fair = sum_over_box(slot->proc_rw_fd, add_proportional);
+        uint64_t shared = sums.resident_bytes > fair.resident_bytes ? sums.resident_bytes - fair.resident_bytes : 0;
+        sums.resident_bytes = fair.resident_bytes;
+        apart = apart > shared ? apart - shared : 0;
+    }
+    sample->memory_bytes = larger(sums.resident_bytes, apart);
+    sample->peak_bytes = larger(sample->peak_bytes, sample->memory_bytes);
+}
+
+/* Pages cannot be touched faster than this, so a program cannot go far beyond its limit between two looks. */
+#define TOUCH_BYTES_PER_MS (4ULL * 1024 * 1024)
+
+uint64_t sample_pause_ns(const struct sample *sample, uint64_t memory_limit, uint64_t elapsed_ns) {
+    uint64_t room = memory_limit > sample->memory_bytes ? memory_limit - sample->memory_bytes : 0;
+    uint64_t pause = room / TOUCH_BYTES_PER_MS * NS_PER_MS;
+    uint64_t longest = elapsed_ns < 10 * NS_PER_MS ? NS_PER_MS : 4 * NS_PER_MS;
+    if (pause > longest)
+        pause = longest;
+    return pause < NS_PER_MS / 4 ? NS_PER_MS / 4 : pause;
 }
 
 void sample_finish(struct sample *sample, uint64_t largest_process_bytes) {
     uint64_t cpu = reaped_cpu_ns() - sample->reaped_cpu_start;
     if (cpu > sample->cpu_ns || sample->cpu_ns - cpu < 20 * NS_PER_MS)
         sample->cpu_ns = cpu; /* exact; ticks were only an estimate. A larger sum had children nobody waited for. */
-    if (largest_process_bytes > sample->peak_bytes)
-        sample->peak_bytes = largest_process_bytes;
+    sample->peak_bytes = larger(sample->peak_bytes, largest_process_bytes);
 }

@@ -4,17 +4,18 @@
 
 #include "box.h"
 
-#define SAMPLE_INTERVAL_NS (4 * NS_PER_MS)
-
 struct sample {
     uint64_t reaped_cpu_start; /* CPU of children we had waited for before this run */
+    uint64_t files_start;      /* what was in the work directory and /tmp before the program came */
     uint64_t cpu_ns;           /* whole tree so far */
     uint64_t memory_bytes;     /* now */
     uint64_t peak_bytes;
+    uint64_t tasks_peak;       /* processes and threads */
 };
 
 void sample_begin(struct sample *sample);
 void sample_take(struct sample *sample, const struct slot *slot, uint64_t memory_limit);
+uint64_t sample_pause_ns(const struct sample *sample, uint64_t memory_limit, uint64_t elapsed_ns);
 void sample_finish(struct sample *sample, uint64_t largest_process_bytes); /* when all are gone and waited for */
 
 #endif

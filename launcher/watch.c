@@ -93,8 +93,10 @@ static uint64_t sleep_ns(const struct watch *watch, uint64_t elapsed_ns) {
         cpu_wait = SHORTEST_SLEEP_NS;
     if (cpu_wait < wait)
         wait = cpu_wait;
-    if (watch->cgroup->kind == CGROUP_NONE && wait > SAMPLE_INTERVAL_NS)
-        wait = SAMPLE_INTERVAL_NS;
+    if (watch->cgroup->kind == CGROUP_NONE) {
+        uint64_t pause = sample_pause_ns(&watch->sample, watch->limits->memory_bytes, elapsed_ns);
+        wait = pause < wait ? pause : wait;
+    }
     return wait;
 }
 
@@ -147,7 +149,7 @@ void watch_run(struct watch *watch) {
             pump_both(watch);
         if (elapsed_ns >= watch->limits->wall_ms * NS_PER_MS)
             stop(watch, STOP_WALL);
-        if (elapsed_ns - checked_ns >= SHORTEST_SLEEP_NS) {
+        if (elapsed_ns - checked_ns >= SHORTEST_SLEEP_NS / 2) {
             check_cpu(watch);
             checked_ns = elapsed_ns;
         }
