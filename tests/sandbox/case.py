@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adjudge.domain.limits import KIB, MIB, Limits
-from adjudge.sandbox import InputFile, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import InputFile, MemorySource, RunReport, RunSpec, RunVerdict, Sandbox
 
 SCALE: Final = float(os.environ.get("ADJUDGE_TEST_TIME_SCALE", "1"))
 """Factor on time limits, for machines that are emulated."""
@@ -63,6 +63,17 @@ class Box:
         assert report.sandbox_error is None
         assert report.degraded is False
         return report
+
+
+def refused_if_known(report: RunReport) -> bool:
+    """Whether the process limit was run into; without a cgroup nobody counts that."""
+    return report.processes_refused or report.memory_source is MemorySource.RLIMIT
+
+
+def within_memory(report: RunReport, limit_bytes: int) -> bool:
+    """Whether the peak kept to the limit: by a cgroup exactly, by sampling up to the wall of rlimits at twice that."""
+    margin = 2.1 if report.memory_source is MemorySource.RLIMIT else 1.05
+    return report.mem_kb * KIB <= limit_bytes * margin
 
 
 def breaches(report: RunReport) -> list[str]:

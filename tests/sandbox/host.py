@@ -189,16 +189,13 @@ class Host:
     @contextmanager
     def unharmed(self) -> Iterator[None]:
         """Assert that what happens inside changes nothing here."""
-        launchers, had, mounted, files, ipc = self._launchers(), descendants(), mounts(), self.files(), ipc_objects()
+        had, mounted, files, ipc = descendants(), mounts(), self.files(), ipc_objects()
         cgroups = cgroups_of(self.state)
         yield
-        left = {
-            pid: process for pid, process in descendants().items() if pid not in had and process.name not in LAUNCHERS
-        }
-        assert not left, (
-            f"left running: {sorted(left.values(), key=lambda process: process.pid)[:5]}, {len(left)} in all"
-        )
-        assert self._launchers() <= launchers
+        now = descendants()
+        left = [process for pid, process in now.items() if pid not in had and process.name not in LAUNCHERS]
+        assert not left, f"left running: {left[:5]}, {len(left)} in all"
+        assert _count_launchers(now) <= _count_launchers(had)
         assert cgroups_of(self.state) == cgroups
         assert mounts() == mounted
         assert self.files() == files
@@ -207,6 +204,6 @@ class Host:
         assert self.bystander.poll() is None
         self.services.check()
 
-    @staticmethod
-    def _launchers() -> int:
-        return sum(process.name in LAUNCHERS for process in descendants().values())
+
+def _count_launchers(among: dict[int, Process]) -> int:
+    return sum(process.name in LAUNCHERS for process in among.values())

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from adjudge.sandbox import LimitKind, RunReport, RunVerdict
+from adjudge.sandbox import LimitKind, Limits, RunReport, RunVerdict
 from tests.sandbox.case import Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
@@ -15,9 +15,11 @@ OK, TLE, OLE, RE, SE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.OLE, RunVerdict
 SHORT = limits(wall_ms=ms(600))
 
 
-async def _pair(box: Box, contestant: tuple[str, ...], interactor: tuple[str, ...]) -> tuple[RunReport, RunReport, int]:
+async def _pair(
+    box: Box, contestant: tuple[str, ...], interactor: tuple[str, ...], within: Limits = SHORT
+) -> tuple[RunReport, RunReport, int]:
     talk = box.sandbox.run_interactive(
-        box.spec("talk", *contestant, within=SHORT), box.spec("talk", *interactor, within=SHORT)
+        box.spec("talk", *contestant, within=within), box.spec("talk", *interactor, within=within)
     )
     reports = await asyncio.wait_for(talk, ms(30_000) / 1000)
     assert SE not in (reports[0].verdict, reports[1].verdict), reports
@@ -25,7 +27,7 @@ async def _pair(box: Box, contestant: tuple[str, ...], interactor: tuple[str, ..
 
 
 async def test_a_conversation_of_a_thousand_lines_ends_well(box: Box) -> None:
-    contestant, interactor, first = await _pair(box, ("answer",), ("ask", "1000"))
+    contestant, interactor, first = await _pair(box, ("answer",), ("ask", "1000"), limits(wall_ms=ms(15_000)))
     assert (contestant.verdict, interactor.verdict, first) == (OK, OK, 1)
 
 

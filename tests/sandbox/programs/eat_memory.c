@@ -68,6 +68,16 @@ static int by_memfd(size_t mib)
     return 0;
 }
 
+/* Many, written and never mapped: memory that no process is seen to have. */
+static int by_memfds(size_t mib)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    for (; mib >= 8; mib -= 8)
+        if (fill(memfd_create("fill", 0), 8) < 0)
+            return -1;
+    return 0;
+}
+
 static int by_shared(size_t mib)
 {
     char *got = mmap(NULL, mib * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -155,6 +165,7 @@ int main(int argc, char **argv)
     else if (!strcmp(argv[1], "work")) got = by_file(".", mib);
     else if (!strcmp(argv[1], "devshm")) got = by_file("/dev/shm", mib);
     else if (!strcmp(argv[1], "memfd")) got = by_memfd(mib);
+    else if (!strcmp(argv[1], "memfds")) got = by_memfds(mib);
     else if (!strcmp(argv[1], "shared")) got = by_shared(mib);
     else if (!strcmp(argv[1], "sysv")) got = by_sysv(mib);
     else if (!strcmp(argv[1], "pipes")) got = by_pipes(mib);
