@@ -89,10 +89,12 @@ async def _verify(package: Package, jobs: int, console: Console) -> Verification
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         async with open_judge(jobs) as judge:
             package = await completed(package, judge)
-            return await _Verifier(judge, package, jobs, bar).run()
+            return await Verifier(judge, package, jobs, bar).run()
 
 
-class _Verifier:
+class Verifier:
+    """Verifies one package with a judge that is already open."""
+
     def __init__(self, judge: Judge, package: Package, jobs: int, bar: Progress) -> None:
         self._judge, self._package, self._bar = judge, package, bar
         self._problem = package.problem
