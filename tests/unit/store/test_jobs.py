@@ -1,0 +1,310 @@
+"""The operations on jobs, on both databases: what each does, what it leaves behind, why it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjudge.domain.errors import InvalidTransition, RefusalReason
+from adjudge.domain.ids import new_id
+from adjudge.domain.states import JobStatus
+from adjudge.store.job_values import Burial, Fence, Finish, Job, NewJob, Outcome, Release
+from tests.support.stores import Store, fence_of, figure
+
+LEASE_MS = 15_000
+GONE = "01890000-0000-7000-8000-000000000000"
+
+
+def reasons(outcome: Outcome[Any]) -> list[str]:
+    return [str(item.reason) for item in outcome.refused]
+
+
+async def finish(store: Store, *fences: Fence, **fields: Any) -> Outcome[Job]:
+    finishes = [Finish(fence, **fields) for fence in fences]
+    return await store.do(lambda tx: store.jobs.finish(tx, finishes))
+
+
+async def log(store: Store, job_id: str) -> list[tuple[object, ...]]:
+    rows = await store.rows("SELECT * FROM job_status_log WHERE job_id = :id ORDER BY id", id=job_id)
+    return [(row["from_status"], row["to_status"], row["attempt_id"], row["actor"], row["reason"]) for row in rows]
+
+
+async def attempts(store: Store, job_id: str) -> list[tuple[object, ...]]:
+    rows = await store.rows("SELECT * FROM job_attempts WHERE job_id = :id ORDER BY attempt_id", id=job_id)
+    return [(row["attempt_id"], row["lease_owner"], row["outcome"], row["reason"]) for row in rows]
+
+
+async def test_idempotent_enqueue_single_job(store: Store) -> None:
+    """OJ-spec §7: the same submission enqueued twice has one job, one message and one terminal verdict."""
+    first, second = (NewJob(id=new_id(), kind="judge", dedupe_key="submission-1") for _ in range(2))
+    ids = [
+        *await store.do(lambda tx: store.jobs.enqueue(tx, [first])),
+        *await store.do(lambda tx: store.jobs.enqueue(tx, [second])),
+    ]
+    assert ids == [first.id, first.id]
+    third, fourth = (NewJob(id=new_id(), kind="judge", dedupe_key="submission-2") for _ in range(2))
+    assert await store.do(lambda tx: store.jobs.enqueue(tx, [third, fourth])) == [third.id, third.id]
+    assert (await store.row("SELECT count(*) AS n FROM jobs"))["n"] == 2
+    assert (await store.row("SELECT count(*) AS n FROM outbox"))["n"] == 2
+    (job,) = (await store.claim(*ids)).done
+    assert [str(done.status) for done in (await finish(store, fence_of(job))).done] == ["succeeded"]
+    assert reasons(await finish(store, fence_of(job))) == ["already_finished"]
+
+
+async def test_guarded_transition_blocks_illegal_update(store: Store) -> None:
+    """OJ-spec §7: a terminal write to a job that is not running changes no row and no state."""
+    job_id = await store.enqueue()
+    before = await store.job(job_id)
+    assert reasons(await finish(store, Fence(job_id, 0, "w1"))) == ["not_in_expected_state"]
+    with pytest.raises(InvalidTransition):
+        await store.write("UPDATE jobs SET status = 'succeeded', finished_at = 1 WHERE id = :id", id=job_id)
+    assert await store.job(job_id) == before
+    assert await log(store, job_id) == []
+
+
+async def test_a_job_from_enqueue_to_finish_leaves_its_whole_history(store: Store) -> None:
+    fence = await store.claimed()
+    assert fence.attempt_id == 1
+    await store.clock.advance(ms=1_234)
+    outcome = await finish(store, fence, result={"ok": True}, reason="done")
+    assert [job.id for job in outcome.done] == [fence.job_id]
+    row = await store.job(fence.job_id)
+    assert (row["status"], row["lease_owner"], row["lease_until"]) == ("succeeded", None, None)
+    assert row["finished_at"] - row["started_at"] == 1_234_000
+    assert await log(store, fence.job_id) == [
+        ("pending", "running", 1, "w1", "claimed"),
+        ("running", "succeeded", 1, "w1", "done"),
+    ]
+    assert await attempts(store, fence.job_id) == [(1, "w1", "succeeded", "done")]
+
+
+async def test_a_claim_is_refused_with_its_reason(store: Store) -> None:
+    later = await store.enqueue(delay_ms=1_000)
+    running = await store.claimed()
+    ended = await store.claimed()
+    await finish(store, ended)
+    outcome = await store.claim(GONE, later, running.job_id, ended.job_id, worker="w2")
+    assert {item.job_id: item.reason for item in outcome.refused} == {
+        GONE: RefusalReason.NOT_FOUND,
+        later: RefusalReason.NOT_DUE,
+        running.job_id: RefusalReason.LEASE_STILL_VALID,
+        ended.job_id: RefusalReason.ALREADY_FINISHED,
+    }
+    await store.clock.advance(ms=1_000)
+    assert [job.id for job in (await store.claim(later)).done] == [later]
+    await store.clock.advance(ms=LEASE_MS)
+    assert reasons(await store.claim(later)) == ["not_in_expected_state"]
+
+
+async def test_a_claim_names_a_job_once_however_often_it_was_asked_for(store: Store) -> None:
+    job_id = await store.enqueue()
+    outcome = await store.claim(job_id, job_id, GONE, GONE)
+    assert ([job.id for job in outcome.done], [item.job_id for item in outcome.refused]) == ([job_id], [GONE])
+
+
+async def test_an_expired_lease_writes_nothing_more(store: Store) -> None:
+    fence = await store.claimed()
+    await store.clock.advance(ms=LEASE_MS)
+    assert reasons(await finish(store, fence)) == ["lease_lost_or_owner_mismatch"]
+    renewed = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+    assert reasons(renewed) == ["lease_lost_or_owner_mismatch"]
+    released = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "late")]))
+    assert reasons(released) == ["lease_lost_or_owner_mismatch"]
+    assert (await store.job(fence.job_id))["status"] == "running"
+
+
+async def test_a_renewed_lease_holds_and_leaves_no_log(store: Store) -> None:
+    fence = await store.claimed()
+    for _ in range(3):
+        await store.clock.advance(ms=LEASE_MS - 1)
+        outcome = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+        assert outcome == Outcome((fence,))
+    assert len(await log(store, fence.job_id)) == 1
+    assert len((await finish(store, fence)).done) == 1
+
+
+async def test_a_fence_must_name_owner_and_attempt(store: Store) -> None:
+    fence = await store.claimed()
+    assert reasons(await finish(store, Fence(fence.job_id, 1, "thief"))) == ["lease_lost_or_owner_mismatch"]
+    assert reasons(await finish(store, Fence(GONE, 1, "w1"))) == ["not_found"]
+
+
+async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: Store) -> None:
+    old = await store.claimed()
+
+    async def reclaim() -> Outcome[Job]:
+        return await store.do(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w2", lease_ms=LEASE_MS))
+
+    assert reasons(await reclaim()) == ["lease_still_valid"]
+    await store.clock.advance(ms=LEASE_MS)
+    (job,) = (await reclaim()).done
+    assert (job.attempt_id, job.prior_status) == (2, JobStatus.RUNNING)
+    assert reasons(await finish(store, old)) == ["stale_attempt"]
+    assert len((await finish(store, fence_of(job))).done) == 1
+    assert [item[2] for item in await attempts(store, old.job_id)] == ["reclaimed", "succeeded"]
+    assert reasons(await reclaim()) == ["already_finished"]
+
+
+async def test_reclaim_of_a_waiting_job_is_refused(store: Store) -> None:
+    job_id = await store.enqueue()
+    outcome = await store.do(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=LEASE_MS))
+    assert reasons(outcome) == ["not_in_expected_state"]
+
+
+async def test_reclaim_past_the_bound_buries(store: Store) -> None:
+    fence = await store.claimed(max_attempts=1)
+    await store.clock.advance(ms=LEASE_MS)
+    outcome = await store.do(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
+    assert reasons(outcome) == ["attempts_exhausted"]
+    row = await store.job(fence.job_id)
+    assert (row["status"], row["error_code"]) == ("failed", "WORKER_LOST")
+    letter = await store.row("SELECT * FROM dead_letters")
+    assert (letter["job_id"], letter["state"], letter["attempt_id"]) == (fence.job_id, "open", 1)
+
+
+async def test_release_waits_out_its_delay_and_is_announced_again(store: Store) -> None:
+    fence = await store.claimed()
+    outcome = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 2_000, "sandbox_away", "SANDBOX")]))
+    assert [job.status for job in outcome.done] == [JobStatus.PENDING]
+    assert [str(item.reason) for item in (await store.claim(fence.job_id)).refused] == ["not_due"]
+    assert (await store.row("SELECT next_attempt_at AS at FROM outbox"))["at"] == store.clock.now_us + 2_000_000
+    await store.clock.advance(ms=2_000)
+    assert [job.attempt_id for job in (await store.claim(fence.job_id, worker="w2")).done] == [2]
+    assert await attempts(store, fence.job_id) == [(1, "w1", "released", "sandbox_away")]
+
+
+async def test_release_of_the_last_attempt_buries(store: Store) -> None:
+    fence = await store.claimed(max_attempts=1)
+    outcome = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "sandbox_away", None, "no box")]))
+    assert [job.status for job in outcome.done] == [JobStatus.FAILED]
+    letter = await store.row("SELECT * FROM dead_letters")
+    assert (letter["error_code"], letter["error"]) == ("RETRIES_EXHAUSTED", "no box")
+    assert (await store.row("SELECT state FROM outbox"))["state"] == "dropped"
+
+
+async def test_a_drained_job_costs_none_of_its_attempts(store: Store) -> None:
+    fence = await store.claimed(max_attempts=1)
+    release = Release(fence, 0, "drain", uses_attempt=False)
+    assert [job.status for job in (await store.do(lambda tx: store.jobs.release(tx, [release]))).done] == ["pending"]
+    assert len((await store.claim(fence.job_id)).done) == 1
+
+
+async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: Store) -> None:
+    old = await store.claimed()
+    await store.clock.advance(ms=LEASE_MS)
+    (job,) = (await store.do(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))).done
+    new = fence_of(job)
+    outcome = await finish(store, old, new, new)
+    assert len(outcome.done) == 1
+    assert reasons(outcome) == ["already_finished", "stale_attempt"]
+
+
+async def test_a_batch_of_releases_names_each_claimant_as_the_actor(store: Store) -> None:
+    fences = [await store.claimed(worker=worker) for worker in ("w1", "w2")]
+    await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "again") for fence in fences]))
+    assert [(await store.job(fence.job_id))["actor"] for fence in fences] == ["w1", "w2"]
+
+
+async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(store: Store) -> None:
+    fence = await store.claimed()
+    waiting = await store.enqueue()
+    asked = [fence.job_id, waiting, GONE]
+
+    async def cancel() -> Outcome[Job]:
+        return await store.do(lambda tx: store.jobs.cancel(tx, asked, actor="ada", reason="unwanted"))
+
+    outcome = await cancel()
+    assert {job.id for job in outcome.done} == {fence.job_id, waiting}
+    assert reasons(outcome) == ["not_found"]
+    renewed = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+    assert reasons(renewed) == ["already_finished"]
+    assert sorted(reasons(await cancel())) == ["already_finished", "already_finished", "not_found"]
+    assert {row["state"] for row in await store.rows("SELECT state FROM outbox")} == {"dropped"}
+
+
+async def test_bury_quarantines_waiting_jobs_only(store: Store) -> None:
+    fence = await store.claimed()
+    waiting = await store.enqueue()
+    burials = [Burial(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
+    outcome = await store.do(lambda tx: store.jobs.bury(tx, burials, actor="relay"))
+    assert [job.id for job in outcome.done] == [waiting]
+    assert reasons(outcome) == ["lease_still_valid"]
+    assert (await store.row("SELECT error_code FROM dead_letters"))["error_code"] == "UNKNOWN_KIND"
+
+
+async def test_bury_claimed_is_fenced_like_any_finish(store: Store) -> None:
+    fence = await store.claimed()
+    thief = Fence(fence.job_id, 1, "thief")
+    burials = [Finish(item, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)]
+    outcome = await store.do(lambda tx: store.jobs.bury_claimed(tx, burials))
+    assert [job.error_code for job in outcome.done] == ["BROKEN"]
+    assert reasons(outcome) == ["already_finished"]
+
+
+async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(store: Store) -> None:
+    lost, spent, alive = await store.claimed(), await store.claimed(max_attempts=1), None
+    await store.clock.advance(ms=LEASE_MS)
+    alive = await store.claimed()
+    freed = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+    assert {job.id: str(job.status) for job in freed} == {lost.job_id: "pending", spent.job_id: "failed"}
+    row = await store.job(lost.job_id)
+    assert (row["reason"], row["available_at"]) == ("lease_expired", store.clock.now_us + 2_000_000)
+    assert (await store.job(alive.job_id))["status"] == "running"
+    assert await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog")) == ()
+
+
+async def test_replay_is_a_new_job_that_names_the_old(store: Store) -> None:
+    job_id = await store.enqueue(payload={"x": 1}, priority=0)
+    await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
+
+    async def replay() -> dict[str, str]:
+        return await store.do(lambda tx: store.jobs.replay(tx, [letter_id, GONE], actor="ops", note="fixed"))
+
+    made = await replay()
+    row = await store.job(made[letter_id])
+    assert (row["origin_job_id"], row["status"], row["attempt_id"], row["priority"]) == (job_id, "pending", 0, 0)
+    assert (await store.job(job_id))["status"] == "failed"
+    letter = await store.row("SELECT * FROM dead_letters")
+    assert (letter["state"], letter["replayed_by_job_id"], letter["resolved_by"]) == ("replayed", row["id"], "ops")
+    assert await replay() == {}
+    assert await store.do(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="")) == []
+
+
+async def test_discard_closes_a_letter(store: Store) -> None:
+    job_id = await store.enqueue()
+    await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
+    assert await store.do(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="junk")) == [letter_id]
+    assert await store.do(lambda tx: store.jobs.replay(tx, [letter_id], actor="ops", note="")) == {}
+
+
+async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: Store) -> None:
+    fence = await store.claimed()
+    with pytest.raises(InvalidTransition):
+        await finish(store, fence, status=JobStatus.CANCELED)
+    assert [job.status for job in (await finish(store, fence, status=JobStatus.FAILED)).done] == ["failed"]
+
+
+async def test_batches_of_nothing_are_nothing(store: Store) -> None:
+    jobs = store.jobs
+    assert await store.do(lambda tx: jobs.enqueue(tx, [])) == []
+    assert await store.claim() == Outcome(())
+    assert await store.do(lambda tx: jobs.finish(tx, [])) == Outcome(())
+    assert await store.do(lambda tx: jobs.release(tx, [])) == Outcome(())
+    assert await store.do(lambda tx: jobs.renew(tx, [], lease_ms=1)) == Outcome(())
+    assert await store.do(lambda tx: jobs.bury_claimed(tx, [])) == Outcome(())
+
+
+async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(store: Store) -> None:
+    labels = {"from": "pending", "to": "running"}
+    before = figure("judge_run_status_transitions_total", **labels)
+    ended = figure("judge_run_duration_seconds_count", status="succeeded")
+    conflicts = figure("judge_run_conflicts_total")
+    fence = await store.claimed(kind="judge")
+    assert figure("judge_run_status_transitions_total", **labels) == before + 1
+    await finish(store, fence)
+    assert figure("judge_run_duration_seconds_count", status="succeeded") == ended + 1
+    await finish(store, fence)
+    assert figure("judge_run_conflicts_total") == conflicts + 1
