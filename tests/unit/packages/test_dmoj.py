@@ -1,0 +1,157 @@
+"""DMOJ's init.yml: batches, generators, archives, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from adjudge.domain.problem import Aggregate, Mode
+from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker
+from adjudge.packages.findings import Findings, PackageRefused, Severity
+from tests.unit.packages.conftest import Read
+
+
+def _errors(findings: Findings) -> list[str]:
+    return [str(item) for item in findings.in_order() if item.severity is Severity.ERROR]
+
+
+def _zip(names: list[str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in names:
+            archive.writestr(name, "1\r\n2")
+    return buffer.getvalue()
+
+
+def test_cases_and_batches_with_dependencies(read: Read) -> None:
+    yaml = (
+        "points: 5\ntest_cases:\n- {in: 1.in, out: 1.out}\n"
+        "- points: 20\n  batched:\n  - {in: 1.in, out: 1.out}\n  - {in: 2.in, out: 2.out}\n"
+        "- points: 30\n  dependencies: [1]\n  batched:\n  - {in: 2.in, out: 2.out}\n"
+    )
+    package, findings = read({"init.yml": yaml, "1.in": "1\r\n", "1.out": "1", "2.in": "2\n", "2.out": "2\n"})
+    problem = package.problem
+    assert not _errors(findings)
+    assert problem.is_scored
+    assert [case.points for case in problem.cases] == [5, 20, 20, 30]
+    second = problem.group("secret/002")
+    assert (second.aggregate, second.max_points) == (Aggregate.MIN, 20)
+    assert problem.group("secret/003").depends_on == ("secret/002",)
+    assert package.files.locate("1.in").read_bytes() == b"1\n"
+    assert package.files.locate("1.out").read_bytes() == b"1\n"
+
+
+def test_pretests_come_first_and_everything_needs_them(read: Read) -> None:
+    yaml = "pretest_test_cases:\n- {in: 1.in, out: 1.out, points: 9}\ntest_cases:\n- {in: 1.in, out: 1.out}\n"
+    package, _ = read({"init.yml": yaml, "1.in": "", "1.out": ""})
+    assert [case.points for case in package.problem.cases] == [0, 1]
+    assert package.problem.group("secret").depends_on == ("pretest",)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["p.1.in", "p.1.out", "p.2.in", "p.2.out", "p.10.in", "p.10.out"], ["p.1.in", "p.2.in", "p.10.in"]),
+        (
+            ["p.2-1.in", "p.2-1.out", "p.1-2.in", "p.1-2.out", "p.1-1.in", "p.1-1.out"],
+            ["p.1-1.in", "p.1-2.in", "p.2-1.in"],
+        ),
+    ],
+)
+def test_cases_are_found_in_the_archive_by_their_names(read: Read, names: list[str], expected: list[str]) -> None:
+    package, findings = read({"init.yml": "archive: t.zip\n", "t.zip": _zip(names)})
+    assert not _errors(findings)
+    assert [case.input.removeprefix("t.zip/") for case in package.problem.cases] == expected
+    assert package.files.locate(package.problem.cases[0].input).read_bytes() == b"1\n2\n"
+
+
+def test_cases_are_found_by_patterns_and_points_are_given(read: Read) -> None:
+    yaml = (
+        "archive: t.zip\ntest_cases:\n  input_format: ^in(?P<batch>[a-z])(?P<case>\\d+)$\n"
+        "  output_format: ^res(?P<batch>[a-z])(?P<case>\\d+)$\n  case_points: [10, 90]\n"
+    )
+    package, findings = read({"init.yml": yaml, "t.zip": _zip(["ina1", "resa1", "inb1", "resb1", "inb2", "resb2"])})
+    assert not _errors(findings)
+    assert [group.max_points for group in package.problem.groups[2:]] == [10, 90]
+    assert len(package.problem.cases) == 3
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(?=x).*", "((a|b)*)*", "(.)\\1", "[", ".*.*.*.*.*.*.*.*x"])
+def test_patterns_that_could_take_long_are_refused(read: Read, pattern: str) -> None:
+    yaml = f"archive: t.zip\ntest_cases:\n  input_format: '{pattern}'\n"
+    _, findings = read({"init.yml": yaml, "t.zip": _zip(["a" * 40 + str(n) + ".in" for n in range(50)])})
+    assert any("input_format" in error for error in _errors(findings))
+
+
+def test_generators_become_recipes(read: Read) -> None:
+    yaml = "generator: gen.py\ntest_cases:\n- {generator_args: [5, yes]}\n- {in: 1.in, out: 1.out}\n"
+    package, findings = read({"init.yml": yaml, "gen.py": "", "1.in": "", "1.out": ""})
+    assert not _errors(findings)
+    (recipe,) = package.recipes
+    assert recipe.args == ("5", "yes")
+    assert package.problem.cases[0].input == recipe.target
+    assert package.problem.cases[0].answer == recipe.error_target
+
+
+@pytest.mark.parametrize(
+    ("checker", "native", "options"),
+    [
+        ("standard", NativeChecker.DMOJ_STANDARD, {}),
+        ("floatsabs", NativeChecker.DMOJ_FLOATS, {"error_mode": "absolute"}),
+        ("{name: floats, args: {precision: 3}}", NativeChecker.DMOJ_FLOATS, {"precision": "3"}),
+        ("identical", NativeChecker.DMOJ_IDENTICAL, {}),
+    ],
+)
+def test_checkers(read: Read, checker: str, native: NativeChecker, options: dict[str, str]) -> None:
+    yaml = f"checker: {checker}\ntest_cases:\n- {{in: 1.in, out: 1.out}}\n"
+    package, findings = read({"init.yml": yaml, "1.in": "", "1.out": ""})
+    assert not _errors(findings)
+    assert (package.problem.checker.native, package.problem.checker.options) == (native, options)
+
+
+def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
+    tests = "test_cases:\n- {in: 1.in, out: 1.out}\n"
+    bridged = (
+        "checker: {name: bridged, args: {files: c.cpp, lang: CPP17, type: testlib}}\nsymlinks: {a.in: /dev/stdin}\n"
+    )
+    package, findings = read({"init.yml": bridged + tests, "c.cpp": "", "testlib.h": "", "1.in": "", "1.out": ""})
+    checker = package.problem.checker
+    assert not _errors(findings)
+    assert checker.protocol is CheckerProtocol.TESTLIB
+    assert (checker.programs[0].language, checker.programs[0].support[0].name) == ("cpp", "testlib.h")
+    assert package.problem.input_file == "a.in"
+    package, _ = read({"init.yml": "interactive: {files: c.cpp, type: testlib, preprocessing_time: 1}\n" + tests})
+    assert package.problem.mode is Mode.INTERACTIVE
+    assert package.problem.interactor
+    assert package.problem.interactor.protocol is InteractorProtocol.TESTLIB_ALONE
+    assert package.problem.interactor.extra_cpu_ms == 1000
+
+
+@pytest.mark.parametrize(
+    ("yaml", "expected"),
+    [
+        ("test_cases+: '[{}]'\n", "init.yml:1: error: test_cases+: holds Python code"),
+        ("test_cases:\n- {in: 1.in, out++: x}\n", "init.yml:2: error: out++: holds Python code"),
+        ("checker: mine.py\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: checker: 'mine.py' is Python"),
+        ("checker: linematches\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: checker: 'linematches'"),
+        ("custom_judge: j.py\ntest_cases:\n- {in: 1.in}\n", "init.yml:1: error: custom_judge"),
+        ("test_cases:\n- {in: 9.in}\n", "init.yml:2: error: '9.in' is not in the package"),
+        ("test_cases:\n- batched: [{in: 1.in}]\n  dependencies: [1]\n", "init.yml:2: error: dependencies"),
+        ("archive: no.zip\n", "init.yml: error: archive: 'no.zip' is not in the package"),
+    ],
+)
+def test_what_is_refused(read: Read, yaml: str, expected: str) -> None:
+    _, findings = read({"init.yml": yaml, "1.in": ""})
+    assert any(error.startswith(expected) for error in _errors(findings)), _errors(findings)
+
+
+def test_a_hostile_archive_inside_is_refused(read: Read) -> None:
+    _, findings = read({"init.yml": "archive: t.zip\n", "t.zip": _zip(["../1.in", "1.out"])})
+    assert any("leaves the package" in error for error in _errors(findings))
+
+
+def test_what_is_no_map_is_refused(read: Read) -> None:
+    with pytest.raises(PackageRefused):
+        read({"init.yml": "- 1\n"})
