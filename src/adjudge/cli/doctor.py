@@ -8,13 +8,11 @@ from dataclasses import asdict
 from typing import Final
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 
 EXIT_UNSAFE: Final = 1
-_STYLES: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckState.MISSING: "red"}
+_COLOURS: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckState.MISSING: "red"}
 
 
 @click.command(name="doctor")
@@ -39,21 +37,14 @@ def as_dict(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def _print(diagnosis: Diagnosis) -> None:
-    console = Console(highlight=False)
-    table = Table("check", "state", "found", "what it means", "how to fix it", box=None, pad_edge=False)
     for check in diagnosis.checks:
-        state = f"[{_STYLES[check.state]}]{check.state}[/]"
-        fix = "" if check.state is CheckState.OK else check.fix
-        table.add_row(check.name, state, *map(_plain, (check.found, check.meaning, fix)))
-    console.print(table)
+        state = click.style(f"{check.state:<9}", fg=_COLOURS[check.state])
+        click.echo(f"{state} {check.name}: {check.found}")
+        click.echo(f"          {check.meaning}")
+        if check.state is not CheckState.OK:
+            click.echo(f"          How to fix it: {check.fix}")
     if diagnosis.may_run_untrusted:
-        console.print("Code that nobody trusts may run on this machine.")
+        click.echo("Code that nobody trusts may run on this machine.")
     else:
-        console.print(
-            "[red]Code that nobody trusts may NOT run on this machine:[/] it is refused, unless --unsafe is given."
-        )
-
-
-def _plain(text: str) -> str:
-    """Text that is not ours must not be read as markup."""
-    return text.replace("[", "\\[")
+        warning = "Code that nobody trusts may NOT run on this machine: it is refused, unless --unsafe is given."
+        click.echo(click.style(warning, fg="red"))
