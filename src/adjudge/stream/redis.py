@@ -25,7 +25,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, Unavailable
 from adjudge.stream import codec, scripts
-from adjudge.stream.driver import BANDS, Hint, Message, Published
+from adjudge.stream.driver import BANDS, Hint, Message, Published, band_of
 from adjudge.stream.turns import Turns
 from adjudge.stream.waiting import Found, Waiter
 
@@ -46,6 +46,8 @@ _PASSING: Final = (
     "TRYAGAIN",
 )
 """What Redis answers when it cannot serve now and may later."""
+_LOCKED: Final = ("NOAUTH", "WRONGPASS", "NOPERM", "unauthenticated")
+"""What it answers to those who may not."""
 
 
 class RedisStream:
@@ -121,6 +123,16 @@ class RedisStream:
         cursors, rows = await self._run(self._autoclaim, self._group, consumer, idle_ms, at_most, first, *self._cursors)
         self._cursors = cursors
         return self._messages(rows)
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        """Look each entry up by its id, all in one round trip."""
+        known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
+        with self._reporting():
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for priority, entry_id in known:
+                    pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
+                found = await pipeline.execute()
+        return {entry for entry, rows in zip(known, found, strict=True) if rows}
 
     async def pending(self) -> dict[int, int]:
         """Ask for the summary of each group's pending list; no group yet means nothing pending."""
@@ -293,11 +305,11 @@ def _place(url: str) -> str:
 
 
 def _failure(error: Exception, place: str) -> AdjudgeError:
-    if isinstance(error, AuthenticationError | AuthorizationError):
+    words = str(error)
+    if isinstance(error, AuthenticationError | AuthorizationError) or any(code in words for code in _LOCKED):
         return Unavailable(f"Redis at {place} refused our credentials: check the URL's user and password.")
     if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
         return Unavailable(f"Redis at {place} is away ({type(error).__name__}).")
-    words = str(error)
-    if any(code in words for code in (*_PASSING, "NOAUTH", "WRONGPASS", "NOPERM")):
+    if any(code in words for code in _PASSING):
         return Unavailable(f"Redis at {place} cannot serve: {words[:200]}")
     return InternalFault(f"Redis at {place} did not understand us: {words[:200]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from itertools import count
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -72,9 +73,9 @@ class RedisSide(Side):
         await self.raw.flushall()
 
     async def add_without(self, field: str, job_id: str) -> None:
-        fields = {"job_id": job_id, "enqueue_ts": "1", "payload_ref": "nowhere", "priority": "2"}
+        fields: Any = {"job_id": job_id, "enqueue_ts": "1", "payload_ref": "nowhere", "priority": "2"}
         del fields[field]
-        await self.raw.xadd(self.key(), dict(fields))
+        await self.raw.xadd(self.key(), fields)
 
     async def spoil_payload(self, job_id: str) -> None:
         await self.open().publish([hint(job_id)])

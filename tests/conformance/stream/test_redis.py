@@ -232,11 +232,10 @@ async def test_password_and_tls(locked_server: LockedRedisServer, hint_of: HintO
 @pytest.mark.parametrize("url", ["redis://:wr0ng-pass@127.0.0.1:{port}/0", "redis://127.0.0.1:{port}/0"])
 async def test_refused_credentials_are_named_and_not_shown(locked_server: LockedRedisServer, url: str) -> None:
     stream = RedisStream(url.format(port=locked_server.port), environment="test")
-    with pytest.raises(Unavailable) as caught:
-        await stream.depth()
-    assert "wr0ng-pass" not in str(caught.value)
-    with pytest.raises(Unavailable, match=r"credentials|NOAUTH|away"):
-        await stream.read(consumer="a", at_most=1, wait_ms=0)
+    for call in (stream.depth(), stream.read(consumer="a", at_most=1, wait_ms=0)):
+        with pytest.raises(Unavailable, match="refused our credentials") as caught:
+            await call
+        assert "wr0ng-pass" not in str(caught.value)
     await stream.close()
 
 

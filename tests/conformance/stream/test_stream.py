@@ -315,3 +315,15 @@ async def test_racing_to_create_the_group_is_harmless(side: Side, hint_of: HintO
     reads = (take(side.open(), at_most=1, consumer=f"{number}") for number in range(8))
     seen = [jobs(messages) for messages in await asyncio.gather(*reads)]
     assert sorted(job for (job,) in seen if job) == [f"{number}" for number in range(8)]
+
+
+async def test_it_knows_which_messages_it_still_holds(side: Side, hint_of: HintOf) -> None:
+    stream = side.open()
+    unread, read, done = await stream.publish([hint_of("unread", 3), hint_of("read", 0), hint_of("done", 1)])
+    taken = {message.job_id: message for message in await take(stream, at_most=2)}
+    await stream.ack([taken["done"]])
+    entries = [(3, unread.entry_id), (0, read.entry_id), (1, done.entry_id), (2, unread.entry_id), (2, None)]
+    assert await stream.holds(entries) == {(3, unread.entry_id), (0, read.entry_id)}
+    assert await stream.holds([]) == set()
+    await side.flush()
+    assert await stream.holds(entries) == set()
