@@ -1,0 +1,267 @@
+"""A small model of jobs, driven against the store by Hypothesis.
+
+The model knows only what DESIGN says: who holds which attempt until when. After every step the whole of the database is
+held against it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from adjudge.domain.states import JOB, JobStatus
+from adjudge.store import Tx, outbox
+from adjudge.store.job_values import Burial, Delivery, Fence, Finish, Release
+from adjudge.store.statement import Row
+from tests.support.stores import NOON_US, Store, raw
+
+LEASE_MS = 1_000
+WORKERS = st.sampled_from(["w1", "w2", "w3"])
+EVERYTHING = (
+    "SELECT * FROM jobs",
+    "SELECT * FROM job_status_log ORDER BY id",
+    "SELECT * FROM dead_letters",
+    "SELECT job_id, state FROM outbox",
+)
+TABLES = ("dead_letters", "outbox", "job_status_log", "job_attempts", "jobs")
+
+
+@dataclass
+class Modelled:
+    """What the model believes of one job."""
+
+    status: str = "pending"
+    attempt: int = 0
+    max_attempts: int = 3
+    owner: str | None = None
+    lease_until: int = 0
+    available_at: int = 0
+    replay_of: str | None = None
+    taken_until: int | None = None
+    """Which taking of its outbox row may still note its delivery."""
+
+
+class JobMachine(RuleBasedStateMachine):
+    """Claimants, lost leases, late writers, cancels, retries, replays, deliveries, in any order."""
+
+    jobs = Bundle("jobs")
+    fences = Bundle("fences")
+    takings = Bundle("takings")
+
+    def __init__(self, store: Store, runner: asyncio.Runner) -> None:
+        super().__init__()
+        self.store = store
+        self.run = runner.run
+        self.model: dict[str, Modelled] = {}
+
+    @initialize()
+    def empty(self) -> None:
+        async def clean(tx: Tx) -> None:
+            for table in TABLES:
+                await tx.execute(raw(f"DELETE FROM {table}"))
+
+        self.run(self.store.do(clean))
+        self.store.clock.now_us = NOON_US
+        self.run(self.store.clock.advance(ms=0))
+
+    @property
+    def now(self) -> int:
+        return self.store.clock.now_us
+
+    def holds(self, fence: Fence) -> bool:
+        job = self.model[fence.job_id]
+        mine = (job.status, job.attempt, job.owner) == ("running", fence.attempt_id, fence.owner)
+        return mine and job.lease_until > self.now
+
+    def end(self, job_id: str, status: str) -> None:
+        job = self.model[job_id]
+        job.status, job.owner = status, None
+        if status in ("canceled", "failed"):
+            job.taken_until = None
+
+    @rule(target=jobs, max_attempts=st.integers(1, 3), delay_ms=st.sampled_from([0, 0, 500]))
+    def enqueue(self, max_attempts: int, delay_ms: int) -> str:
+        job_id = self.run(self.store.enqueue(max_attempts=max_attempts, delay_ms=delay_ms))
+        self.model[job_id] = Modelled(max_attempts=max_attempts, available_at=self.now + delay_ms * 1_000)
+        return job_id
+
+    @rule(ms=st.sampled_from([1, 400, LEASE_MS, 10_000]))
+    def time_passes(self, ms: int) -> None:
+        self.run(self.store.clock.advance(ms))
+
+    @rule(target=fences, job_id=jobs, worker=WORKERS)
+    def claim(self, job_id: str, worker: str) -> Fence:
+        job = self.model[job_id]
+        wins = job.status in ("pending", "queued") and job.available_at <= self.now
+        outcome = self.run(self.store.claim(job_id, worker=worker, lease_ms=LEASE_MS))
+        assert bool(outcome.done) == wins, outcome
+        if wins:
+            self.take(job_id, worker)
+        return Fence(job_id, job.attempt, worker)
+
+    def take(self, job_id: str, worker: str) -> None:
+        job = self.model[job_id]
+        job.status, job.owner, job.attempt = "running", worker, job.attempt + 1
+        job.lease_until = self.now + LEASE_MS * 1_000
+
+    @rule(target=fences, job_id=jobs, worker=WORKERS)
+    def reclaim(self, job_id: str, worker: str) -> Fence:
+        job = self.model[job_id]
+        lost = job.status == "running" and job.lease_until <= self.now
+        wins = lost and job.attempt < job.max_attempts
+        jobs = self.store.jobs
+        outcome = self.run(self.store.do(lambda tx: jobs.reclaim(tx, [job_id], worker=worker, lease_ms=LEASE_MS)))
+        assert bool(outcome.done) == wins, outcome
+        if wins:
+            self.take(job_id, worker)
+        elif lost:
+            self.end(job_id, "failed")
+        return Fence(job_id, job.attempt, worker)
+
+    @rule(fence=fences)
+    def renew(self, fence: Fence) -> None:
+        granted = self.holds(fence)
+        outcome = self.run(self.store.do(lambda tx: self.store.jobs.renew(tx, [fence], lease_ms=LEASE_MS)))
+        assert bool(outcome.done) == granted, outcome
+        if granted:
+            self.model[fence.job_id].lease_until = self.now + LEASE_MS * 1_000
+
+    @rule(fence=fences, status=st.sampled_from([JobStatus.SUCCEEDED, JobStatus.FAILED]))
+    def finish(self, fence: Fence, status: JobStatus) -> None:
+        granted = self.holds(fence)
+        outcome = self.run(self.store.do(lambda tx: self.store.jobs.finish(tx, [Finish(fence, status)])))
+        assert bool(outcome.done) == granted, outcome
+        if granted:
+            self.end(fence.job_id, str(status))
+
+    @rule(fence=fences, delay_ms=st.sampled_from([0, 500]), uses_attempt=st.booleans())
+    def release(self, fence: Fence, delay_ms: int, uses_attempt: bool) -> None:
+        granted = self.holds(fence)
+        item = Release(fence, delay_ms, "again", uses_attempt=uses_attempt)
+        outcome = self.run(self.store.do(lambda tx: self.store.jobs.release(tx, [item])))
+        assert bool(outcome.done) == granted, outcome
+        if granted:
+            job = self.model[fence.job_id]
+            job.max_attempts += 0 if uses_attempt else 1
+            self.back(fence.job_id, delay_ms)
+
+    def back(self, job_id: str, delay_ms: int) -> None:
+        job = self.model[job_id]
+        if job.attempt >= job.max_attempts:
+            self.end(job_id, "failed")
+        else:
+            job.status, job.owner, job.available_at = "pending", None, self.now + delay_ms * 1_000
+            job.taken_until = None
+
+    @rule(job_id=jobs)
+    def cancel(self, job_id: str) -> None:
+        alive = JobStatus(self.model[job_id].status) not in JOB.terminal
+        outcome = self.run(
+            self.store.do(lambda tx: self.store.jobs.cancel(tx, [job_id], actor="ada", reason="unwanted"))
+        )
+        assert bool(outcome.done) == alive, outcome
+        if alive:
+            self.end(job_id, "canceled")
+
+    @rule(job_id=jobs)
+    def bury(self, job_id: str) -> None:
+        waiting = self.model[job_id].status in ("pending", "queued")
+        burials = [Burial(job_id, "POISON", "unusable")]
+        outcome = self.run(self.store.do(lambda tx: self.store.jobs.bury(tx, burials, actor="relay")))
+        assert bool(outcome.done) == waiting, outcome
+        if waiting:
+            self.end(job_id, "failed")
+
+    @rule()
+    def expire(self) -> None:
+        lost = {key for key, job in self.model.items() if job.status == "running" and job.lease_until <= self.now}
+        freed = self.run(self.store.do(lambda tx: self.store.jobs.expire(tx, actor="watchdog")))
+        assert {job.id for job in freed} == lost
+        for job_id in lost:
+            attempt = self.model[job_id].attempt
+            self.back(job_id, 2_000 * 2 ** (attempt - 1))
+
+    @rule(target=takings)
+    def take_due(self) -> list[Delivery]:
+        """A relay takes what is due and tells the stream; it may die before it can say so here."""
+        due = self.run(self.store.do(lambda tx: outbox.take_due(tx, at_most=100)))
+        for row in due:
+            self.model[row.job_id].taken_until = row.taken_until
+        return [Delivery(row.job_id, f"entry-{row.attempts}", row.taken_until) for row in due]
+
+    @rule(deliveries=takings)
+    def mark(self, deliveries: list[Delivery]) -> None:
+        """It says so, however late: only the last taking of a job that was not put back meanwhile counts."""
+        self.run(self.store.do(lambda tx: self.store.jobs.mark_queued(tx, deliveries, actor="relay")))
+        for item in deliveries:
+            job = self.model[item.job_id]
+            if job.taken_until == item.taken_until:
+                job.taken_until = None
+                job.status = "queued" if job.status == "pending" else job.status
+
+    @rule()
+    def requeue_all(self) -> None:
+        """The stream was flushed."""
+        queued = [key for key, job in self.model.items() if job.status == "queued"]
+        self.run(self.store.do(lambda tx: self.store.jobs.requeue(tx, queued, actor="reconciler")))
+        for job_id in queued:
+            self.back(job_id, 0)
+
+    @rule(target=jobs)
+    def replay(self) -> str | MultipleResults[str]:
+        letters = self.run(self.store.rows("SELECT id, job_id FROM dead_letters WHERE state = 'open' ORDER BY id"))
+        if not letters:
+            return multiple()
+        letter = letters[0]
+        made = self.run(self.store.do(lambda tx: self.store.jobs.replay(tx, [letter["id"]], actor="ops", note="fixed")))
+        job_id = made[letter["id"]]
+        self.model[job_id] = Modelled(max_attempts=4, available_at=self.now, replay_of=letter["job_id"])
+        return job_id
+
+    @invariant()
+    def the_database_agrees(self) -> None:
+        self.run(self.check())
+
+    async def check(self) -> None:
+        """Read everything in one snapshot and hold it against the model."""
+
+        async def look(tx: Tx) -> list[list[Row]]:
+            return [await tx.fetch(raw(sql)) for sql in EVERYTHING]
+
+        jobs, logs, letters, messages = await self.store.database.read(look)
+        rows = {row["id"]: row for row in jobs}
+        assert rows.keys() == self.model.keys(), "no job is lost, none appears"
+        told = dict.fromkeys(rows, ("pending", 0))
+        for entry in logs:
+            status, attempt = told[entry["job_id"]]
+            source, target = JobStatus(entry["from_status"]), JobStatus(entry["to_status"])
+            assert source == status, "the log has no gap"
+            assert JOB.allows(source, target), "no illegal edge, and so no second terminal write"
+            assert entry["attempt_id"] == attempt + (target is JobStatus.RUNNING), "attempts strictly grow"
+            told[entry["job_id"]] = (str(target), entry["attempt_id"])
+        for key, row in rows.items():
+            job = self.model[key]
+            assert (row["status"], row["attempt_id"], row["lease_owner"]) == (job.status, job.attempt, job.owner)
+            assert told[key] == (job.status, job.attempt), "replaying the log gives the row"
+            assert row["origin_job_id"] == job.replay_of
+        self.check_letters(letters)
+        self.check_outbox({row["job_id"]: row["state"] for row in messages})
+
+    def check_letters(self, letters: list[Row]) -> None:
+        assert all(self.model[letter["job_id"]].status == "failed" for letter in letters)
+        replayed = {
+            letter["replayed_by_job_id"]: letter["job_id"] for letter in letters if letter["state"] == "replayed"
+        }
+        assert replayed == {key: job.replay_of for key, job in self.model.items() if job.replay_of}
+
+    def check_outbox(self, messages: dict[str, str]) -> None:
+        for key, job in self.model.items():
+            if job.status == "pending":
+                assert messages[key] == "pending", "whatever waits is announced"
+            elif job.status == "queued":
+                assert messages[key] == "delivered"
+            elif job.status == "canceled":
+                assert messages[key] != "pending", "nothing is announced in vain"
