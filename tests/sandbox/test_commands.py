@@ -1,0 +1,98 @@
+"""``adjudge doctor`` and ``adjudge run``, as a person or a script meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.host import Host
+
+pytestmark = pytest.mark.usefixtures("unharmed")
+
+
+def _adjudge(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    argv = [sys.executable, "-m", "adjudge", *arguments]
+    return subprocess.run(argv, input=stdin, capture_output=True, check=False, cwd=cwd, env=dict(os.environ))
+
+
+def test_the_doctor_says_that_untrusted_code_may_run_here() -> None:
+    done = _adjudge("doctor", "--json")
+    body = json.loads(done.stdout)
+    states = {check["name"]: check["state"] for check in body["checks"]}
+    assert (done.returncode, body["may_run_untrusted"]) == (0, True), body
+    for name in ("mount namespace", "pid namespace", "network namespace", "seccomp", "privileges", "user"):
+        assert states[name] == "ok"
+    for check in body["checks"]:
+        assert check["meaning"]
+        assert check["state"] == "ok" or check["fix"]
+
+
+def test_the_doctor_tells_people_the_same() -> None:
+    done = _adjudge("doctor")
+    assert done.returncode == 0
+    assert b"ok        seccomp" in done.stdout
+    assert b"may run on this machine" in done.stdout
+
+
+def test_output_is_passed_through_and_the_report_is_on_stderr() -> None:
+    done = _adjudge("run", "--", "python3", "-c", "import sys; print('out'); print('err', file=sys.stderr)")
+    assert (done.returncode, done.stdout) == (0, b"out\n")
+    report = done.stderr.decode().splitlines()
+    assert report[0] == "err"
+    assert report[-1].startswith("OK: exit code 0; CPU ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "verdict", "limit"),
+    [
+        (("--", "python3", "-c", "raise SystemExit(7)"), 1, "RE", None),
+        (("--wall-ms", "300", "--", "sleep", "100"), 1, "TLE", "wall"),
+        (("--output-kb", "4", "--", "cat", "/dev/zero"), 1, "OLE", "output"),
+        (("--memory-mb", "32", "--", "python3", "-c", "x = bytearray(1 << 28)"), 1, "MLE", "memory"),
+        (("--", "/work/not-there"), 2, "SE", None),
+    ],
+)
+def test_exit_codes_tell_whose_fault_it_was(arguments: tuple[str, ...], code: int, verdict: str, limit: str) -> None:
+    done = _adjudge("run", "--json", *arguments)
+    body = json.loads(done.stdout)
+    assert (done.returncode, body["verdict"], body["limit"]) == (code, verdict, limit), body
+
+
+def test_files_stdin_mounts_and_variables_reach_the_program(host: Host, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\nprint(input(), open('/data/answer.txt').read(), os.environ['A'])\nopen('made','w').write('x')"
+    )
+    done = _adjudge(
+        "run", "--file", f"program.py={program}", "--mount", f"{host.secret.parent}:/data", "--env", "A=b=c",
+        "--stdin", "-", "--collect", "made", "--collect-to", str(tmp_path), "--", "python3", "program.py",
+        stdin=b"hello\n",
+    )  # fmt: skip
+    assert done.stdout.decode() == f"hello {host.canary} b=c\n", done.stderr
+    assert (tmp_path / "made").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--file", "../x=/etc/hostname", "--", "true"), "files"),
+        (("--file", "x=/not/there", "--", "true"), "--file"),
+        (("--file", "nothing", "--", "true"), "--file"),
+        (("--mount", "/etc:relative", "--", "true"), "mounts"),
+        (("--mount", "/not/there:/data", "--", "true"), "--mount"),
+        (("--stdin", "/not/there", "--", "true"), "--stdin"),
+        (("--cpu-ms", "0", "--", "true"), "cpu_ms"),
+        (("--", "no-such-program-anywhere"), "argv"),
+        (("--", "../../bin/sh"), "argv"),
+        ((), "ARGV"),
+    ],
+)
+def test_a_wrong_request_names_what_is_wrong(arguments: tuple[str, ...], named: str) -> None:
+    done = _adjudge("run", *arguments)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert named in done.stderr.decode()

@@ -1,0 +1,141 @@
+"""What the doctor makes of a machine: facts from a made-up file system, and what a probe saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adjudge.sandbox import doctor
+from adjudge.sandbox.doctor import Check, CheckState, Diagnosis, Machine
+
+GOOD = """\
+Pid:\t2
+Uid:\t1900000000\t1900000000\t1900000000\t1900000000
+CapInh:\t0000000000000000
+CapPrm:\t0000000000000000
+CapEff:\t0000000000000000
+CapBnd:\t0000000000000000
+CapAmb:\t0000000000000000
+NoNewPrivs:\t1
+Seccomp:\t2
+21 20 0:19 / / ro,nosuid - tmpfs tmpfs ro
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes
+    lo:       0       0    0    0    0     0          0         0        0
+"""
+
+
+def _machine(
+    root: Path, files: dict[str, str] | None = None, is_root: bool = False, programs: tuple[str, ...] = ()
+) -> Machine:
+    for name, text in (files or {}).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Machine(root, is_root, lambda name: f"/usr/bin/{name}" if name in programs else None)
+
+
+def _states(seen: str) -> dict[str, CheckState]:
+    return {check.name: check.state for check in doctor.isolation_checks(seen)}
+
+
+def test_a_tight_box_is_found_tight() -> None:
+    assert set(_states(GOOD).values()) == {CheckState.OK}
+
+
+@pytest.mark.parametrize(
+    ("change", "to", "lost"),
+    [
+        ("Seccomp:\t2", "Seccomp:\t0", "seccomp"),
+        ("NoNewPrivs:\t1", "NoNewPrivs:\t0", "privileges"),
+        ("CapEff:\t0000000000000000", "CapEff:\t0000000000000001", "privileges"),
+        ("Uid:\t1900000000", "Uid:\t0", "user"),
+        ("Pid:\t2", "Pid:\t48123", "pid namespace"),
+        ("    lo:", "  eth0: 1\n    lo:", "network namespace"),
+        ("Inter-|", "canary-of-the-doctorInter-|", "mount namespace"),
+    ],
+)
+def test_each_hole_is_found_and_forbids_untrusted_code(change: str, to: str, lost: str) -> None:
+    checks = doctor.isolation_checks(GOOD.replace(change, to))
+    missing = [check for check in checks if check.state is CheckState.MISSING]
+    assert [check.name for check in missing] == [lost]
+    assert missing[0].fix
+    assert not Diagnosis(tuple(checks)).may_run_untrusted
+
+
+def test_a_probe_that_saw_nothing_proves_nothing() -> None:
+    states = _states("")
+    assert {name for name, state in states.items() if state is CheckState.OK} == set()
+
+
+def test_only_what_is_essential_forbids_untrusted_code() -> None:
+    slow = Check("swap", CheckState.MISSING, "", "", "")
+    gone = Check("launcher", CheckState.MISSING, "", "", "", essential=True)
+    assert Diagnosis((slow,)).may_run_untrusted
+    assert not Diagnosis((slow, gone)).may_run_untrusted
+
+
+@pytest.mark.parametrize(
+    ("files", "as_user", "as_root"),
+    [
+        ({"proc/sys/user/max_user_namespaces": "9000\n"}, CheckState.OK, CheckState.OK),
+        ({"proc/sys/user/max_user_namespaces": "0\n"}, CheckState.MISSING, CheckState.DEGRADED),
+        ({}, CheckState.MISSING, CheckState.DEGRADED),
+        (
+            {"proc/sys/user/max_user_namespaces": "9", "proc/sys/kernel/unprivileged_userns_clone": "0"},
+            CheckState.MISSING,
+            CheckState.DEGRADED,
+        ),
+        (
+            {
+                "proc/sys/user/max_user_namespaces": "9",
+                "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+            },
+            CheckState.MISSING,
+            CheckState.DEGRADED,
+        ),
+    ],
+)
+def test_user_namespaces(tmp_path: Path, files: dict[str, str], as_user: CheckState, as_root: CheckState) -> None:
+    for is_root, state in ((False, as_user), (True, as_root)):
+        check = doctor.check_user_namespaces(_machine(tmp_path, files, is_root))
+        assert check.state is state
+        assert bool(check.fix) == (state is not CheckState.OK)
+
+
+def test_cgroups_of_both_versions_are_told_apart(tmp_path: Path) -> None:
+    v2 = _machine(tmp_path / "v2", {"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"})
+    assert doctor.check_cgroups(v2).found.startswith("v2")
+    for name in ("memory", "pids", "cpu,cpuacct"):
+        (tmp_path / "v1/sys/fs/cgroup" / name).mkdir(parents=True)
+        (tmp_path / "v1/sys/fs/cgroup" / name / "tasks").touch()
+    assert doctor.check_cgroups(Machine(tmp_path / "v1")).found.startswith("v1")
+    assert doctor.check_cgroups(Machine(tmp_path / "none")).state is CheckState.DEGRADED
+
+
+def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
+    uneven = _machine(
+        tmp_path,
+        {
+            "proc/swaps": "Filename\tType\n/dev/sda2\tpartition\n",
+            "sys/devices/system/cpu/smt/active": "1\n",
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+            "sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
+            "sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
+        },
+    )
+    checks = [doctor.check_swap, doctor.check_smt, doctor.check_frequency, doctor.check_turbo, doctor.check_huge_pages]
+    for check in checks:
+        assert check(uneven).state is CheckState.DEGRADED
+        assert check(uneven).fix
+        assert check(Machine(tmp_path / "bare")).state is CheckState.OK
+
+
+def test_toolchains_are_those_on_the_path(tmp_path: Path) -> None:
+    machine = _machine(tmp_path, programs=("gcc", "python3"))
+    assert doctor.check_toolchains(machine).found == "gcc python3"
+    assert doctor.check_compiler(machine).found == "/usr/bin/gcc"
+    bare = _machine(tmp_path)
+    assert doctor.check_toolchains(bare).state is CheckState.DEGRADED
+    assert doctor.check_compiler(bare).state is CheckState.DEGRADED
