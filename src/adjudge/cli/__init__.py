@@ -23,11 +23,13 @@ from adjudge.observe import logs
 COMMANDS: Final[dict[str, str]] = {
     "check": "adjudge.cli.check",
     "config": "adjudge.cli.config",
+    "dlq": "adjudge.cli.dlq",
     "doctor": "adjudge.cli.doctor",
     "problem": "adjudge.cli.problem",
     "judge": "adjudge.cli.judge",
     "languages": "adjudge.cli.languages",
     "run": "adjudge.cli.run",
+    "scheduler": "adjudge.cli.scheduler",
     "up": "adjudge.cli.up",
 }
 """Command name → module with a click object named ``command``."""

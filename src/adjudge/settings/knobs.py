@@ -75,6 +75,12 @@ class Database:
 class Jobs:
     """Leases and the stream that drives workers."""
 
+    redis_url: DatabaseUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
+        DatabaseUrl(""),
+        "redis:// or rediss://USER:PASSWORD@HOST:PORT/0 of the stream; empty: a stream within the process.",
+        "REDIS_URL",
+        bare=True,
+    )
     lease_sec: float = _knob(
         15.0, "How long a claim holds without a heartbeat.", "JOB_LEASE_SEC", bare=True, least=1, most=3600
     )

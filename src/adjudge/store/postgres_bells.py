@@ -72,16 +72,25 @@ class PostgresBells:
 
     async def _hear_on_one_connection(self) -> None:
         gone = asyncio.Event()
+
+        def lost(_: object) -> None:
+            gone.set()
+
         async with self._pool.acquire() as connection:
-            connection.add_termination_listener(lambda _: gone.set())
             heard: set[str] = set()
-            while not gone.is_set():
-                self._changed.clear()
-                for channel in self._channels - heard:
-                    await connection.add_listener(channel, self._heard)
-                    self._local.ring(channel)  # whatever was rung before we listened
-                    heard.add(channel)
-                await _either(gone, self._changed)
+            connection.add_termination_listener(lost)
+            try:
+                while not gone.is_set():
+                    self._changed.clear()
+                    for channel in self._channels - heard:
+                        await connection.add_listener(channel, self._heard)
+                        self._local.ring(channel)  # whatever was rung before we listened
+                        heard.add(channel)
+                    await _either(gone, self._changed)
+            finally:
+                connection.remove_termination_listener(lost)
+                for channel in heard:
+                    await connection.remove_listener(channel, self._heard)
 
     def _heard(self, *call: object) -> None:
         self._local.ring(str(call[2]))

@@ -1,0 +1,119 @@
+"""``adjudge dlq``: look at jobs that were given up, run them again, or let them go."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from adjudge import settings as settings_source
+from adjudge.cli.parts import make_jobs
+from adjudge.domain.ids import parse_id
+from adjudge.store import Database, dead_letters, open_database
+
+T = TypeVar("T")
+
+_IDS = click.argument("letter_ids", nargs=-1, required=True, metavar="ID…")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_REASON = click.option("--reason", required=True, help="Why; it is kept in the audit log with your name.")
+_ACTOR = click.option("--as", "actor", default=getpass.getuser, show_default="you", help="In whose name.")
+
+
+@click.group(name="dlq")
+def command() -> None:
+    """Dead letters: jobs that failed on every attempt they had."""
+
+
+@command.command("list")
+@click.option("--state", type=click.Choice(["open", "replayed", "discarded"]), default="open", show_default=True)
+@click.option("--after", default="", metavar="ID", help="Go on after this one.")
+@click.option("--at-most", type=click.IntRange(1, 1000), default=50, show_default=True)
+@_JSON
+def list_(state: str, after: str, at_most: int, as_json: bool) -> None:
+    """List dead letters, the oldest first."""
+    found = _with_store(
+        lambda database: database.read(lambda tx: dead_letters.page(tx, state=state, after=after, at_most=at_most))
+    )
+    if as_json:
+        click.echo(json.dumps([asdict(letter) for letter in found]))
+    elif not found:
+        click.echo(f"No dead letters are {state}.")
+    else:
+        table = Table("id", "since", "kind", "attempts", "error")
+        for letter in found:
+            summary = f"{letter.error_code}: {letter.error or ''}"
+            table.add_row(letter.id, _time(letter.created_at), letter.kind, str(letter.attempt_id), summary)
+        Console().print(table)
+
+
+@command.command()
+@click.argument("letter_id", metavar="ID")
+@_JSON
+def show(letter_id: str, as_json: bool) -> None:
+    """Show one dead letter with every attempt of its job."""
+    key = parse_id(letter_id)
+    letter, attempts = _with_store(lambda database: database.read(lambda tx: dead_letters.find(tx, key)))
+    if as_json:
+        click.echo(json.dumps({**asdict(letter), "attempts": [asdict(attempt) for attempt in attempts]}))
+        return
+    click.echo(f"{letter.kind} job {letter.job_id}: {letter.state}")
+    click.echo(f"  {letter.error_code}: {letter.error or 'no message'}")
+    if letter.replayed_by_job_id:
+        click.echo(f"  run again as job {letter.replayed_by_job_id}")
+    if letter.resolved_by:
+        click.echo(f"  {letter.state} by {letter.resolved_by}: {letter.note}")
+    for attempt in attempts:
+        click.echo(
+            f"  attempt {attempt.attempt_id} on {attempt.worker}, {_time(attempt.started_at)}: {attempt.outcome}"
+        )
+        if attempt.error:
+            click.echo(f"    {attempt.error}")
+
+
+@command.command()
+@_IDS
+@_REASON
+@_ACTOR
+def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
+    """Run them again, as new jobs; the old jobs keep their history. All or none."""
+    keys = [parse_id(letter_id) for letter_id in letter_ids]
+    jobs = make_jobs(settings_source.load())
+    replayed = _with_store(
+        lambda database: database.transact(lambda tx: dead_letters.replay(tx, jobs, keys, actor=actor, reason=reason))
+    )
+    for letter_id, job_id in replayed.items():
+        click.echo(f"{letter_id} runs again as job {job_id}")
+
+
+@command.command()
+@_IDS
+@_REASON
+@_ACTOR
+def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
+    """Close them for good. All or none; nothing is deleted."""
+    keys = [parse_id(letter_id) for letter_id in letter_ids]
+    jobs = make_jobs(settings_source.load())
+    _with_store(
+        lambda database: database.transact(lambda tx: dead_letters.discard(tx, jobs, keys, actor=actor, reason=reason))
+    )
+    click.echo(f"{len(keys)} discarded")
+
+
+def _with_store(work: Callable[[Database], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with open_database(settings_source.load().database.url.reveal()) as database:
+            return await work(database)
+
+    return asyncio.run(run())
+
+
+def _time(moment_us: int) -> str:
+    return datetime.fromtimestamp(moment_us / 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,43 @@
+"""``adjudge scheduler``: delivers jobs to the stream and keeps order. Run as many as you like: they share the rows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from contextlib import suppress
+
+import click
+
+from adjudge import settings as settings_source
+from adjudge.cli.parts import open_stream, schedule
+from adjudge.domain.errors import InvalidInput
+from adjudge.observe import logs
+from adjudge.settings import Settings
+from adjudge.store import open_database
+
+
+@click.command(name="scheduler")
+def command() -> None:
+    """Deliver jobs to workers, free the jobs of lost ones, announce lost messages again."""
+    settings = settings_source.load()
+    logs.configure(settings.log.level, settings.log.format)
+    if not settings.jobs.redis_url.reveal():
+        raise InvalidInput(
+            "jobs.redis_url: a scheduler of its own needs a stream that workers can reach; "
+            "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
+            field="jobs.redis_url",
+        )
+    with suppress(asyncio.CancelledError):
+        asyncio.run(_run(settings))
+
+
+async def _run(settings: Settings) -> None:
+    task = asyncio.current_task()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
+    name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
+    async with open_database(settings.database.url.reveal()) as database, open_stream(settings) as stream:
+        click.echo(f"{name} is up: {settings.database.url}")
+        await schedule(settings, database, stream, name)

@@ -1,0 +1,158 @@
+"""The drive on both modes: SQLite with the in-process stream, PostgreSQL with Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+
+from adjudge.domain.ids import new_id
+from adjudge.domain.retry import RetryPolicy
+from adjudge.domain.verdict import Verdict
+from adjudge.relay.patrol import Reconciler, Watchdog, patrol
+from adjudge.relay.pump import Pump
+from adjudge.store import Database, Tx, open_database, problems, users
+from adjudge.store.job_values import Job
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row, Statement
+from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
+from adjudge.stream import MemoryStream, Stream
+from adjudge.stream.redis import RedisStream
+from adjudge.worker.handler import Completion
+from adjudge.worker.loop import Worker, WorkerSettings
+from tests.support.store_fixtures import (  # noqa: F401  # fixtures by name
+    postgres_url,
+    shared_postgres_url,
+    sqlite_template,
+    sqlite_url,
+)
+
+_ENVIRONMENTS = count(1)
+QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
+
+
+class Handler:
+    """A judge that does as the test says; by default it accepts."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[str, int]] = []
+        self.act: Callable[[Job], Awaitable[Completion]] = self._accept
+
+    async def _accept(self, _: Job) -> Completion:
+        return Completion(result={}, outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+
+    async def run(self, job: Job) -> Completion:
+        self.runs.append((job.id, job.attempt_id))
+        return await self.act(job)
+
+    def needs(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
+        return (f"language:{payload.get('language')}",)
+
+
+@dataclass
+class Drive:
+    """All roles, in one process, on real servers."""
+
+    url: str
+    database: Database
+    stream: Stream
+    jobs: Jobs
+    handler: Handler = field(default_factory=Handler)
+    person: str = field(default_factory=new_id)
+    problem: str = field(default_factory=new_id)
+    revision: str = field(default_factory=new_id)
+
+    async def set_up(self) -> None:
+        async def create(tx: Tx) -> None:
+            await users.add(tx, users.NewUser(self.person, "person"))
+            await problems.add(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
+            await problems.add_revision(
+                tx, problems.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
+            )
+
+        await self.database.transact(create)
+
+    async def submit(self, how_many: int = 1, language: str = "cpp") -> list[str]:
+        new = [
+            NewSubmission(new_id(), self.person, self.problem, self.revision, language, "digest", 1)
+            for _ in range(how_many)
+        ]
+        await self.database.transact(lambda tx: Submissions(self.jobs).submit(tx, new))
+        return [item.id for item in new]
+
+    async def rows(self, sql: str, **parameters: object) -> list[Row]:
+        return await self.database.read(lambda tx: tx.fetch(Statement(sql, "Asked by a test.", sql), **parameters))
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
+        async with asyncio.timeout(30):
+            while not await holds():
+                await asyncio.sleep(0.01)
+        assert await holds(), what
+
+    async def until_decided(self, submissions: list[str]) -> dict[str, tuple[str, str | None]]:
+        async def decided() -> bool:
+            rows = await self.rows("SELECT count(*) AS n FROM submissions WHERE finished_at IS NULL")
+            return int(rows[0]["n"]) == 0
+
+        await self.until(decided, "every submission is decided")
+        rows = await self.rows("SELECT id, status, verdict FROM submissions")
+        return {row["id"]: (row["status"], row["verdict"]) for row in rows if row["id"] in submissions}
+
+    @asynccontextmanager
+    async def scheduler(self, name: str = "scheduler") -> AsyncIterator[None]:
+        watchdog = Watchdog(self.database, self.jobs, name=name)
+        reconciler = Reconciler(self.database, self.jobs, self.stream, name=name, older_ms=50)
+        async with _running(
+            Pump(self.database, self.jobs, self.stream, name=name).run(),
+            patrol(watchdog.tick, every_ms=50),
+            patrol(reconciler.tick, every_ms=50),
+        ):
+            yield
+
+    @asynccontextmanager
+    async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
+        quick = {"slots": 2, "lease_ms": 1_000, "heartbeat_ms": 200, "reclaim_interval_ms": 100, "read_wait_ms": 100}
+        worker = Worker(
+            self.database,
+            self.jobs,
+            self.stream,
+            {JUDGE: self.handler},
+            WorkerSettings(name, **{"retry": QUICK, "reclaim_grace_ms": 100, **quick, **settings}),
+        )
+        async with _running(worker.run()):
+            yield worker
+
+
+@asynccontextmanager
+async def _running(*loops: Any) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(loop) for loop in loops]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture(params=["embedded", "distributed"])
+async def drive(request: pytest.FixtureRequest) -> AsyncIterator[Drive]:
+    """The drive in each mode in turn."""
+    async with AsyncExitStack() as stack:
+        if request.param == "embedded":
+            url = request.getfixturevalue("sqlite_url")
+            stream: Stream = MemoryStream()
+        else:
+            url = request.getfixturevalue("postgres_url")
+            redis = request.getfixturevalue("redis_server")
+            stream = RedisStream(redis.url, environment=f"drive-{next(_ENVIRONMENTS)}")
+        stack.push_async_callback(stream.close)
+        database = await stack.enter_async_context(open_database(url, migrate=False))
+        jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK)
+        drive = Drive(url, database, stream, jobs)
+        await drive.set_up()
+        yield drive

@@ -1,0 +1,236 @@
+"""A committed submission is judged once, whatever happens to the messages, the workers and the work."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.store import dead_letters
+from adjudge.store.job_values import Job
+from adjudge.store.submissions import Judgement, Submissions
+from adjudge.stream import Hint, MemoryStream
+from adjudge.stream.redis import RedisStream
+from adjudge.worker.handler import Completion
+from tests.integration.drive.conftest import Drive
+
+
+async def test_two_hundred_submissions_are_each_judged_once(drive: Drive) -> None:
+    async with drive.scheduler("one"), drive.scheduler("two"), drive.worker("a", slots=8), drive.worker("b", slots=8):
+        submissions = await drive.submit(200)
+        decided = await drive.until_decided(submissions)
+    assert set(decided.values()) == {("accepted", "AC")}
+    assert len(drive.handler.runs) == 200
+    assert sum((await drive.stream.depth()).values()) == 0
+    assert await drive.rows("SELECT 1 AS one FROM job_status_log WHERE to_status = 'succeeded' LIMIT 1")
+
+
+async def test_retryable_errors_backoff_and_cap(drive: Drive) -> None:
+    async def broken(_: Job) -> Completion:
+        raise RuntimeError("the sandbox would not start")
+
+    drive.handler.act = broken
+    async with drive.scheduler(), drive.worker():
+        (submission,) = await drive.submit()
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+    assert [attempt for _, attempt in drive.handler.runs] == [1, 2, 3, 4]
+    (letter,) = await drive.database.read(dead_letters.page)
+    found, attempts = await drive.database.read(lambda tx: dead_letters.find(tx, letter.id))
+    assert found.error_code == "RuntimeError"
+    assert [item.outcome for item in attempts] == ["released", "released", "released", "failed"]
+    waits = await drive.rows("SELECT from_status, to_status, at FROM job_status_log ORDER BY id")
+    released = [row["at"] for row in waits if (row["from_status"], row["to_status"]) == ("running", "pending")]
+    again = [row["at"] for row in waits if row["to_status"] == "running"][1:]
+    least_us = [10_000, 20_000, 40_000]
+    assert all(back - gone >= least for gone, back, least in zip(released, again, least_us, strict=True))
+
+
+async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(drive: Drive) -> None:
+    async def refused(_: Job) -> Completion:
+        raise InvalidInput("language: no such thing")
+
+    drive.handler.act = refused
+    async with drive.scheduler(), drive.worker():
+        (submission,) = await drive.submit()
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+        assert len(drive.handler.runs) == 1, "what is final is not tried again"
+        (letter,) = await drive.database.read(dead_letters.page)
+        drive.handler.act = drive.handler._accept
+        replayed = await drive.database.transact(
+            lambda tx: dead_letters.replay(tx, drive.jobs, [letter.id], actor="ops", reason="fixed")
+        )
+
+        async def accepted() -> bool:
+            return bool(await drive.rows("SELECT id FROM submissions WHERE status = 'accepted'"))
+
+        await drive.until(accepted, "the replay decides")
+    assert set(replayed) == {letter.id}
+    (old,) = await drive.rows("SELECT status FROM jobs WHERE id = :id", id=letter.job_id)
+    assert old["status"] == "failed"
+    with pytest.raises(Conflict):
+        await drive.database.transact(
+            lambda tx: dead_letters.discard(tx, drive.jobs, [letter.id], actor="ops", reason="again")
+        )
+    (audited,) = await drive.rows("SELECT actor, action, reason FROM audit_log")
+    assert (audited["actor"], audited["action"], audited["reason"]) == ("ops", "replay", "fixed")
+
+
+async def test_a_wiped_stream_loses_no_job(drive: Drive) -> None:
+    async with drive.scheduler():
+        submissions = await drive.submit(20)
+
+        async def delivered() -> bool:
+            return not await drive.rows("SELECT id FROM jobs WHERE status <> 'queued'")
+
+        await drive.until(delivered, "all are in the stream")
+        await _wipe(drive)
+        async with drive.worker(slots=4):
+            decided = await drive.until_decided(submissions)
+    assert set(decided.values()) == {("accepted", "AC")}
+
+
+async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
+    never = asyncio.Event()
+
+    async def stuck(_: Job) -> Completion:
+        await never.wait()
+        return Completion()
+
+    drive.handler.act = stuck
+    async with drive.scheduler():
+        (submission,) = await drive.submit()
+        async with drive.worker("dies", heartbeat_ms=60_000):
+
+            async def started() -> bool:
+                return bool(drive.handler.runs)
+
+            await drive.until(started, "it runs")
+        # The worker is gone without a word: its lease runs out, and nobody acknowledged its message.
+        drive.handler.act = drive.handler._accept
+        async with drive.worker("lives"):
+            assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+    assert [attempt for _, attempt in drive.handler.runs] == [1, 2]
+
+
+async def test_a_late_writer_is_refused(drive: Drive) -> None:
+    """C5: a worker that lost its lease and does not know it changes nothing."""
+    go_on = asyncio.Event()
+
+    async def slow_first(job: Job) -> Completion:
+        if job.attempt_id == 1:
+            await asyncio.shield(go_on.wait())
+            return Completion(result={}, outcome=Judgement(Verdict.WA))
+        return await drive.handler._accept(job)
+
+    drive.handler.act = slow_first
+    async with drive.scheduler(), drive.worker("zombie", heartbeat_ms=60_000), drive.worker("fresh", slots=1):
+        (submission,) = await drive.submit()
+        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+        go_on.set()
+        await asyncio.sleep(0.05)
+        rows = await drive.rows("SELECT verdict FROM submissions")
+    assert [row["verdict"] for row in rows] == ["AC"]
+
+
+async def test_canceling_kills_the_run_and_acknowledges_its_message(drive: Drive) -> None:
+    stopped = asyncio.Event()
+
+    async def long(_: Job) -> Completion:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return Completion()
+
+    drive.handler.act = long
+    async with drive.scheduler(), drive.worker():
+        (submission,) = await drive.submit()
+
+        async def judging() -> bool:
+            return bool(drive.handler.runs)
+
+        await drive.until(judging, "it runs")
+        await drive.database.transact(
+            lambda tx: Submissions(drive.jobs).cancel(tx, submission, actor=drive.person, reason="no")
+        )
+        async with asyncio.timeout(10):
+            await stopped.wait()
+
+        async def quiet() -> bool:
+            return sum((await drive.stream.depth()).values()) == 0
+
+        await drive.until(quiet, "its message is gone")
+    assert await drive.until_decided([submission]) == {submission: ("canceled", None)}
+
+
+async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_attempt(drive: Drive) -> None:
+    async def long(_: Job) -> Completion:
+        await asyncio.Event().wait()
+        return Completion()
+
+    drive.handler.act = long
+    async with drive.scheduler():
+        (submission,) = await drive.submit()
+        async with drive.worker("drained", drain_grace_ms=20) as worker:
+
+            async def running() -> bool:
+                return worker.running == 1
+
+            await drive.until(running, "it runs")
+            worker.drain()
+
+            async def handed_back() -> bool:
+                return bool(await drive.rows("SELECT id FROM jobs WHERE status IN ('pending', 'queued')"))
+
+            await drive.until(handed_back, "it is handed back")
+        (job,) = await drive.rows("SELECT attempt_id, max_attempts, reason FROM jobs")
+        assert (job["attempt_id"], job["max_attempts"]) == (1, 5)
+        drive.handler.act = drive.handler._accept
+        async with drive.worker("next"):
+            assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+
+
+async def test_what_nobody_can_run_is_buried_and_acknowledged(drive: Drive) -> None:
+    (submission,) = await drive.submit()
+    (job,) = await drive.rows("SELECT id FROM jobs")
+    await drive.stream.publish([Hint(job["id"], 2, "no-such-kind")])
+    async with drive.worker():
+        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+
+        async def quiet() -> bool:
+            return sum((await drive.stream.depth()).values()) == 0
+
+        await drive.until(quiet, "the poison is gone")
+    (letter,) = await drive.database.read(dead_letters.page)
+    assert letter.error_code == "UNKNOWN_KIND"
+    (row,) = await drive.rows("SELECT status FROM jobs")
+    assert JobStatus(row["status"]) is JobStatus.FAILED
+
+
+async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> None:
+    at_once, most = 0, 0
+
+    async def counted(job: Job) -> Completion:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.005)
+        at_once -= 1
+        return await drive.handler._accept(job)
+
+    drive.handler.act = counted
+    async with drive.scheduler(), drive.worker(slots=4, limits={"kind:judge": 1}):
+        submissions = await drive.submit(6)
+        decided = await drive.until_decided(submissions)
+    assert set(decided.values()) == {("accepted", "AC")}
+    assert most == 1
+
+
+async def _wipe(drive: Drive) -> None:
+    if isinstance(drive.stream, MemoryStream):
+        drive.stream.flush()
+    elif isinstance(drive.stream, RedisStream):
+        await drive.stream._client.flushall()

@@ -1,0 +1,76 @@
+"""``adjudge dlq`` end to end on SQLite: list, show, replay, discard, and what it says when asked wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from adjudge.cli import main
+from adjudge.domain.ids import new_id
+from adjudge.store import Tx, dead_letters, open_database
+from adjudge.store.job_values import Burial, NewJob
+from adjudge.store.jobs import Jobs
+
+
+@pytest.fixture
+def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A buried job in a database of this test's own; the id of its dead letter."""
+    url = f"sqlite:///{tmp_path}/dlq.db"
+    monkeypatch.setenv("ADJUDGE_DATABASE_URL", url)
+
+    async def bury() -> str:
+        jobs, job_id = Jobs({}), new_id()
+
+        async def do(tx: Tx) -> None:
+            await jobs.enqueue(tx, [NewJob(job_id, "node")])
+            await jobs.bury(tx, [Burial(job_id, "NO_HANDLER", "nobody runs nodes here")], actor="worker")
+
+        async with open_database(url) as database:
+            await database.transact(do)
+            return (await database.read(dead_letters.page))[0].id
+
+    return asyncio.run(bury())
+
+
+def _run(*argv: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["dlq", *argv])
+    return result.exit_code, result.output
+
+
+def test_list_and_show_say_why_a_job_was_given_up(letter: str) -> None:
+    code, output = _run("list", "--json")
+    assert (code, [row["id"] for row in json.loads(output)]) == (0, [letter])
+    code, output = _run("show", letter, "--json")
+    shown = json.loads(output)
+    assert (code, shown["error_code"], shown["error"]) == (0, "NO_HANDLER", "nobody runs nodes here")
+    assert shown["attempts"] == []
+
+
+def test_replay_makes_a_new_job_and_happens_once(letter: str) -> None:
+    code, output = _run("replay", letter, "--reason", "handler installed", "--as", "ops")
+    assert code == 0
+    assert letter in output
+    code, output = _run("replay", letter, "--reason", "again", "--as", "ops")
+    assert code == 3
+    assert "CONFLICT" in output
+    code, output = _run("list", "--state", "replayed", "--json")
+    assert [(row["resolved_by"], row["note"]) for row in json.loads(output)] == [("ops", "handler installed")]
+
+
+def test_discard_closes_all_or_none(letter: str) -> None:
+    code, output = _run("discard", letter, new_id(), "--reason", "gone", "--as", "ops")
+    assert code == 3
+    assert "DEAD_LETTER_NOT_FOUND" in output
+    assert json.loads(_run("list", "--json")[1]), "nothing was discarded"
+    assert _run("discard", letter, "--reason", "gone", "--as", "ops") == (0, "1 discarded\n")
+    assert _run("list")[1] == "No dead letters are open.\n"
+
+
+def test_a_reason_is_asked_for(letter: str) -> None:
+    code, output = _run("replay", letter)
+    assert code == 3
+    assert "--reason" in output
