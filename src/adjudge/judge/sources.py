@@ -16,9 +16,10 @@ _JAVA_NOISE = re.compile(
 )
 _JAVA_PACKAGE = re.compile(rb"\bpackage\s+([\w.]+)\s*;")
 _JAVA_MARK = re.compile(
-    rb"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+)*"
-    rb"\b(?:class|interface|enum|record)\s+(?P<name>\w+)|\bstatic\b[^;{}()]*\bvoid\s+main\s*\("
+    rb"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+){0,4}"
+    rb"\b(?:class|interface|enum|record)\s+(?P<name>\w+)|\bstatic\b[^;{}()]{0,200}\bvoid\s+main\s*\("
 )
+"""Every repetition is bounded: a source is not to cost more than its length."""
 _JAVA_NAME = re.compile(r"[A-Za-z_$][\w$]*")
 
 

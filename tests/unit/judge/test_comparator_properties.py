@@ -115,10 +115,13 @@ NAIVE: dict[str, Naive] = {
     "fcmp": fcmp,
     "dmoj-standard": lambda a, b: paragraph(a) == paragraph(b),
     "dmoj-identical": lambda a, b: a == b,
-    "dmoj-rstripped": lambda a, b: [x.rstrip() for x in re.split(rb"[\r\n]", a)]
-    == [x.rstrip() for x in re.split(rb"[\r\n]", b)],
-    "dmoj-sorted": lambda a, b: sorted(x.split() for x in re.split(rb"[\r\n]", a) if x)
-    == sorted(x.split() for x in re.split(rb"[\r\n]", b) if x),
+    "dmoj-rstripped": lambda a, b: (
+        [x.rstrip() for x in re.split(rb"[\r\n]", a)] == [x.rstrip() for x in re.split(rb"[\r\n]", b)]
+    ),
+    "dmoj-sorted": lambda a, b: (
+        sorted(x.split() for x in re.split(rb"[\r\n]", a) if x)
+        == sorted(x.split() for x in re.split(rb"[\r\n]", b) if x)
+    ),
     "dmoj-easy": lambda a, b: Counter(b"".join(a.lower().split())) == Counter(b"".join(b.lower().split())),
     "white-diff": lambda a, b: line_words(a) == line_words(b),
 }

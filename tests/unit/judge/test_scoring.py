@@ -1,0 +1,177 @@
+"""Points and verdicts from rows: every aggregate, dependencies, ranges, early ends, and exactness."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from adjudge.domain.problem import (
+    Aggregate,
+    Case,
+    Grading,
+    Group,
+    GroupVerdict,
+    OnReject,
+    Origin,
+    Problem,
+)
+from adjudge.domain.programs import ScoreUnit
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import CaseResult, GivenScore
+from adjudge.judge.progression import Progression, Stop
+from adjudge.judge.scoring import Scored, exact, score
+
+
+def problem(groups: list[Group], cases: list[Case], grading: Grading = Grading.SCORING) -> Problem:
+    return Problem("p", Origin("plain"), grading=grading, groups=tuple(groups), cases=tuple(cases))
+
+
+def rows(of: Problem, verdicts: str, scores: dict[str, GivenScore] | None = None) -> dict[str, CaseResult]:
+    """Rows from one letter each: a accepted, w wrong, t too slow, s ours, - skipped."""
+    meaning = {"a": Verdict.AC, "w": Verdict.WA, "t": Verdict.TLE, "s": Verdict.SE, "-": None}
+    return {
+        case.name: CaseResult(case.name, case.group, meaning[letter], score=(scores or {}).get(case.name))
+        for case, letter in zip(of.cases, verdicts, strict=True)
+    }
+
+
+def subtasks(*aggregates: Aggregate, on_reject: OnReject = OnReject.CONTINUE, points: float = 50) -> Problem:
+    """A group for each aggregate, three cases in each."""
+    groups = [Group("", on_reject=OnReject.CONTINUE, accept_if_any=True)]
+    cases = []
+    for number, aggregate in enumerate(aggregates, 1):
+        groups.append(Group(str(number), aggregate, max_points=points, on_reject=on_reject, threshold=0.5))
+        each = points / 3 if aggregate is Aggregate.SUM else points
+        cases += [Case(f"{number}/{name}", str(number), "in", points=each) for name in "abc"]
+    return problem(groups, cases)
+
+
+def scored(of: Problem, verdicts: str, scores: dict[str, GivenScore] | None = None) -> Scored:
+    return score(of, rows(of, verdicts, scores))
+
+
+def test_pass_fail_takes_the_first_failure() -> None:
+    plain = problem([Group("")], [Case(name, "", "in") for name in "abc"], Grading.PASS_FAIL)
+    assert scored(plain, "aaa").verdict is Verdict.AC
+    assert scored(plain, "atw").verdict is Verdict.TLE
+    assert scored(plain, "as-").verdict is Verdict.SE
+
+
+def test_worst_verdict_of_a_group() -> None:
+    worst = problem(
+        [Group("", verdict=GroupVerdict.WORST, on_reject=OnReject.CONTINUE)],
+        [Case(n, "", "in") for n in "ab"],
+        Grading.PASS_FAIL,
+    )
+    assert scored(worst, "wt").verdict is Verdict.TLE
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "verdicts", "points"),
+    [
+        (Aggregate.MIN, "aaa", 50),
+        (Aggregate.MIN, "awa", 0),
+        (Aggregate.MAX, "waw", 50),
+        (Aggregate.AVG, "aaw", Fraction(100, 3)),
+        (Aggregate.ALL, "aaa", 50),
+        (Aggregate.ALL, "aaw", 0),
+        (Aggregate.MUL, "aaa", 50),
+        (Aggregate.MUL, "waa", 0),
+    ],
+)
+def test_aggregates(aggregate: Aggregate, verdicts: str, points: Fraction) -> None:
+    assert scored(subtasks(aggregate), verdicts).points == points
+
+
+def test_partial_scores_multiply_and_take_the_minimum() -> None:
+    half = GivenScore(Fraction(1, 2), ScoreUnit.FRACTION)
+    fifth = GivenScore(Fraction(20), ScoreUnit.PERCENT)
+    both = {"1/a": half, "1/b": fifth}
+    assert scored(subtasks(Aggregate.MUL), "aaa", both).points == 5
+    assert scored(subtasks(Aggregate.MIN), "aaa", both).points == 10
+
+
+def test_threshold_takes_costs() -> None:
+    third, most = GivenScore(Fraction(1, 3), ScoreUnit.FRACTION), GivenScore(Fraction(2, 3), ScoreUnit.FRACTION)
+    fine = subtasks(Aggregate.THRESHOLD)
+    assert scored(fine, "aaa", dict.fromkeys(("1/a", "1/b", "1/c"), third)).points == 50
+    assert scored(fine, "aaa", {"1/a": third, "1/b": third, "1/c": most}).points == 0
+    assert scored(fine, "aaw", {"1/a": third, "1/b": third}).points == 0
+
+
+def test_sums_are_exact() -> None:
+    thirds = problem([Group("", on_reject=OnReject.CONTINUE)], [Case(str(i), "", "in", points=0.1) for i in range(10)])
+    assert scored(thirds, "a" * 10).points == 1
+    assert exact(33.3) * 3 == Fraction(999, 10)
+
+
+def test_partial_and_full_verdicts() -> None:
+    both = subtasks(Aggregate.ALL, Aggregate.ALL)
+    assert scored(both, "aaaaaa").verdict is Verdict.AC
+    assert scored(both, "aaaawa").verdict is Verdict.PA
+    assert scored(both, "waawaa").verdict is Verdict.WA
+    assert scored(both, "aaaaaa").most == 100
+
+
+def test_a_group_whose_dependency_failed_earns_nothing() -> None:
+    tree = [
+        Group("", on_reject=OnReject.CONTINUE, accept_if_any=True),
+        Group("1", Aggregate.ALL, max_points=40),
+        Group("2", Aggregate.ALL, max_points=60, depends_on=("1",)),
+    ]
+    of = problem(tree, [Case("1/a", "1", "in"), Case("2/a", "2", "in")])
+    assert scored(of, "wa").points == 0
+    assert scored(of, "aa").points == 100
+
+
+def test_scores_out_of_range_are_the_jurys_fault() -> None:
+    ranged = problem([Group("", score_range=(0, 10))], [Case("a", "", "in", points=None)])
+    fine = scored(ranged, "a", {"a": GivenScore(Fraction(7), ScoreUnit.ABSOLUTE)})
+    assert (fine.verdict, fine.points) == (Verdict.AC, 7)
+    wild = scored(ranged, "a", {"a": GivenScore(Fraction(11), ScoreUnit.ABSOLUTE)})
+    assert wild.verdict is Verdict.SE
+    assert "not between 0 and 10" in wild.fault
+    assert scored(ranged, "a").verdict is Verdict.SE
+    over = problem([Group("")], [Case("a", "", "in", points=5)])
+    assert scored(over, "a", {"a": GivenScore(Fraction(6), ScoreUnit.ABSOLUTE)}).verdict is Verdict.SE
+
+
+def test_samples_may_be_ignored() -> None:
+    tree = [Group("", ignore_sample=True), Group("sample"), Group("secret", max_points=100)]
+    of = problem(tree, [Case("sample/1", "sample", "in", is_sample=True), Case("secret/1", "secret", "in", points=100)])
+    assert scored(of, "wa").verdict is Verdict.AC
+
+
+def walk(of: Problem, verdicts: str, stop: Stop = Stop.POLICY) -> str:
+    """Which cases would run: their letters, with - for skipped ones."""
+    progression, seen = Progression(of, stop), ""
+    everything = rows(of, verdicts)
+    for case in of.cases:
+        reason = progression.skip_reason(case)
+        row = CaseResult(case.name, case.group, None) if reason else everything[case.name]
+        progression.settle(case, row)
+        seen += "-" if reason else verdicts[len(seen)]
+    return seen
+
+
+def test_stopping() -> None:
+    breaking = subtasks(Aggregate.ALL, Aggregate.ALL, on_reject=OnReject.BREAK)
+    assert walk(breaking, "awaaaa") == "aw-aaa"
+    assert walk(breaking, "awaawa", Stop.FIRST) == "aw----"
+    assert walk(breaking, "awaawa", Stop.NEVER) == "awaawa"
+    going_on = subtasks(Aggregate.SUM, Aggregate.SUM)
+    assert walk(going_on, "awaawa") == "awaawa"
+    assert walk(going_on, "awaawa", Stop.GROUP) == "aw-aw-"
+
+
+def test_a_failed_group_ends_its_parent_where_that_says_so() -> None:
+    tree = [Group(""), Group("sample"), Group("secret")]
+    of = problem(tree, [Case("sample/1", "sample", "in"), Case("secret/1", "secret", "in")], Grading.PASS_FAIL)
+    assert walk(of, "wa") == "w-"
+    assert walk(of, "aw") == "aw"
+
+
+def test_running_on_does_not_change_the_score() -> None:
+    breaking = subtasks(Aggregate.SUM, on_reject=OnReject.BREAK, points=30)
+    assert scored(breaking, "awa").points == scored(breaking, "aw-").points == 10

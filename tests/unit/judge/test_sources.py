@@ -1,0 +1,78 @@
+"""File names, main files and main classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Languages
+from adjudge.judge.sources import Source, SourceFile, lay_out, read_java
+
+LANGUAGES = Languages.load()
+
+
+def source(*names: str, entry_point: str = "", data: bytes = b"") -> Source:
+    return Source(tuple(SourceFile(name, data) for name in names), entry_point)
+
+
+@pytest.mark.parametrize(
+    ("text", "public", "main"),
+    [
+        ("public class Sum { public static void main(String[] a) {} }", "Sum", "Sum"),
+        ("class A {} class B { static public void main(String... a) {} }", "", "B"),
+        ("package x.y; public final class Q { public static void main(String[] a){} }", "Q", "x.y.Q"),
+        ("// class No { static void main(\nclass Yes { public static void main(String[] a) {} }", "", "Yes"),
+        ('class S { String t = "class T { static void main("; public static void main(String[] a) {} }', "", "S"),
+        ("class O { static class I { public static void main(String[] a) {} } }", "", ""),
+        ("public record R(int x) { public static void main(String[] a) {} }", "R", "R"),
+    ],
+)
+def test_java_shapes(text: str, public: str, main: str) -> None:
+    shape = read_java(text.encode())
+    assert (shape.public, shape.qualified_main) == (public, main)
+
+
+@pytest.mark.parametrize(
+    "bomb", [b"/*" * 60_000, b'"' * 120_000, b"class " * 20_000, b"static " * 20_000, b"{" * 100_000]
+)
+def test_reading_java_does_not_get_lost(bomb: bytes) -> None:
+    """In quadratic time these would take hours."""
+    assert read_java(bomb * 20).main == ""
+
+
+def test_a_single_file_gets_its_languages_name() -> None:
+    assert lay_out(LANGUAGES.get("cpp"), source("whatever.txt")).main == "main.cpp"
+    java = lay_out(LANGUAGES.get("java"), source("x.java", data=b"public class Sum { }"))
+    assert java.main == "Sum.java"
+
+
+def test_the_main_file_of_several() -> None:
+    python = LANGUAGES.get("python3")
+    assert lay_out(python, source("a.py", "b.py", entry_point="b.py")).main == "b.py"
+    assert lay_out(python, source("a.py", "main.py")).main == "main.py"
+    assert lay_out(python, source("z.py", "a.py", "data.txt")).main == "a.py"
+    with pytest.raises(InvalidInput, match=r"no Python 3 file \(.py, .py3\)"):
+        lay_out(python, source("a.c", "b.c"))
+
+
+def test_merged_files_win() -> None:
+    grader = SourceFile("grader.cpp", b"int main() {}")
+    header = SourceFile("lib.h", b"")
+    layout = lay_out(LANGUAGES.get("cpp"), source("x.cpp", data=b"f"), [grader, header])
+    assert layout.sources == ("main.cpp", "grader.cpp")
+    assert {file.name for file in layout.files} == {"main.cpp", "grader.cpp", "lib.h"}
+
+
+def test_names_and_codes_and_aliases() -> None:
+    assert LANGUAGES.get("cpp").id == LANGUAGES.get("c++").id == "cpp20"
+    assert LANGUAGES.get("PYTHON").id == "python3"
+    assert LANGUAGES.of_file("x.py").id == "python3"  # type: ignore[union-attr]  # it is known
+    assert LANGUAGES.of_file("x.unknown") is None
+    with pytest.raises(InvalidInput, match="there is no 'klingon'"):
+        LANGUAGES.get("klingon")
+
+
+def test_the_digest_knows_names_and_contents() -> None:
+    assert source("a", "b").digest == source("b", "a").digest
+    assert source("a", data=b"x").digest != source("a", data=b"y").digest
+    assert source("ab", data=b"c").digest != source("a", data=b"bc").digest
