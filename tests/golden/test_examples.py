@@ -6,6 +6,7 @@ judge that accepts everything nor a package that expects nothing can pass.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -239,6 +240,24 @@ async def test_source_that_does_not_compile_is_judged_on_no_test(judge: Judge, t
     assert result.compiled is not None
     assert result.compiled.failure is not None
     assert "undeclared" in result.compiled.failure.log
+
+
+# ---- the tutorial: the mistakes that it makes on purpose get what it says
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial" / "judge-your-first-solution.md"
+MISTAKES = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("mistake", "verdict"), [*zip(MISTAKES, (TLE, WA, Verdict.CE), strict=True)], ids=["slow", "wrong", "broken"]
+)
+async def test_tutorial_tells_the_truth(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
+    (tmp_path / "mine.py").write_text(mistake)
+    with loaded(PROBLEMS / "multiples") as package:
+        submission = Submission(read_source(tmp_path / "mine.py"))
+        result = await judge.judge(package.problem, package.files, submission)
+    assert result.verdict is verdict
 
 
 # ---- generators

@@ -155,7 +155,7 @@ def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> Outcome:
         time_ms = row.run.time_ms if row.run else 0
         is_late = row.run is not None and verdict is not None and time_ms > promised_ms
         stopped = verdict is Verdict.TLE
-        if is_late and verdict is not Verdict.SE:
+        if is_late and verdict not in (Verdict.SE, Verdict.TLE):
             verdict, late = Verdict.TLE, True
         cases.append(CaseOutcome(row.name, verdict, time_ms * factor, row.message, stopped))
     groups = {row.path: float(row.earned.points) for row in result.scored.groups} if result.scored else {}
