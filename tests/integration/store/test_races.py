@@ -1,0 +1,140 @@
+"""Races with real connections: several pools on PostgreSQL, several processes' worth of connections on SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from adjudge.domain.errors import Conflict
+from adjudge.domain.states import SubmissionStatus
+from adjudge.store import submissions
+from adjudge.store.job_values import Burial, Finish
+from adjudge.store.submissions import Change
+from tests.support.stores import Store, fence_of, opened
+
+CLAIMANTS = 16
+
+
+@pytest.fixture
+async def rivals(store_url: str) -> AsyncIterator[list[Store]]:
+    """Several stores on one database, each with connections (on SQLite: a writer thread) of its own."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(opened(store_url)) for _ in range(8)]
+
+
+async def test_sixteen_claimants_one_job_one_winner(rivals: list[Store]) -> None:
+    job_id = await rivals[0].enqueue()
+    claims = [rivals[n % len(rivals)].claim(job_id, worker=f"w{n}") for n in range(CLAIMANTS)]
+    outcomes = await asyncio.gather(*claims)
+    winners = [outcome.done[0] for outcome in outcomes if outcome.done]
+    assert len(winners) == 1
+    assert winners[0].attempt_id == 1
+    reasons = Counter(str(item.reason) for outcome in outcomes for item in outcome.refused)
+    assert reasons == {"lease_still_valid": CLAIMANTS - 1}
+    assert (await rivals[0].job(job_id))["lease_owner"] == winners[0].actor
+
+
+async def test_sixteen_workers_share_many_jobs_without_overlap(rivals: list[Store]) -> None:
+    job_ids = await rivals[0].enqueue_many(60)
+    outcomes = await asyncio.gather(
+        *(rivals[n % len(rivals)].claim(*job_ids, worker=f"w{n}") for n in range(CLAIMANTS))
+    )
+    won = Counter(job.id for outcome in outcomes for job in outcome.done)
+    assert won == dict.fromkeys(job_ids, 1)
+    assert all(len(outcome.done) + len(outcome.refused) == 60 for outcome in outcomes)
+
+
+async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[Store]) -> None:
+    first, second = rivals[:2]
+    old = await first.claimed(worker="slow")
+    await first.clock.advance(ms=15_000)
+    second.clock.now_us = first.clock.now_us
+    outcome = await second.do(lambda tx: second.jobs.reclaim(tx, [old.job_id], worker="quick", lease_ms=15_000))
+    new = fence_of(outcome.done[0])
+    late, rightful = await asyncio.gather(
+        first.do(lambda tx: first.jobs.finish(tx, [Finish(old, result={"by": "slow"})])),
+        second.do(lambda tx: second.jobs.finish(tx, [Finish(new, result={"by": "quick"})])),
+    )
+    assert [str(item.reason) for item in late.refused] == ["stale_attempt"]
+    assert [job.attempt_id for job in rightful.done] == [2]
+    row = await first.row("SELECT CAST(result AS text) AS result FROM jobs")
+    assert "quick" in row["result"]
+
+
+async def test_two_appliers_of_one_version_make_one_conflict(rivals: list[Store]) -> None:
+    (item,) = await rivals[0].submit()
+
+    async def apply(store: Store) -> None:
+        change = Change(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "race")
+        await store.do(lambda tx: submissions.change(tx, [change]))
+
+    outcomes = await asyncio.gather(*(apply(store) for store in rivals[:2]), return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [Conflict.__name__, "NoneType"]
+    assert (await rivals[0].row("SELECT version FROM submissions"))["version"] == 2
+
+
+async def test_eight_watchdogs_free_each_job_once(rivals: list[Store]) -> None:
+    job_ids = await rivals[0].enqueue_many(40)
+    await rivals[0].claim(*job_ids)
+    await rivals[0].clock.advance(ms=15_000)
+    for store in rivals:
+        store.clock.now_us = rivals[0].clock.now_us
+    freed = await asyncio.gather(
+        *(store.do(lambda tx, jobs=store.jobs: jobs.expire(tx, actor="dog", at_most=25)) for store in rivals)  # type: ignore[misc]  # bound now
+    )
+    assert Counter(job.id for batch in freed for job in batch) == dict.fromkeys(job_ids, 1)
+    log = await rivals[0].rows("SELECT job_id FROM job_status_log WHERE to_status = 'pending'")
+    assert len(log) == 40
+
+
+async def test_overlapping_batches_in_opposite_orders_never_deadlock(rivals: list[Store]) -> None:
+    job_ids = await rivals[0].enqueue_many(50)
+    orders = [job_ids, job_ids[::-1]] * 4
+    claims = [store.claim(*order, worker=f"w{n}") for n, (store, order) in enumerate(zip(rivals, orders, strict=True))]
+    outcomes = await asyncio.wait_for(asyncio.gather(*claims), 30)
+    assert Counter(job.id for outcome in outcomes for job in outcome.done) == dict.fromkeys(job_ids, 1)
+
+
+async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: list[Store]) -> None:
+    items = await rivals[0].submit(10)
+    claimed = await rivals[0].claim(*(item.job_id for item in items))
+    finishes = [Finish(fence_of(job)) for job in claimed.done]
+
+    async def cancel(store: Store, submission_id: str) -> None:
+        await store.do(lambda tx: store.submissions.cancel(tx, submission_id, actor="ada", reason="race"))
+
+    outcomes = await asyncio.wait_for(
+        asyncio.gather(
+            *(cancel(rivals[n % 4], item.submission_id) for n, item in enumerate(items)),
+            rivals[5].do(lambda tx: rivals[5].jobs.finish(tx, finishes)),
+            return_exceptions=True,
+        ),
+        30,
+    )
+    assert all(outcome is None or not isinstance(outcome, Conflict) for outcome in outcomes)
+    rows = await rivals[0].rows(
+        "SELECT submissions.status AS s, jobs.status AS j FROM submissions JOIN jobs ON submission_id = submissions.id"
+    )
+    assert {(row["s"], row["j"]) for row in rows} <= {("canceled", "canceled"), ("error", "succeeded")}
+
+
+async def test_two_replays_of_one_letter_make_one_job(rivals: list[Store]) -> None:
+    job_id = await rivals[0].enqueue()
+    await rivals[0].do(lambda tx: rivals[0].jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    letter = (await rivals[0].row("SELECT id FROM dead_letters"))["id"]
+
+    async def replay(store: Store) -> dict[str, str]:
+        return await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="race"))
+
+    made = await asyncio.gather(*(replay(store) for store in rivals))
+    assert sorted(len(item) for item in made) == [0] * 7 + [1]
+    assert (await rivals[0].row("SELECT count(*) AS n FROM jobs"))["n"] == 2
+
+
+async def test_one_key_enqueued_by_many_is_one_job(rivals: list[Store]) -> None:
+    made = await asyncio.gather(*(store.enqueue(dedupe_key="once") for store in rivals))
+    assert len(set(made)) == 1
