@@ -1,0 +1,107 @@
+"""Migrations arrive at the schema that this version means, go back, and are safe to start together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from adjudge.store import migrations, open_database, schema
+from adjudge.store.health import ping
+from adjudge.store.opening import sqlite_path
+from tests.integration.store import catalogue
+from tests.integration.store.catalogue import Catalogue
+from tests.support.databases import PostgresDatabases
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without any schema, on each in turn."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'empty.db'}"
+        return
+    databases: PostgresDatabases = request.getfixturevalue("postgres_databases")
+    with databases.fresh(empty=True) as url:
+        yield url
+
+
+def revisions() -> list[str]:
+    """From the first to the newest."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return [script.revision for script in reversed(list(ScriptDirectory.from_config(config).walk_revisions()))]
+
+
+async def look(url: str) -> Catalogue:
+    path = sqlite_path(url)
+    return catalogue.of_sqlite(path) if path is not None else await catalogue.of_postgres(url)
+
+
+async def create_afresh(url: str) -> None:
+    if url.startswith("sqlite:"):
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            schema.create(connection)
+        engine.dispose()
+        return
+    async_engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"))
+    async with async_engine.begin() as async_connection:
+        await async_connection.run_sync(schema.create)
+    await async_engine.dispose()
+
+
+def nothing(found: Catalogue) -> bool:
+    return not any(found.values())
+
+
+async def test_the_migrated_schema_is_the_fresh_one(empty_url: str, tmp_path: Path) -> None:
+    await create_afresh(empty_url)
+    fresh = await look(empty_url)
+    assert len(fresh["columns"]) > 200
+    if empty_url.startswith("sqlite:"):
+        other = f"sqlite:///{tmp_path / 'migrated.db'}"
+    else:
+        await drop_everything(empty_url)
+        other = empty_url
+    await migrations.upgrade(other)
+    assert await look(other) == fresh
+
+
+async def drop_everything(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    await connection.close()
+
+
+async def test_each_step_goes_up_and_down_and_up_again(empty_url: str) -> None:
+    steps = revisions()
+    seen = []
+    for revision in steps:
+        await migrations.upgrade(empty_url, revision)
+        seen.append(await look(empty_url))
+    for revision, before in zip([*reversed(steps[:-1]), "base"], [*reversed(seen[:-1]), None], strict=True):
+        await migrations.downgrade(empty_url, revision)
+        found = await look(empty_url)
+        assert found == before if before is not None else nothing(found)
+    await migrations.upgrade(empty_url)
+    assert await look(empty_url) == seen[-1]
+
+
+async def test_servers_that_start_together_migrate_once(empty_url: str) -> None:
+    await asyncio.gather(*(migrations.upgrade(empty_url) for _ in range(4)))
+    async with open_database(empty_url) as database:
+        await ping(database)
+
+
+async def test_a_current_database_is_left_alone(empty_url: str) -> None:
+    await migrations.upgrade(empty_url)
+    before = await look(empty_url)
+    await migrations.upgrade(empty_url)
+    assert await look(empty_url) == before
