@@ -207,6 +207,7 @@ int main(int count, char **values) {
         return 2;
     }
     box.control_fd = options.control_fd;
+    box.once = options.once;
     pid_t agent = prepare(&box, &options, &lock_fd, &fault) ? namespaces_fork(&fault) : -1;
     if (agent == 0)
         return be_agent(&box, &options);

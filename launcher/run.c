@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include "child.h"
+#include "egress.h"
 #include "pump.h"
 #include "spawn.h"
 #include "watch.h"
@@ -84,6 +85,16 @@ static void close_program_ends(struct child *child) {
     child->stdout_fd = child->stderr_fd = -1;
 }
 
+static bool open_way_out(struct run *run, struct fault *fault) {
+    if (run->request->egress_count == 0)
+        return true;
+    if (!run->box->once) {
+        errno = EINVAL;
+        return fail_at(fault, "egress", -1);
+    }
+    return egress_open(&run->box->slot, run->request, run->box->control_fd, fault);
+}
+
 static bool start(struct run *run, struct fault *fault) {
     struct child *child = run->child;
     *child = (struct child){.slot = &run->box->slot,
@@ -91,7 +102,8 @@ static bool start(struct run *run, struct fault *fault) {
                             .cgroup_kind = run->box->cgroup.kind,
                             .stdout_fd = -1,
                             .stderr_fd = -1};
-    if (!workdir_prepare(&run->workdir, &run->box->slot, run->request, run->fds, fault) || !open_outputs(run, fault))
+    if (!workdir_prepare(&run->workdir, &run->box->slot, run->request, run->fds, fault) || !open_outputs(run, fault) ||
+        !open_way_out(run, fault))
         return false;
     child->stdin_fd = take_stdin(run);
     if (!cgroup_begin(&run->box->cgroup, &run->request->limits, fault))

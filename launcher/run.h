@@ -11,6 +11,7 @@ struct box {
     struct cgroup cgroup;
     int control_fd;
     int null_fd;
+    bool once;     /* the command: one run, then the box goes */
     char *capture; /* shared with our master: first stdout's bytes, then stderr's */
     size_t stdout_capacity, stderr_capacity;
 };

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import AdjudgeError, Unavailable
+from adjudge.sandbox.egress import carrying
 from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, RunReport, SandboxFault, parse_report
-from adjudge.sandbox.spec import RunSpec
+from adjudge.sandbox.spec import EGRESS_MAX, RunSpec
 from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet
 
 BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
@@ -97,6 +98,7 @@ class Launcher:
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
         self._closed = False
+        self._listeners: list[socket.socket] = []
         self.alive = True
         """False once it hung up on us."""
         size = options.stdout_limit_bytes + options.stderr_limit_bytes + 1
@@ -161,7 +163,11 @@ class Launcher:
         with Packet(spec) as packet:
             await self._send(packet)
         close_all(handover)
-        line = await self._next_line(spec.limits.wall_ms / 1000 + OVERTIME_SECONDS)
+        seconds = spec.limits.wall_ms / 1000 + OVERTIME_SECONDS
+        if spec.egress:
+            line = await self._run_with_egress(spec, seconds)
+        else:
+            line = await self._next_line(seconds)
         report, stdout_bytes, stderr_bytes = parse_report(
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
         )
@@ -169,6 +175,12 @@ class Launcher:
             return report
         start = self._options.stdout_limit_bytes
         return replace(report, stdout=self._capture[:stdout_bytes], stderr=self._capture[start : start + stderr_bytes])
+
+    async def _run_with_egress(self, spec: RunSpec, seconds: float) -> bytes:
+        """The launcher first hands over its listeners, unless it failed before that; then its report comes."""
+        first = await self._next_line(HELLO_SECONDS)
+        async with carrying(spec.egress, self._listeners):
+            return await self._next_line(seconds) if self._listeners else first
 
     async def abort(self) -> None:
         """Kill the run that is on and wait until nothing of it is left."""
@@ -194,6 +206,8 @@ class Launcher:
         if self._closed:
             return
         self._closed = True
+        for listener in self._listeners:
+            listener.close()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         self._capture.close()
@@ -246,11 +260,12 @@ class Launcher:
 
     def _on_readable(self) -> None:
         try:
-            line = self._socket.recv(REPORT_BYTES_MAX)
+            line, fds, _, _ = socket.recv_fds(self._socket, REPORT_BYTES_MAX, EGRESS_MAX)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            line = b""
+            line, fds = b"", []
+        self._listeners += [socket.socket(fileno=fd) for fd in fds]
         if not line:
             self.alive = False
             self._loop.remove_reader(self._socket.fileno())

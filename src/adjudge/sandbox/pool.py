@@ -191,7 +191,7 @@ class Sandbox:
         return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
 
     async def _run_somehow(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
-        if not self.use_agent or slot.retry_at == float("inf"):
+        if not self.use_agent or spec.egress or slot.retry_at == float("inf"):
             return await self._run_by_command(slot, spec, handover)
         if slot.agent is not None and not slot.agent.alive:
             await self._drop_agent(slot)

@@ -27,6 +27,7 @@ ARGUMENTS_MAX: Final = 16_384
 FILES_MAX: Final = 64
 MOUNTS_MAX: Final = 32
 COLLECT_MAX: Final = 64
+EGRESS_MAX: Final = 16
 NAME_BYTES_MAX: Final = 1024
 JOB_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.:\-]{0,128}")
 _RESERVED_TARGETS: Final = ("/", "/proc", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", "/work")  # noqa: S108  # names inside the box
@@ -78,7 +79,11 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """One address outside that this run may open TCP connections to, under a name of its choosing."""
+    """One host and port outside that this run may open TCP connections to, by that name.
+
+    Inside the box the name means an address of the box's own loopback; whatever connects to it is carried to the real
+    one. Nothing else can be reached, names of other hosts do not resolve, and there is no UDP.
+    """
 
     host: str
     port: int
@@ -161,6 +166,7 @@ class RunSpec:
             ("files", self.files, FILES_MAX),
             ("mounts", self.mounts, MOUNTS_MAX),
             ("collect", self.collect, COLLECT_MAX),
+            ("egress", self.egress, EGRESS_MAX),
         ):
             if len(entries) > most:
                 raise InvalidInput(f"{label}: {len(entries)} entries, at most {most}.", field=label)

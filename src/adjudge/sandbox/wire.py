@@ -35,7 +35,7 @@ _LIMITS: Final = struct.Struct(f"<{len(fields(Limits))}Q")
 _SEALS: Final = 0x0001 | 0x0002 | 0x0004 | 0x0008  # F_SEAL_SEAL, SHRINK, GROW, WRITE
 _F_ADD_SEALS: Final = 1033
 _JOB_ID, _ATTEMPT_ID, _LIMITS_TAG, _ARGUMENT, _VARIABLE, _STDIN, _STDOUT, _STDERR = range(1, 9)
-_FILE_COPY, _FILE_INLINE, _FILE_BIND, _MOUNT, _COLLECT, _COLLECT_TO = range(9, 15)
+_FILE_COPY, _FILE_INLINE, _FILE_BIND, _MOUNT, _COLLECT, _COLLECT_TO, _EGRESS = range(9, 16)
 
 
 class Packet:
@@ -88,6 +88,9 @@ class Packet:
             )
         for name in spec.collect:
             self._add(_COLLECT, encode(name) + b"\0")
+        for number, way in enumerate(spec.egress):
+            address = f"127.0.1.{number + 1}"
+            self._add(_EGRESS, _U32.pack(way.port) + address.encode() + b"\0" + way.host.encode() + b"\0")
         if spec.collect and spec.collect_to is not None:
             self._add(_COLLECT_TO, self._open("collect_to", spec.collect_to, os.O_RDONLY | os.O_DIRECTORY))
 
