@@ -34,7 +34,7 @@ class Outcome:
 
 
 def accelerator() -> str:
-    """KVM where asked for by ``ADJUDGE_VM_ACCEL=kvm``, else emulation: ten to thirty times slower, but the same everywhere.
+    """KVM where asked for by ``ADJUDGE_VM_ACCEL=kvm``, else emulation: ten times slower, but the same everywhere.
 
     A /dev/kvm that can be opened proves little: inside another virtual machine it often cannot run a whole kernel.
     """

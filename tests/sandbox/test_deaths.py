@@ -18,7 +18,7 @@ from tests.sandbox.host import LAUNCHERS, Host, cgroups_of, descendants
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
-SHORT = limits(cpu_ms=ms(1_000), wall_ms=ms(1_000))
+SHORT = limits(cpu_ms=ms(500), wall_ms=ms(500))
 
 
 def _launchers(below: int | None = None) -> dict[int, str]:
@@ -30,7 +30,7 @@ def _runs(program: str, below: int | None = None) -> bool:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(ms(20_000) / 1000):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -50,7 +50,7 @@ async def test_a_launcher_killed_in_a_run_leaves_nothing_and_the_next_run_works(
         for pid, name in _launchers().items():
             if pid not in before and name.startswith(killed):
                 os.kill(pid, signal.SIGKILL)
-        report = await asyncio.wait_for(run, 30)
+        report = await asyncio.wait_for(run, ms(30_000) / 1000)
         assert (report.verdict, report.degraded) == (RunVerdict.TLE, True), report
         assert not _runs(program)
         await _until_recovered(box)
@@ -59,7 +59,7 @@ async def test_a_launcher_killed_in_a_run_leaves_nothing_and_the_next_run_works(
 
 
 async def _until_recovered(box: Box) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(ms(20_000) / 1000):
         while (report := await box.sandbox.run(box.spec("static_noop"))).degraded:
             assert report.verdict is RunVerdict.OK
             await asyncio.sleep(0.05)

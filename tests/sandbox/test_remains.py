@@ -65,7 +65,7 @@ async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, pr
 
 
 async def _until_started(program: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(ms(20_000) / 1000):
         while not [process for process in descendants().values() if process.name == program]:
             await asyncio.sleep(0.005)
 
