@@ -1,0 +1,88 @@
+"""What a spec refuses before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.sandbox import Egress, InputFile, Limits, Mount, RunSpec
+
+ARGV = ("/bin/true",)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "..", "../x", "a/../b", "a//b", "./a", "a/.", "a\0b", "n" * 256, "d/" * 600 + "x"]
+)
+def test_a_name_that_could_leave_the_work_directory_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="files"):
+        InputFile(name, b"")
+    with pytest.raises(InvalidInput, match="collect"):
+        RunSpec(argv=ARGV, collect=(name,), collect_to=Path("/tmp"))
+
+
+@pytest.mark.parametrize("name", ["a", "a/b/c", "-rf", "a b", "a\nb", "…", "x..y", ".hidden"])
+def test_an_odd_but_plain_name_is_fine(name: str) -> None:
+    assert InputFile(name, b"").name == name
+
+
+@pytest.mark.parametrize(
+    "argv", [(), ("",), ("/bin/sh", "a\0b"), ("../../bin/sh",), ("/work/../usr/bin/id",), ("/bin/true", "x" * 131_072)]
+)
+def test_an_argv_the_kernel_would_cut_or_that_goes_up_is_refused(argv: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInput, match="argv"):
+        RunSpec(argv=argv)
+
+
+def test_shell_characters_are_only_bytes() -> None:
+    argv = ("/bin/echo", "; rm -rf /", "$(id)", "`id`", "| cat", "\n", "../up")
+    assert RunSpec(argv=argv).argv == argv
+
+
+@pytest.mark.parametrize("env", [{"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"A\0": "x"}])
+def test_a_variable_that_is_none_is_refused(env: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="env"):
+        RunSpec(argv=ARGV, env=env)
+
+
+def test_argv_and_env_together_have_an_end() -> None:
+    with pytest.raises(InvalidInput, match="together"):
+        RunSpec(argv=("/bin/true", *(["x" * 100_000] * 11)))
+
+
+@pytest.mark.parametrize("target", ["data", "/", "/proc/x", "/dev/null", "/etc", "/work", "/a/../b", "/a//b", "/a\0"])
+def test_a_mount_point_that_hides_or_leaves_the_box_is_refused(target: str) -> None:
+    with pytest.raises(InvalidInput, match="mounts"):
+        Mount(Path("/srv"), target)
+
+
+def test_a_relative_source_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="relative"):
+        Mount(Path("data"), "/data")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"job_id": 'x"y'}, "job_id"),
+        ({"job_id": "x" * 129}, "job_id"),
+        ({"attempt_id": -1}, "attempt_id"),
+        ({"collect": ("out",)}, "collect_to"),
+        ({"stdin": b"123456", "limits": Limits(input_bytes=5)}, "stdin"),
+        ({"files": (InputFile("a", b""), InputFile("a", b""))}, "files"),
+        ({"mounts": (Mount(Path("/srv"), "/a"), Mount(Path("/srv"), "/a"))}, "mounts"),
+        ({"egress": tuple(Egress("host", port) for port in range(1, 18))}, "egress"),
+    ],
+)
+def test_the_message_names_the_field(changes: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        RunSpec(argv=ARGV, **changes)  # type: ignore[arg-type]  # one of many fields
+    assert caught.value.fields["field"] == field
+    assert field in caught.value.message
+
+
+@pytest.mark.parametrize(("host", "port"), [("", 1), ("a b", 1), ("a/b", 1), ("host", 0), ("host", 65_536)])
+def test_an_egress_that_is_no_address_is_refused(host: str, port: int) -> None:
+    with pytest.raises(InvalidInput, match="egress"):
+        Egress(host, port)

@@ -1,0 +1,108 @@
+"""Requests as packets: what travels how, and that nothing stays open."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.sandbox import MERGE, InputFile, Limits, RunSpec
+from adjudge.sandbox.wire import INLINE_BYTES_MAX, MAGIC, PACKET_BYTES_MAX, TYPE_IN_FD, TYPE_RUN, Packet
+
+
+def records(message: bytes) -> list[tuple[int, bytes]]:
+    found, at = [], 8
+    while at < len(message):
+        tag, zero, size = struct.unpack_from("<HHI", message, at)
+        assert zero == 0
+        found.append((tag, message[at + 8 : at + 8 + size]))
+        at += 8 + size
+    return found
+
+
+def open_fds() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
+def test_a_plain_request_carries_no_descriptor() -> None:
+    with Packet(RunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3)) as packet:
+        message = packet.message()
+    assert struct.unpack_from("<IHH", message) == (MAGIC, TYPE_RUN, 0)
+    assert [tag for tag, _ in records(message)] == [1, 2, 3, 4, 4, 5]
+    assert dict(records(message))[5] == b"A=b\0"
+    assert packet.fds == []
+
+
+def test_the_limits_are_in_the_order_of_their_declaration() -> None:
+    limits = Limits(cpu_ms=1, wall_ms=2, memory_bytes=3, processes=4, open_files=5, file_bytes=6, output_bytes=7,
+                    input_bytes=8, work_bytes=9, work_inodes=10, stack_bytes=11)  # fmt: skip
+    with Packet(RunSpec(argv=("x",), limits=limits)) as packet:
+        assert struct.unpack("<11Q", dict(records(packet.message()))[3]) == tuple(range(1, 12))
+
+
+def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"data")
+    before = open_fds()
+    spec = RunSpec(
+        argv=("x",),
+        stdin=b"input",
+        stdout=tmp_path / "out",
+        stderr=MERGE,
+        files=(InputFile("a", tmp_path / "in"), InputFile("b", b"y" * (INLINE_BYTES_MAX + 1)), InputFile("c", b"z")),
+        collect=("o",),
+        collect_to=tmp_path,
+    )
+    with Packet(spec) as packet:
+        assert len(packet.fds) == 5
+        assert packet.message()
+    assert open_fds() == before
+
+
+def test_nothing_stays_open_when_a_file_is_missing(tmp_path: Path) -> None:
+    before = open_fds()
+    spec = RunSpec(argv=("x",), stdin=b"input", files=(InputFile("a", tmp_path / "missing"),))
+    with pytest.raises(InvalidInput, match="missing"):
+        Packet(spec)
+    assert open_fds() == before
+
+
+def test_bytes_given_as_input_cannot_be_changed_by_their_reader() -> None:
+    with Packet(RunSpec(argv=("x",), stdin=b"input")) as packet, pytest.raises(PermissionError):
+        os.write(packet.fds[0], b"changed")
+
+
+def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"0123456789")
+    with (tmp_path / "in").open("rb", buffering=0) as source:
+        source.read(4)
+        with Packet(RunSpec(argv=("x",), stdin=source.fileno())) as packet:
+            assert packet.fds[0] != source.fileno()
+            assert os.read(packet.fds[0], 100) == b"456789"
+
+
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_file_over_the_input_limit_is_refused(tmp_path: Path, as_path: bool) -> None:
+    (tmp_path / "in").write_bytes(b"0123456789")
+    with (tmp_path / "in").open("rb") as source:
+        spec = RunSpec(argv=("x",), stdin=tmp_path / "in" if as_path else source.fileno(), limits=Limits(input_bytes=9))
+        with pytest.raises(InvalidInput, match="over the limit"):
+            Packet(spec)
+
+
+def test_a_program_anyone_may_run_is_shown_and_a_private_one_copied(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"#!/bin/true\n")
+    for mode, tag in ((0o755, 11), (0o700, 9)):
+        program.chmod(mode)
+        with Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable=True),))) as packet:
+            assert records(packet.message())[-1][0] == tag
+
+
+def test_a_long_request_travels_in_a_file() -> None:
+    with Packet(RunSpec(argv=("x", *["y" * 100_000] * 2))) as packet:
+        message = packet.message()
+        assert struct.unpack("<IHH", message) == (MAGIC, TYPE_IN_FD, 1)
+        assert os.fstat(packet.fds[0]).st_size > PACKET_BYTES_MAX
