@@ -144,8 +144,9 @@ class Jury:
             path.touch(mode=0o644)
         report = await self._made(recipe, program, made)
         if not report.ok:
-            said = report.stderr.decode(errors="replace").strip()[:_SAID]
-            message = f"could not be made: {recipe.program.name} ended with {report.verdict}. {said}"
+            message = (
+                f"could not be made: {recipe.program.name} ended with {report.verdict}. {_said(recipe, report, made)}"
+            )
             raise refuse(recipe.target, message, "Mend the program, or add the file.")
         for name, path in made.items():
             self._files.put(name, path)
@@ -181,6 +182,15 @@ class Jury:
             if recipe.output_file:
                 _keep(Path(folder) / recipe.output_file, made[recipe.target])
         return report
+
+
+def _said(recipe: Recipe, report: RunReport, made: dict[str, Path]) -> str:
+    """Return what a program that failed said on stderr, wherever that went."""
+    data = report.stderr
+    if recipe.error_target:
+        with made[recipe.error_target].open("rb") as stream:
+            data = stream.read(_SAID)
+    return data.decode(errors="replace").strip()[:_SAID]
 
 
 def _keep(written: Path, target: Path) -> None:

@@ -71,6 +71,10 @@ class Findings:
         return tuple(sorted(self.items, key=lambda item: (rank[item.severity], item.path, item.line)))
 
 
+_SHOWN = 50
+"""How many findings an error's message holds; all are in its ``findings``."""
+
+
 class PackageRefused(InvalidInput):
     """The package cannot be used."""
 
@@ -78,9 +82,9 @@ class PackageRefused(InvalidInput):
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings.in_order()
-        errors = [item for item in self.findings if item.severity is Severity.ERROR]
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        super().__init__(f"The package cannot be used: {errors[0]}{more}" if errors else None)
+        errors = [str(item) for item in self.findings if item.severity is Severity.ERROR]
+        more = [f"and {len(errors) - _SHOWN} more"] if len(errors) > _SHOWN else []
+        super().__init__("\n  ".join(["The package cannot be used:", *errors[:_SHOWN], *more]) if errors else None)
 
 
 def refuse(path: str, message: str, fix: str = "") -> PackageRefused:

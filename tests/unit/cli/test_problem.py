@@ -1,0 +1,164 @@
+"""``adjudge problem``, from the outside: real packages, real programs, the real sandbox."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from adjudge.cli import main
+
+
+def _run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["problem", *map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("ADJUDGE_JUDGE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "artifacts"))
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    result = _run("new", tmp_path / "sum", "--title", "It's a sum: #1")
+    assert result.exit_code == 0, result.output
+    return tmp_path / "sum"
+
+
+def _write(root: Path, contents: dict[str, str]) -> Path:
+    for name, text in contents.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_a_new_problem_works_from_the_first_minute(fresh: Path) -> None:
+    checked = _run("check", fresh, "--json")
+    assert checked.exit_code == 0
+    assert json.loads(checked.stdout) == {"ok": True, "findings": []}
+    verified = _run("verify", fresh, "--json")
+    assert verified.exit_code == 0, verified.output
+    found = json.loads(verified.stdout)
+    verdicts = {item["path"]: item["verdict"] for item in found["submissions"]}
+    assert verdicts == {
+        "accepted/solution.cpp": "AC",
+        "accepted/solution.py": "AC",
+        "wrong_answer/overflow.cpp": "WA",
+    }
+    assert found["ok"]
+    assert found["time_limit"]["suggested_ms"] == 1000
+    shown = json.loads(_run("show", fresh, "--json").stdout)
+    assert shown["problem"]["titles"] == {"en": "It's a sum: #1"}
+    assert len(shown["revision"]) == 64
+    assert _run("new", fresh).exit_code == 3
+
+
+def test_verify_says_what_is_not_as_the_package_says(fresh: Path) -> None:
+    (fresh / "submissions/accepted/wrong.py").write_text("input()\nprint(6)\n")
+    (fresh / "data/secret/02.in").write_text("2\n1  2\n")
+    (fresh / "data/secret/02.ans").write_text("3\n")
+    (fresh / "data/invalid_input/valid.in").write_text("1\n5\n")
+    result = _run("verify", fresh, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert {item["where"] for item in found["complaints"]} == {"secret/02", "invalid_input/valid"}
+    wrong = next(item for item in found["submissions"] if item["path"] == "accepted/wrong.py")
+    assert wrong["reasons"] == ["WA on secret/01-large, permitted: AC/PA"]
+    table = _run("verify", fresh)
+    assert table.exit_code == 1
+    assert "WA on secret/01-large" in table.stdout
+
+
+def test_check_lists_every_finding_with_file_and_line(fresh: Path) -> None:
+    with (fresh / "problem.yaml").open("a") as file:
+        file.write("colour: red\n")
+    (fresh / "data/secret/01-large.in").write_bytes(b"1\n5\r\n")
+    (fresh / "data/sample/1.ans").unlink()
+    result = _run("check", fresh)
+    assert result.exit_code == 1
+    assert "problem.yaml:10: error: colour: is not a key of this format. Remove it." in result.stdout
+    assert "data/sample/1.in: error: has no answer file beside it." in result.stdout
+    assert "data/secret/01-large.in:2: warning: has Windows line ends." in result.stdout
+    assert _run("verify", fresh).exit_code == 3
+
+
+def test_export_and_import_again(fresh: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "sum.zip"
+    assert _run("export", fresh, "--to", archive).exit_code == 0
+    with zipfile.ZipFile(archive) as opened:
+        assert "problem.yaml" in opened.namelist()
+    assert _run("export", fresh, "--to", archive).exit_code == 3
+    listed = _run("import", archive)
+    assert "data/secret/01-large.in" in listed.stdout
+    assert _run("import", archive, "--to", tmp_path / "again").exit_code == 0
+    first, second = (json.loads(_run("show", place, "--json").stdout) for place in (fresh, tmp_path / "again"))
+    assert first["manifest"] == second["manifest"]
+    first["problem"].pop("short_name"), second["problem"].pop("short_name")
+    assert first["problem"]["cases"] == second["problem"]["cases"]
+
+
+DMOJ = {
+    "init.yml": "generator: gen.py\ntest_cases:\n- {generator_args: [2, 3]}\n- {generator_args: [4, 5]}\n",
+    "gen.py": "import sys\na, b = map(int, sys.argv[1:])\nprint(a, b)\nprint(a + b, file=sys.stderr)\n",
+}
+
+
+def test_what_a_package_only_describes_is_made_in_the_sandbox(tmp_path: Path) -> None:
+    source = _write(tmp_path / "dmoj", DMOJ)
+    result = _run("import", source, "--to", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    made = [(tmp_path / "out/data/secret/1" / name).read_text() for name in ("1.in", "1.ans", "2.in", "2.ans")]
+    assert made == ["2 3\n", "5\n", "4 5\n", "9\n"]
+
+
+def test_a_generator_that_fails_refuses_the_package(tmp_path: Path) -> None:
+    source = _write(tmp_path / "dmoj", {**DMOJ, "gen.py": "import sys\nsys.exit('no luck')\n"})
+    result = _run("import", source, "--to", tmp_path / "out")
+    assert result.exit_code == 3
+    assert "could not be made: gen.py ended with RE. no luck" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+POLYGON = {
+    "problem.xml": """<problem short-name="sum" revision="1"><names><name language="english" value="Sum"/></names>
+        <judging input-file="sum.in" output-file="sum.out"><testset name="tests"><time-limit>1000</time-limit>
+        <memory-limit>67108864</memory-limit><test-count>2</test-count>
+        <input-path-pattern>tests/%02d</input-path-pattern><answer-path-pattern>tests/%02d.a</answer-path-pattern>
+        <tests><test method="manual" sample="true"/><test method="generated" cmd="gen 40 2"/></tests></testset>
+        </judging>
+        <files><executables><executable><source path="files/gen.py" type="python.3"/></executable></executables></files>
+        <assets><checker name="std::wcmp.cpp" type="testlib"><source path="files/check.cpp" type="cpp.g++"/></checker>
+        <validators><validator><source path="files/val.py" type="python.3"/></validator></validators>
+        <solutions><solution tag="main"><source path="solutions/a.py" type="python.3"/></solution>
+        <solution tag="wrong-answer"><source path="solutions/b.py" type="python.3"/></solution></solutions></assets>
+        </problem>""",
+    "tests/01": "1 2\n",
+    "files/gen.py": "import sys\nprint(*sys.argv[1:])\n",
+    "files/check.cpp": "",
+    "files/val.py": "import sys\nsys.exit(len(sys.stdin.read().split()) != 2)\n",
+    "solutions/a.py": "print(sum(map(int, open('sum.in').read().split())), file=open('sum.out', 'w'))\n",
+    "solutions/b.py": "print(3, file=open('sum.out', 'w'))\n",
+}
+
+
+def test_a_standard_polygon_package_is_built_and_verified(tmp_path: Path) -> None:
+    source = _write(tmp_path / "polygon", POLYGON)
+    result = _run("verify", source, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [item["verdict"] for item in found["submissions"]] == ["AC", "WA"]
+    refused = _run("export", source, "--to", tmp_path / "p.zip")
+    assert refused.exit_code == 3
+    assert "named files (sum.in and sum.out)" in refused.stderr
+
+
+def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.zip").write_bytes(b"nothing")
+    for name in ("show", "verify", "import"):
+        result = _run(name, tmp_path / "x.zip")
+        assert result.exit_code == 3
+        assert "no usable ZIP archive" in result.stderr
+    assert _run("check", tmp_path / "x.zip").exit_code == 1
