@@ -1,0 +1,238 @@
+"""The store beside the bare drivers: enqueue → claim → finish, one by one and batched, on both databases.
+
+The bare driver runs the very statements that the store renders, with arguments made beforehand, on one connection. What
+the store adds is Python: values, explanations, callbacks, and on SQLite the hop to the writer thread. PostgreSQL runs
+with fsync on, SQLite with ``synchronous=FULL``. The last rows ask whether a job costs the same under a long history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from statistics import median
+from typing import Any, Protocol
+
+import asyncpg
+
+from adjudge.domain.ids import new_id
+from adjudge.store import Database, migrations, outbox
+from adjudge.store import job_statements as sql
+from adjudge.store.job_rows import finish_row, insert_row
+from adjudge.store.job_values import Fence, Finish, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.postgres import DATABASE_CLOCK, PostgresDatabase
+from adjudge.store.sqlite import SqliteDatabase
+from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
+from bench.harness import Bench, Goal, sized
+from bench.store_history import load_postgres, load_sqlite
+from tests.support.services import PostgresServer
+
+WORKER = "bench"
+LEASE_MS = 600_000
+BATCHES = (1, 100, 1_000)
+ROUNDS = {1: sized(full=1_000, quick=150), 100: sized(full=60, quick=12), 1_000: sized(full=16, quick=5)}
+WARM_UP = 6
+"""The first rounds prepare statements and settle PostgreSQL's choice of plan."""
+HISTORY = (1_000, sized(full=100_000, quick=10_000), sized(full=1_000_000, quick=100_000))
+Cycle = Callable[[int], Awaitable[float]]
+
+
+def new_jobs(count: int) -> list[NewJob]:
+    return [NewJob(id=new_id(), kind="bench", payload={"n": number}) for number in range(count)]
+
+
+def ours(database: Database) -> Cycle:
+    """The store's own operations; seconds that a batch of ``count`` took from enqueue to finish."""
+    jobs = Jobs({})
+
+    async def cycle(count: int) -> float:
+        batch = new_jobs(count)
+        ids = [job.id for job in batch]
+        finishes = [Finish(Fence(job_id, 1, WORKER), result={"ok": True}) for job_id in ids]
+        began = time.perf_counter()
+        await database.transact(lambda tx: jobs.enqueue(tx, batch))
+        await database.transact(lambda tx: jobs.claim(tx, ids, worker=WORKER, lease_ms=LEASE_MS))
+        done = await database.transact(lambda tx: jobs.finish(tx, finishes))
+        took = time.perf_counter() - began
+        assert len(done.done) == count
+        return took
+
+    return cycle
+
+
+class Bare(Protocol):
+    """A driver with nothing around it."""
+
+    dialect: Dialect
+    now: str
+
+    async def transact(self, calls: Sequence[tuple[str, list[object]]]) -> int:
+        """Run statements in one transaction; return how many rows the last one returned."""
+        ...
+
+
+class BareSqlite:
+    dialect = Dialect.SQLITE
+    now = "bench_now()"
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, isolation_level=None)
+        self.connection.row_factory = sqlite3.Row
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+            self.connection.execute(f"PRAGMA {pragma}")
+        self.connection.create_function("bench_now", 0, lambda: time.time_ns() // 1_000)
+
+    async def transact(self, calls: Sequence[tuple[str, list[Any]]]) -> int:
+        self.connection.execute("BEGIN IMMEDIATE")
+        rows: list[Any] = []
+        for text, arguments in calls:
+            rows = self.connection.execute(text, arguments).fetchall()
+        self.connection.execute("COMMIT")
+        return len(rows)
+
+
+class BarePostgres:
+    dialect = Dialect.POSTGRES
+    now = DATABASE_CLOCK
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        self.connection = connection
+
+    async def transact(self, calls: Sequence[tuple[str, list[object]]]) -> int:
+        rows: list[Any] = []
+        async with self.connection.transaction():
+            for text, arguments in calls:
+                rows = await self.connection.fetch(text, *arguments)
+        return len(rows)
+
+
+def bare(driver: Bare) -> Cycle:
+    """The same statements on the bare driver, their arguments made beforehand."""
+    rendered: dict[str, Rendered] = {}
+
+    def call(statement: Statement, rows: Rows, **parameters: object) -> tuple[str, list[object]]:
+        if statement.name not in rendered:
+            rendered[statement.name] = render(statement, driver.dialect, driver.now)
+        text = rendered[statement.name]
+        return text.sql, text.arguments(rows, parameters)
+
+    async def cycle(count: int) -> float:
+        batch = new_jobs(count)
+        ids = sorted((job.id,) for job in batch)
+        finishes = [Finish(Fence(job.id, 1, WORKER), result={"ok": True}) for job in batch]
+        enqueue = [
+            call(sql.INSERT, [insert_row(job) for job in batch]),
+            call(outbox.INSERT, [(job.id, job.priority, 0) for job in batch]),
+        ]
+        claim = [call(sql.CLAIM, ids, worker=WORKER, lease_us=LEASE_MS * 1_000)]
+        finish = [call(sql.FINISH, [finish_row(item) for item in finishes])]
+        began = time.perf_counter()
+        await driver.transact(enqueue)
+        await driver.transact(claim)
+        finished = await driver.transact(finish)
+        took = time.perf_counter() - began
+        assert finished == count
+        return took
+
+    return cycle
+
+
+async def rates(cycles: dict[str, Cycle], batch: int) -> dict[str, float]:
+    """Jobs per second of each, interleaved; the median of the rounds."""
+    seen: dict[str, list[float]] = {name: [] for name in cycles}
+    for number in range(WARM_UP + ROUNDS[batch]):
+        for name in sorted(cycles, reverse=bool(number % 2)):
+            took = await cycles[name](batch)
+            if number >= WARM_UP:
+                seen[name].append(batch / took)
+    return {name: median(figures) for name, figures in seen.items()}
+
+
+async def beside_the_driver(bench: Bench, label: str, cycles: dict[str, Cycle]) -> None:
+    for batch in BATCHES:
+        found = await rates(cycles, batch)
+        name = f"{label}, one by one" if batch == 1 else f"{label}, batches of {batch:,}"
+        goal = Goal(at_least=0.5) if batch > 1 else None
+        bench.compare(name, found, "ours", "bare driver", unit="jobs/s", goal=goal)
+
+
+async def under_history(bench: Bench, label: str, cycles: dict[str, Cycle]) -> None:
+    found = await rates(cycles, 100)
+    costs = {size: 1e6 / found[size] for size in cycles}
+    base, *longer = costs
+    for size in longer:
+        bench.add(
+            f"{label}, cost per job after {size} jobs",
+            costs[size],
+            "us",
+            against=f"after {base}: {costs[base]:.0f} us",
+            ratio=costs[size] / costs[base],
+            goal=Goal(at_most=1.5),
+        )
+
+
+async def sqlite(bench: Bench, folder: Path) -> None:
+    async with AsyncExitStack() as stack:
+        path = folder / "plain.db"
+        await migrations.upgrade(f"sqlite:///{path}")
+        database = SqliteDatabase(path)
+        stack.push_async_callback(database.close)
+        await beside_the_driver(bench, "SQLite", {"ours": ours(database), "bare driver": bare(BareSqlite(path))})
+        cycles: dict[str, Cycle] = {}
+        for size in HISTORY:
+            grown = folder / f"history-{size}.db"
+            await migrations.upgrade(f"sqlite:///{grown}")
+            load_sqlite(grown, size)
+            with_history = SqliteDatabase(grown)
+            stack.push_async_callback(with_history.close)
+            cycles[f"{size:,}"] = ours(with_history)
+        await under_history(bench, "SQLite", cycles)
+
+
+async def postgres(bench: Bench, server: PostgresServer) -> None:
+    async with AsyncExitStack() as stack:
+        admin = await asyncpg.connect(server.url())
+        stack.push_async_callback(admin.close)
+
+        async def created(name: str) -> str:
+            await admin.execute(f"CREATE DATABASE {name}")
+            await migrations.upgrade(server.url(name))
+            return server.url(name)
+
+        url = await created("plain")
+        database = await PostgresDatabase.open(url)
+        stack.push_async_callback(database.close)
+        connection = await asyncpg.connect(url, server_settings={"jit": "off"})
+        stack.push_async_callback(connection.close)
+        cycles = {"ours": ours(database), "bare driver": bare(BarePostgres(connection))}
+        await beside_the_driver(bench, "PostgreSQL", cycles)
+        grown: dict[str, Cycle] = {}
+        for size in HISTORY:
+            address = await created(f"history_{size}")
+            await load_postgres(address, size)
+            with_history = await PostgresDatabase.open(address)
+            stack.push_async_callback(with_history.close)
+            grown[f"{size:,}"] = ours(with_history)
+        await under_history(bench, "PostgreSQL", grown)
+
+
+async def main() -> None:
+    bench = Bench("store")
+    with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
+        await sqlite(bench, Path(folder))
+    server = PostgresServer(durable=True)
+    server.start()
+    try:
+        await postgres(bench, server)
+    finally:
+        server.stop()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
