@@ -181,11 +181,11 @@ class Service(ABC):
             time.sleep(0.02)
 
 
-def http_status(port: int, path: str) -> int | None:
-    """What a server on loopback answers to a GET, or None where nobody speaks HTTP."""
+def http_status(port: int, path: str, method: str = "GET") -> int | None:
+    """What a server on loopback answers to a request, or None where nobody speaks HTTP."""
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
     try:
-        link.request("GET", path)
+        link.request(method, path)
         return link.getresponse().status
     except (OSError, http.client.HTTPException):
         return None

@@ -143,7 +143,7 @@ class S3Server(Service):
 
     def __init__(self) -> None:
         super().__init__()
-        self._master_port = 0
+        self._master_port = self._filer_port = 0
 
     @classmethod
     def find(cls) -> Path | None:
@@ -161,14 +161,14 @@ class S3Server(Service):
         keys = [{"accessKey": self.access_key, "secretKey": self.secret_key}]
         account = {"name": "tests", "credentials": keys, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
         (self.folder / "s3.json").write_text(json.dumps({"identities": [account]}))
-        self._master_port = free_port()
+        self._master_port, self._filer_port = free_port(), free_port()
 
     def command(self, binary: Path) -> Sequence[str]:
         """One process with every part that S3 needs, on loopback only."""
         data = self.folder / "data"
         data.mkdir(mode=0o777, exist_ok=True)
         data.chmod(0o777)
-        ports = {"volume": free_port(), "filer": free_port(), "s3": self.port, "master": self._master_port}
+        ports = {"volume": free_port(), "filer": self._filer_port, "s3": self.port, "master": self._master_port}
         listening = [part for name, port in ports.items() for part in (f"-{name}.port={port}",)]
         listening += [f"-{name}.port.grpc={free_port()}" for name in ports]
         bounds = ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
@@ -180,6 +180,12 @@ class S3Server(Service):
         """Whether a file could be stored and the S3 door is open."""
         assigned = http_status(self._master_port, "/dir/assign")
         return assigned == 200 and http_status(self.port, "/") is not None
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket, past the S3 door: whoever stores blobs has no business creating one."""
+        status = http_status(self._filer_port, f"/buckets/{name}/", "POST")
+        if status != 201:
+            raise ServiceFailed(f"{self.name} did not create bucket {name}: status {status}")
 
 
 class EtcdServer(Service):

@@ -1,0 +1,172 @@
+"""Blobs in a local folder: ``ROOT/ab/cd/abcd…``, written beside and renamed into place, flushed to the disk.
+
+A put is visible by one rename, after the file is on the disk; then the folder is flushed too. Whatever is interrupted
+stays below ``ROOT/partial``, where nobody looks for blobs, until ``tidy`` removes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from adjudge.blobs import pieces
+from adjudge.blobs.driver import BlobInfo, Digest, Source, parse_digest, parse_prefix
+from adjudge.domain.errors import NotFound, Unavailable
+
+_PARTIAL = "partial"
+
+
+class DirectoryBlobs:
+    """A folder of blobs, for one machine; any number of processes may use it at once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._partial = root / _PARTIAL
+
+    async def put(self, source: Source, *, expected: Digest | None = None) -> Digest:
+        """Write beside, then rename over whatever was there: that renews an old blob and heals a damaged one."""
+        with self._reporting():
+            file, written = await asyncio.to_thread(self._begin)
+        try:
+            async with aclosing(pieces.of_source(source)) as incoming:
+                digest = await pieces.write(file, incoming)
+            pieces.check_expected(digest, expected)
+            with self._reporting():
+                await asyncio.to_thread(self._publish, written, digest)
+        finally:
+            file.close()
+            written.unlink(missing_ok=True)
+        return digest
+
+    async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
+        """Read and verify."""
+        path = self._path(digest)
+        with self._reporting():
+            if not await asyncio.to_thread(path.exists):
+                raise NotFound("blob", digest)
+            async with aclosing(pieces.of_file(path)) as stored:
+                async for piece in pieces.verified(digest, stored):
+                    yield piece
+
+    async def fetch_to(self, digest: Digest, path: Path) -> None:
+        """Copy beside ``path``, verify, rename."""
+        await pieces.save(self.open(digest), path)
+
+    async def exists(self, digest: Digest) -> bool:
+        """Whether the blob's file is there."""
+        return await asyncio.to_thread(self._path(digest).exists)
+
+    async def stat(self, digest: Digest) -> BlobInfo:
+        """Size and age of the blob's file."""
+        path = self._path(digest)
+        with self._reporting():
+            try:
+                return _info(digest, await asyncio.to_thread(path.stat))
+            except FileNotFoundError:
+                raise NotFound("blob", digest) from None
+
+    async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
+        """Remove the blob's file; looking at its age and removing it are one step for every putter."""
+        path = self._path(digest)
+        with self._reporting():
+            return await asyncio.to_thread(self._delete, path, stored_before_us)
+
+    async def list(self, prefix: str = "") -> AsyncGenerator[BlobInfo]:
+        """Walk the folders that can hold such digests, in the order of the digests."""
+        parse_prefix(prefix)
+        for folder in await asyncio.to_thread(_folders, self._root, prefix):
+            for info in await asyncio.to_thread(_blobs_in, folder):
+                if info.digest.startswith(prefix):
+                    yield info
+
+    async def tidy(self, older_than_sec: float) -> int:
+        """Remove half-written files that nobody has touched for a while."""
+        return await asyncio.to_thread(self._tidy, time.time() - older_than_sec)
+
+    async def close(self) -> None:
+        """Nothing is held open between calls."""
+
+    def _path(self, digest: Digest) -> Path:
+        parse_digest(digest)
+        return self._root / digest[:2] / digest[2:4] / digest
+
+    def _begin(self) -> tuple[IO[bytes], Path]:
+        self._partial.mkdir(parents=True, exist_ok=True)
+        return pieces.new_file(self._partial)
+
+    def _publish(self, written: Path, digest: Digest) -> None:
+        path = self._path(digest)
+        written.chmod(0o444)
+        created = _make_folders(path.parent)
+        with self._lock(fcntl.LOCK_SH):
+            written.replace(path)
+        for folder in {path.parent, *created}:
+            pieces.sync_folder(folder)
+
+    def _delete(self, path: Path, stored_before_us: int | None) -> bool:
+        with self._lock(fcntl.LOCK_EX):
+            try:
+                if stored_before_us is not None and path.stat().st_mtime_ns // 1000 >= stored_before_us:
+                    return False
+                path.unlink()
+            except FileNotFoundError:
+                return False
+        return True
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        """Many may put at once, or one delete: a blob renewed just now must not fall to a look of a moment ago."""
+        self._partial.mkdir(parents=True, exist_ok=True)
+        with (self._root / "lock").open("ab") as file:
+            fcntl.flock(file, kind)
+            yield
+
+    def _tidy(self, before: float) -> int:
+        removed = 0
+        for path in self._partial.glob("*"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(f"The blob folder {self._root} cannot be used: {error.strerror}.") from error
+
+
+def _folders(root: Path, prefix: str) -> list[Path]:
+    """Find the folders of two levels that can hold digests with this beginning."""
+    first, second = prefix[:2].ljust(2, "?"), prefix[2:4].ljust(2, "?")
+    return sorted(root.glob(f"{first}/{second}"))
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and return every folder that got a new entry by it."""
+    if folder.is_dir():
+        return []
+    created = _make_folders(folder.parent)
+    with suppress(FileExistsError):  # another putter was faster
+        folder.mkdir()
+    return [*created, folder.parent]
+
+
+def _blobs_in(folder: Path) -> list[BlobInfo]:
+    found = []
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            found.append(_info(entry.name, entry.stat()))
+    return sorted(found, key=lambda info: info.digest)
+
+
+def _info(digest: Digest, stat: os.stat_result) -> BlobInfo:
+    return BlobInfo(digest, stat.st_size, stat.st_mtime_ns // 1000)

@@ -1,0 +1,54 @@
+"""Garbage collection: removes blobs that nothing uses. Whoever calls it says what is in use.
+
+The order makes it safe while others put and commit. First the old blobs are listed; then the live digests are read, so
+that whatever was committed before that moment counts as live; then the rest is removed, each only if it is still old. A
+blob put meanwhile is young, and a put of an old one renews it (``FRESH_SEC``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.blobs.driver import FRESH_SEC, Blobs, Digest
+from adjudge.domain.errors import InvalidInput
+
+GRACE_SEC: Final = 86_400
+"""How long an unused blob stays: far longer than from the put of a file to the commit of what refers to it."""
+_LEAST_GRACE_SEC: Final = 2 * FRESH_SEC
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one collection did."""
+
+    removed: int
+    removed_bytes: int
+    kept_in_use: int
+    partial_removed: int
+
+
+async def collect(
+    blobs: Blobs,
+    live: AsyncIterator[Digest],
+    *,
+    grace_sec: float = GRACE_SEC,
+    now_us: Callable[[], int] | None = None,
+) -> Collected:
+    """Remove what is older than ``grace_sec`` and not among ``live``, which is read to its end before anything goes."""
+    if grace_sec < _LEAST_GRACE_SEC:
+        raise InvalidInput(f"grace_sec: at least {_LEAST_GRACE_SEC}, or files in use may go.", field="grace_sec")
+    now = now_us() if now_us else time.time_ns() // 1000
+    before_us = now - int(grace_sec * 1e6)
+    unused = {info.digest: info.size_bytes async for info in blobs.list() if info.stored_at_us < before_us}
+    old = len(unused)
+    async for digest in live:
+        unused.pop(digest, None)
+    kept, removed, removed_bytes = old - len(unused), 0, 0
+    for digest, size_bytes in unused.items():
+        if await blobs.delete(digest, stored_before_us=before_us):
+            removed += 1
+            removed_bytes += size_bytes
+    return Collected(removed, removed_bytes, kept, await blobs.tidy(grace_sec))

@@ -1,0 +1,125 @@
+"""Bytes in pieces: reading, writing and digesting files of any size in constant memory, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator
+from contextlib import aclosing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Final
+
+from adjudge.blobs.driver import BlobCorrupt, Digest, Source
+from adjudge.domain.errors import InvalidInput, Unavailable
+
+PIECE_BYTES: Final = 1 << 20
+
+
+async def of_source(source: Source) -> AsyncGenerator[bytes]:
+    """Read any kind of source in pieces."""
+    if isinstance(source, bytes):
+        for start in range(0, len(source), PIECE_BYTES):
+            yield source[start : start + PIECE_BYTES]
+    elif isinstance(source, Path):
+        async with aclosing(of_file(source)) as pieces:
+            async for piece in pieces:
+                yield piece
+    else:
+        async for piece in source:
+            yield piece
+
+
+async def of_file(path: Path) -> AsyncGenerator[bytes]:
+    """Read a file in pieces."""
+    try:
+        file: IO[bytes] = await asyncio.to_thread(path.open, "rb")
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: there is no such file.", field="path") from None
+    try:
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            yield piece
+    finally:
+        file.close()
+
+
+async def verified(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+    """Pass pieces on, and raise after the last one if together they are not ``digest``."""
+    total = sha256()
+    async for piece in pieces:
+        total.update(piece)
+        yield piece
+    if total.hexdigest() != digest:
+        raise BlobCorrupt(f"Blob {digest} holds other bytes than its name says.", digest=digest)
+
+
+async def write(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
+    """Write all pieces to an open file, down to the disk, and return their digest."""
+    total = sha256()
+
+    def add(piece: bytes) -> None:
+        total.update(piece)
+        file.write(piece)
+
+    async for piece in pieces:
+        with _disk():
+            await asyncio.to_thread(add, piece)
+    with _disk():
+        await asyncio.to_thread(_settle, file)
+    return total.hexdigest()
+
+
+async def save(incoming: AsyncGenerator[bytes], path: Path) -> None:
+    """Write verified pieces to ``path``, which appears whole or not at all."""
+    file, written = await asyncio.to_thread(new_file, path.parent, f".{path.name}.")
+    try:
+        async with aclosing(incoming):
+            await write(file, incoming)
+        written.replace(path)
+    finally:
+        file.close()
+        written.unlink(missing_ok=True)
+
+
+def new_file(folder: Path, prefix: str = "") -> tuple[IO[bytes], Path]:
+    """Make a file that has no name of its own yet, for bytes that have not proved themselves."""
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
+    return os.fdopen(descriptor, "wb"), Path(name)
+
+
+async def digest_of(path: Path) -> Digest:
+    """Digest a file."""
+    total = sha256()
+    async for piece in of_file(path):
+        await asyncio.to_thread(total.update, piece)
+    return total.hexdigest()
+
+
+def check_expected(digest: Digest, expected: Digest | None) -> None:
+    """Refuse bytes that are not what the caller said they would be."""
+    if expected is not None and digest != expected:
+        raise InvalidInput(f"digest: the bytes are {digest}, expected {expected}; nothing was stored.", field="digest")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    """Tell the disk's errors from those of the source, which belong to the caller."""
+    try:
+        yield
+    except OSError as error:
+        raise Unavailable(f"The disk did not take the file: {error.strerror}.") from error
+
+
+def _settle(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

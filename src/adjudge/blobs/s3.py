@@ -1,0 +1,227 @@
+"""Blobs in S3: AWS, MinIO and whatever else speaks it. Keys are ``PREFIX/ab/cd/abcd…``.
+
+The bytes are digested before they are sent (a key is a digest, and a retry needs them again), so a source that can be
+read only once goes through a temporary file. Large files go up in parts. An object appears when its upload is complete;
+parts of an interrupted one are invisible and removed by the bucket's own rule for incomplete uploads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import obstore
+from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from adjudge.blobs import pieces
+from adjudge.blobs.driver import FRESH_SEC, BlobInfo, Digest, Source, parse_digest, parse_prefix
+from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
+
+_PART_BYTES: Final = 8 << 20
+_PARTS_AT_ONCE: Final = 4
+_RESUMES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """Where the bucket is and who we are to it. Without keys, those of the machine are used (role, environment)."""
+
+    bucket: str
+    prefix: str = "blobs"
+    endpoint: str | None = None
+    """For anything but AWS: ``https://host:port``."""
+    region: str = "us-east-1"
+    access_key_id: str | None = None
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    path_style: bool = True
+    """``endpoint/bucket/key`` rather than ``bucket.endpoint/key``."""
+    timeout_sec: float = 60.0
+    """For one request; a part of a large file is a request of its own."""
+    retry_sec: float = 30.0
+    """How long a failing request is tried again, with growing pauses, before we say that S3 is away."""
+
+
+class S3Blobs:
+    """Blobs in one bucket below one prefix."""
+
+    def __init__(self, settings: S3Settings) -> None:
+        if not settings.bucket:
+            raise InvalidInput("s3_bucket: name the bucket.", field="s3_bucket")
+        self._place = f"{settings.endpoint or 'AWS'}/{settings.bucket}"
+        self._store = _connect(settings)
+
+    async def put(self, source: Source, *, expected: Digest | None = None) -> Digest:
+        """Digest, then upload unless the same blob was stored lately."""
+        if isinstance(source, bytes | Path):
+            return await self._put(source, expected)
+        with tempfile.TemporaryDirectory(prefix="adjudge-put-") as folder:
+            file, spooled = pieces.new_file(Path(folder))
+            with file:
+                await pieces.write(file, source)
+            return await self._put(spooled, expected)
+
+    async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
+        """Read and verify; a connection that breaks in the middle is taken up again where it broke."""
+        async with aclosing(self._stored(digest)) as stored:
+            async for piece in pieces.verified(digest, stored):
+                yield piece
+
+    async def fetch_to(self, digest: Digest, path: Path) -> None:
+        """Download beside ``path``, verify, rename."""
+        await pieces.save(self.open(digest), path)
+
+    async def exists(self, digest: Digest) -> bool:
+        """Whether the object is there."""
+        try:
+            await self.stat(digest)
+        except NotFound:
+            return False
+        return True
+
+    async def stat(self, digest: Digest) -> BlobInfo:
+        """Size and age of the object."""
+        with self._reporting(digest):
+            return _info(await obstore.head_async(self._store, _key(digest)))
+
+    async def delete(self, digest: Digest, *, stored_before_us: int | None = None) -> bool:
+        """Remove the object. S3 cannot look and remove in one step: between the two lie milliseconds."""
+        try:
+            info = await self.stat(digest)
+        except NotFound:
+            return False
+        if stored_before_us is not None and info.stored_at_us >= stored_before_us:
+            return False
+        with self._reporting(digest):
+            await obstore.delete_async(self._store, _key(digest))
+        return True
+
+    async def list(self, prefix: str = "") -> AsyncGenerator[BlobInfo]:
+        """List page by page what can hold such digests; keys that are not ours are passed over."""
+        parse_prefix(prefix)
+        folder = "/".join(part for part in (prefix[:2], prefix[2:4]) if len(part) == 2) or None
+        with self._reporting():
+            async for page in obstore.list(self._store, folder):
+                for meta in page:
+                    name = meta["path"].rsplit("/", 1)[-1]
+                    if name.startswith(prefix) and meta["path"] == _path(name):
+                        yield _info(meta)
+
+    async def tidy(self, older_than_sec: float) -> int:  # noqa: ARG002  # the bucket's lifecycle rule does it
+        """Nothing: give the bucket a rule that ends incomplete uploads after a day."""
+        return 0
+
+    async def close(self) -> None:
+        """Connections close by themselves when nothing refers to them any more."""
+
+    async def _put(self, source: bytes | Path, expected: Digest | None) -> Digest:
+        digest = await _digest(source)
+        pieces.check_expected(digest, expected)
+        if not await self._is_fresh(digest):
+            with self._reporting():
+                await obstore.put_async(
+                    self._store, _key(digest), source, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+                )
+        return digest
+
+    async def _is_fresh(self, digest: Digest) -> bool:
+        try:
+            info = await self.stat(digest)
+        except NotFound:
+            return False
+        return time.time() - info.stored_at_us / 1e6 < FRESH_SEC
+
+    async def _stored(self, digest: Digest) -> AsyncGenerator[bytes]:
+        key, offset, size, broken = _key(digest), 0, None, 0
+        while size is None or offset < size:
+            try:
+                with self._reporting(digest):
+                    answer = await obstore.get_async(self._store, key, options=_from(offset))
+                    size = answer.meta["size"]
+                    async for piece in answer.stream(min_chunk_size=pieces.PIECE_BYTES):
+                        offset += len(piece)
+                        yield bytes(piece)
+                if offset < size:
+                    raise Unavailable(f"S3 at {self._place} ended an answer early.")
+            except Unavailable:
+                broken += 1
+                if size is None or broken > _RESUMES:
+                    raise
+                await asyncio.sleep(random.uniform(0, 0.1 * 2**broken))  # noqa: S311  # jitter, no secret
+
+    @contextmanager
+    def _reporting(self, digest: Digest = "") -> Iterator[None]:
+        try:
+            yield
+        except (NotFoundError, FileNotFoundError) as error:
+            if digest:
+                raise NotFound("blob", digest) from None
+            raise Unavailable(f"S3 has no bucket {self._place}: create it.") from error
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise Unavailable(f"S3 at {self._place} refused our keys ({type(error).__name__}).") from error
+        except (BaseError, OSError) as error:
+            raise Unavailable(f"S3 at {self._place} is away ({type(error).__name__}).") from error
+
+
+def _connect(settings: S3Settings) -> S3Store:
+    optional: dict[str, Any] = {
+        "endpoint": settings.endpoint,
+        "access_key_id": settings.access_key_id,
+        "secret_access_key": settings.secret_access_key,
+        "session_token": settings.session_token,
+    }
+    timeout = timedelta(seconds=settings.timeout_sec)
+    plain = (settings.endpoint or "").startswith("http://")
+    try:
+        return S3Store(
+            settings.bucket,
+            prefix=settings.prefix or None,
+            region=settings.region,
+            virtual_hosted_style_request=not settings.path_style,
+            client_options={"allow_http": plain, "timeout": timeout, "connect_timeout": timedelta(seconds=5)},
+            retry_config={
+                "max_retries": 8,
+                "retry_timeout": timedelta(seconds=settings.retry_sec),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=100),
+                    "max_backoff": timedelta(seconds=5),
+                    "base": 2,
+                },
+            },
+            **{name: value for name, value in optional.items() if value},
+        )
+    except (BaseError, ValueError) as error:
+        raise InvalidInput(f"s3_endpoint: {settings.endpoint!r} cannot be used.", field="s3_endpoint") from error
+
+
+async def _digest(source: bytes | Path) -> Digest:
+    if isinstance(source, Path):
+        return await pieces.digest_of(source)
+    return await asyncio.to_thread(lambda: sha256(source).hexdigest())
+
+
+def _from(offset: int) -> Any:
+    return {"range": {"offset": offset}} if offset else {}
+
+
+def _key(digest: Digest) -> str:
+    return _path(parse_digest(digest))
+
+
+def _path(name: str) -> str:
+    return f"{name[:2]}/{name[2:4]}/{name}"
+
+
+def _info(meta: obstore.ObjectMeta) -> BlobInfo:
+    digest = meta["path"].rsplit("/", 1)[-1]
+    return BlobInfo(digest, meta["size"], int(meta["last_modified"].timestamp() * 1e6))

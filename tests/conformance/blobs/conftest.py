@@ -1,0 +1,98 @@
+"""The blob suite's two sides: a folder and S3."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import S3Store
+
+from adjudge.blobs import Blobs, Digest
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.s3 import S3Blobs, S3Settings
+from tests.support.services import S3Server
+
+_PREFIXES = count(1)
+BUCKET = "adjudge"
+
+
+class Side(ABC):
+    """One file store, and the damage that tests do to it."""
+
+    blobs: Blobs
+
+    @abstractmethod
+    def open(self) -> Blobs:
+        """Open it once more, as another process would."""
+
+    @abstractmethod
+    async def overwrite(self, digest: Digest, content: bytes) -> None:
+        """Put other bytes where the blob's are."""
+
+
+class DirectorySide(Side):
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.blobs = self.open()
+
+    def open(self) -> DirectoryBlobs:
+        return DirectoryBlobs(self.root)
+
+    async def overwrite(self, digest: Digest, content: bytes) -> None:
+        path = self.root / digest[:2] / digest[2:4] / digest
+        path.chmod(0o644)
+        path.write_bytes(content)
+
+
+class S3Side(Side):
+    def __init__(self, server: S3Server) -> None:
+        self.settings = S3Settings(
+            bucket=BUCKET,
+            prefix=f"test/{next(_PREFIXES)}",
+            endpoint=server.endpoint,
+            access_key_id=server.access_key,
+            secret_access_key=server.secret_key,
+            retry_sec=2.0,
+        )
+        self.raw = S3Store(
+            BUCKET,
+            prefix=self.settings.prefix,
+            endpoint=server.endpoint,
+            region="us-east-1",
+            access_key_id=server.access_key,
+            secret_access_key=server.secret_key,
+            client_options={"allow_http": True},
+        )
+        self.blobs = self.open()
+
+    def open(self) -> S3Blobs:
+        return S3Blobs(self.settings)
+
+    async def overwrite(self, digest: Digest, content: bytes) -> None:
+        await obstore.put_async(self.raw, f"{digest[:2]}/{digest[2:4]}/{digest}", content)
+
+
+@pytest.fixture(scope="session")
+def s3_bucket(s3_server: S3Server) -> S3Server:
+    s3_server.create_bucket(BUCKET)
+    return s3_server
+
+
+@pytest.fixture
+def s3_side(s3_bucket: S3Server) -> S3Side:
+    return S3Side(s3_bucket)
+
+
+@pytest.fixture(params=["directory", "s3"])
+async def side(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Side]:
+    side: Side
+    if request.param == "directory":
+        side = DirectorySide(tmp_path / "blobs")
+    else:
+        side = S3Side(request.getfixturevalue("s3_bucket"))
+    yield side
+    await side.blobs.close()
