@@ -85,6 +85,18 @@ static void close_program_ends(struct child *child) {
     child->stdout_fd = child->stderr_fd = -1;
 }
 
+/* Its standard input is the program's alone: while we held a pipe's end too, whoever writes to a program that is gone
+ * would wait for a reader instead of meeting EPIPE. */
+static void close_own_stdin(struct run *run) {
+    const struct request *request = run->request;
+    if (request->stdin_kind != STDIN_FD)
+        return;
+    if (run->outputs.out.target_fd != run->fds[request->stdin_fd] && run->outputs.err.target_fd != run->fds[request->stdin_fd]) {
+        close(run->fds[request->stdin_fd]);
+        run->fds[request->stdin_fd] = -1;
+    }
+}
+
 static bool open_way_out(struct run *run, struct fault *fault) {
     if (run->request->egress_count == 0)
         return true;
@@ -112,6 +124,7 @@ static bool start(struct run *run, struct fault *fault) {
     close_program_ends(child);
     if (pid < 0)
         return fail_at(fault, "spawn", -1);
+    close_own_stdin(run);
     run->watch.program = pid;
     if (child->fault.step != NULL)
         *fault = child->fault;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from signal import SIGPIPE
 
 import pytest
 
@@ -59,3 +60,10 @@ async def test_a_flood_is_stopped_by_one_limit_or_another(box: Box, contestant: 
     reports = await _pair(box, (contestant,), (interactor,))
     flooder = reports[0] if contestant == "flood" else reports[1]
     assert flooder.verdict in (OLE, TLE, RE)
+
+
+async def test_whoever_pours_into_a_side_that_is_gone_ends_at_once(box: Box) -> None:
+    """The side that is gone left lines that nobody reads: delivering them must not keep its own input open."""
+    contestant, interactor, first = await _pair(box, ("pour",), ("tell", "40"), limits(wall_ms=ms(15_000)))
+    assert (interactor.verdict, first) == (OK, 1)
+    assert (contestant.exit_signal, contestant.limit) == (SIGPIPE, None)

@@ -1,4 +1,4 @@
-/* One side of a conversation: argv[1] = ask | answer | silent | flood | die | kill; argv[2] = rounds. */
+/* One side of a conversation: argv[1] = ask | answer | tell | silent | flood | pour | die | kill; argv[2] = rounds. */
 #include "attempt.h"
 
 int main(int argc, char **argv)
@@ -16,6 +16,12 @@ int main(int argc, char **argv)
     else if (!strcmp(role, "answer"))
         while (fgets(line, sizeof line, stdin))
             printf("%ld\n", 2 * atol(line));
+    else if (!strcmp(role, "tell"))
+        for (long i = 1; i <= rounds; i++, usleep(1000))
+            printf("%ld\n", i);
+    else if (!strcmp(role, "pour"))
+        for (;;)
+            puts("and so on");
     else if (!strcmp(role, "die"))
         return 7;
     else if (!strcmp(role, "kill"))
