@@ -84,9 +84,9 @@ class Log:
         same = " AND ".join(f"o.{column} = n.{column}" for column in self.key.split(", "))
         body = f"{insert} SELECT {values} FROM old_rows o JOIN new_rows n ON {same} WHERE {when}; RETURN NULL;"
         rows = "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT"
+        function = f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off"
         return [
-            f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off "
-            f"AS $$ BEGIN {body} END $$",
+            f"{function} AS $$ BEGIN {body} END $$",
             f"CREATE TRIGGER {self.name} AFTER UPDATE ON {self.table} {rows} EXECUTE FUNCTION {self.name}()",
         ]
 
