@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from adjudge import settings as settings_source
 from adjudge.cli.judging import open_judge, read_source
+from adjudge.cli.jury import completed
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
@@ -69,6 +70,7 @@ def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs:
 
 async def _judge(package: Package, submission: Submission, options: Options, *, quiet: bool) -> JudgeResult:
     async with open_judge(options.jobs) as judge:
+        package = await completed(package, judge)
         if quiet:
             return await judge.judge(package.problem, package.files, submission, options)
         with _shown(package.problem) as progress:
