@@ -98,6 +98,7 @@ class Launcher:
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
         self._closed = False
+        self._unclaimed = b""
         self._listeners: list[socket.socket] = []
         self.alive = True
         """False once it hung up on us."""
@@ -186,6 +187,10 @@ class Launcher:
         """Kill the run that is on and wait until nothing of it is left."""
         if self._closed:
             return
+        if self._unclaimed:
+            # The report had come in the very moment of the cancelling: the run is over, no other line will come.
+            self._unclaimed = b""
+            return
         with contextlib.suppress(OSError):
             self._socket.send(CANCEL_MESSAGE)
         with contextlib.suppress(LauncherDied):
@@ -205,7 +210,7 @@ class Launcher:
     def _hang_up(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        self._closed, self.alive = True, False
         for listener in self._listeners:
             listener.close()
         self._loop.remove_reader(self._socket.fileno())
@@ -250,6 +255,10 @@ class Launcher:
         alarm = self._loop.call_later(seconds, self._fail, f"no report after {seconds:.0f} s")
         try:
             return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._unclaimed = waiter.result()
+            raise
         finally:
             alarm.cancel()
             self._waiter = None
