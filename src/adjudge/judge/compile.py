@@ -164,7 +164,7 @@ class Compiler:
         return report
 
     async def build(self, name: str, files: Sequence[SourceFile], limits: CompileLimits | None = None) -> Compiled:
-        """Prepare a package's program that brings scripts: ``build`` runs in a copy of its folder, then ``run`` is it."""
+        """Prepare a package's program that brings scripts: ``build`` runs in a copy of its folder and makes ``run``."""
         key = sha256(Source(tuple(files)).digest.encode() + b"build").hexdigest()
         made = Executable("", "", Path(), (f"{PROGRAM_DIRECTORY}/{_BUILD_DIRECTORY}/run",), ())
         async with self._in_flight.setdefault(key, asyncio.Lock()):

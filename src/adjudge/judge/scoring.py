@@ -135,7 +135,7 @@ class Tree:
         if isinstance(child, Case):
             return score_case(child, self._results.get(child.name), is_scored=self._problem.is_scored)
         if not all(self.passed(path) for path in child.depends_on):
-            return Earned(None, Fraction(0), None if child.max_points is None else exact(child.max_points))
+            return Earned(None, Fraction(0), self.group(child.path).most)
         return self.group(child.path)
 
     def _aggregate(self, group: Group, children: Sequence[Earned]) -> tuple[Fraction, Fraction | None]:

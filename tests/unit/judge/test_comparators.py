@@ -68,6 +68,7 @@ def test_messages_name_the_place() -> None:
     assert "found the end of the output" in said("token", "1 2", "1").message
     assert "expected the end of the output, found '3'" in said("token", "1", "1 3").message
     assert "off by 1" in said("float", "1", "2").message
+    assert said("icpc", "Yes NO", "yES YES").message == "token 2: expected 'NO', found 'YES'"
     assert said("token", "x", b"\x1b[31m\n").message == "token 1: expected 'x', found '\\x1b[31m'"
 
 

@@ -128,7 +128,7 @@ def test_a_group_whose_dependency_failed_earns_nothing() -> None:
 def test_scores_out_of_range_are_the_jurys_fault() -> None:
     ranged = problem([Group("", score_range=(0, 10))], [Case("a", "", "in", points=None)])
     fine = scored(ranged, "a", {"a": GivenScore(Fraction(7), ScoreUnit.ABSOLUTE)})
-    assert (fine.verdict, fine.points) == (Verdict.AC, 7)
+    assert (fine.verdict, fine.points) == (Verdict.AC, Fraction(7))
     wild = scored(ranged, "a", {"a": GivenScore(Fraction(11), ScoreUnit.ABSOLUTE)})
     assert wild.verdict is Verdict.SE
     assert "not between 0 and 10" in wild.fault

@@ -13,6 +13,7 @@ from adjudge.judge.comparators.outcome import shown
 from adjudge.judge.comparators.stream import CHUNK_BYTES, Canon, Difference, Reader
 from adjudge.judge.comparators.tokens import token_lists
 
+Key = Callable[[bytes], bytes]
 _READ_BYTES = 16 * 1024 * 1024
 
 
@@ -37,12 +38,12 @@ def split_lines(chunk: bytes) -> list[bytes]:
 
 
 def first_difference(
-    answer: Reader, output: Reader, canon: Callable[[], Canon], *, kind: Difference, unit: str, split: Split
+    answer: Reader, output: Reader, canon: Callable[[], Canon], *, kind: Difference, unit: str, split: Split, key: Key
 ) -> str:
-    """Say which word or line differs first."""
+    """Say which word or line differs first, once ``key`` has taken out what does not count."""
     pairs = zip_longest(_pieces(answer, canon(), split), _pieces(output, canon(), split))
     for number, (wanted, found) in enumerate(pairs, 1):
-        if wanted != found:
+        if wanted is None or found is None or key(wanted) != key(found):
             return f"{unit} {number}: {_contrast(wanted, found)}"
     return {
         Difference.EXTRA: "the output goes on after the end of the answer",

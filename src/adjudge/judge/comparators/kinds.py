@@ -76,20 +76,24 @@ def _by_stream(
     answer_tail: bytes = b"",
     output_tail: bytes = b"",
     extra: Outcome = Outcome.WRONG,
+    lower: bool = False,
 ) -> Run:
-    """Equality of canonical streams."""
+    """Equality of canonical streams; with ``lower`` the case of ASCII letters does not count either."""
+    form = _chain(Lower, canon) if lower else canon
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
         kind = compare_streams(
-            (answer, canon()),
-            (output, canon()),
+            (answer, form()),
+            (output, form()),
             answer_tail=answer_tail,
             output_tail=output_tail,
             chunk_bytes=chunk_bytes,
         )
         if kind is None:
             return ACCEPTED
-        message = first_difference(answer, output, canon, kind=kind, unit=unit, split=split)
+        message = first_difference(
+            answer, output, canon, kind=kind, unit=unit, split=split, key=bytes.lower if lower else bytes
+        )
         return Comparison(extra if kind is Difference.EXTRA else Outcome.WRONG, message)
 
     return run
@@ -103,12 +107,12 @@ def _by_token(rule: TokenRule, canon: Callable[[], Canon] = Raw) -> Run:
     return run
 
 
-def _unicode(options: Options) -> list[Callable[[], Canon]]:
-    """The stages that our own comparators share: normalisation form C and the case of letters, both optional."""
+def _unicode(options: Options) -> tuple[list[Callable[[], Canon]], bool]:
+    """What our own comparators share: normalisation form C, and whether the case of ASCII letters counts."""
     fold = options.flag("case_insensitive")
     if options.flag("nfc"):
-        return [lambda: Nfc(fold_case=fold)]
-    return [Lower] if fold else []
+        return [lambda: Nfc(fold_case=fold)], False
+    return [], fold
 
 
 def _chain(*stages: Callable[[], Canon]) -> Callable[[], Canon]:
@@ -125,9 +129,7 @@ def _icpc(options: Options) -> Comparator:
     if (both := options.number("float_tolerance")) is not None:
         absolute = relative = both
     if absolute is None and relative is None:
-        form = Raw if spaced else Words
-        stages = [CutAtNul, *([] if case else [Lower]), form]
-        return Comparator("icpc", _by_stream(_chain(*stages)))
+        return Comparator("icpc", _by_stream(_chain(CutAtNul, Raw if spaced else Words), lower=not case))
     text: CheckToken = tokens.same_text if case else tokens.same_text_any_case
     check = tokens.close_or(numbers.scanf_float, numbers.Tolerance(absolute, relative), text)
     split = tokens.split_spaced if spaced else bytes.split
@@ -137,37 +139,42 @@ def _icpc(options: Options) -> Comparator:
 def _exact(options: Options) -> Comparator:
     if options.flag("binary"):
         return Comparator("exact", _by_stream(Raw, unit="line", split=split_lines))
-    form = _chain(lambda: Eol(lone_cr=True), *_unicode(options))
-    return Comparator("exact", _by_stream(form, unit="line", split=split_lines), skips_bom=True)
+    stages, lower = _unicode(options)
+    form = _chain(lambda: Eol(lone_cr=True), *stages)
+    return Comparator("exact", _by_stream(form, unit="line", split=split_lines, lower=lower), skips_bom=True)
 
 
 def _line(options: Options) -> Comparator:
     policy = options.choice("whitespace", ("trailing", "collapse", "strict"))
-    stages: list[Callable[[], Canon]] = [lambda: Eol(lone_cr=True, final_lf=True), *_unicode(options)]
+    normal, lower = _unicode(options)
+    stages: list[Callable[[], Canon]] = [lambda: Eol(lone_cr=True, final_lf=True), *normal]
     if policy == "trailing":
         stages.append(lambda: RightStripped(final_lf=True))
     elif policy == "collapse":
         stages.append(LineWords)
-    run = _by_stream(_chain(*stages), unit="line", split=split_lines, answer_tail=b"\n", output_tail=b"\n")
+    run = _by_stream(_chain(*stages), unit="line", split=split_lines, answer_tail=b"\n", output_tail=b"\n", lower=lower)
     return Comparator("line", run, skips_bom=True)
 
 
 def _token(options: Options) -> Comparator:
-    return Comparator("token", _by_stream(_chain(*_unicode(options), Words)), skips_bom=True)
+    stages, lower = _unicode(options)
+    return Comparator("token", _by_stream(_chain(*stages, Words), lower=lower), skips_bom=True)
 
 
 def _float(options: Options) -> Comparator:
     absolute, relative = options.number("absolute", "abs"), options.number("relative", "rel")
     if absolute is None and relative is None:
         absolute = relative = options.number("epsilon", "float_tolerance") or 1e-6
-    check = tokens.close_or(numbers.spec_float, numbers.Tolerance(absolute, relative), tokens.same_text)
-    stages = _unicode(options) or [Raw]
-    return Comparator("float", _by_token(TokenRule(check), _chain(*stages)), skips_bom=True)
+    stages, lower = _unicode(options)
+    text: CheckToken = tokens.same_text_any_case if lower else tokens.same_text
+    check = tokens.close_or(numbers.spec_float, numbers.Tolerance(absolute, relative), text)
+    return Comparator("float", _by_token(TokenRule(check), _chain(*(stages or [Raw]))), skips_bom=True)
 
 
 def _sorted(options: Options) -> Comparator:
     by = options.choice("by", ("lines", "tokens"))
-    canon = _chain(*(_unicode(options) or [Raw]))
+    stages, lower = _unicode(options)
+    canon = _chain(*([Lower] if lower else stages or [Raw]))
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
         if by == "lines":

@@ -1,0 +1,262 @@
+"""Checkers, interactors and managers by every protocol, each run in the sandbox; their own failures are SE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.problem import Case, Grading, Mode
+from adjudge.domain.programs import (
+    Checker,
+    CheckerProtocol,
+    FileRef,
+    Interactor,
+    InteractorProtocol,
+    NativeChecker,
+    ScoreUnit,
+    Stub,
+    UserIO,
+)
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.sources import Source, SourceFile
+from tests.golden.packages import Folder, judged
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TESTLIB = """
+if [ "$(cat "$1")" != 7 ] || [ "$(cat "$3")" != right ]; then exit 3; fi
+case $(cat "$2") in
+  right) echo "ok well done" >&2; exit 0 ;;
+  half) echo "points 0.5 half of it" >&2; exit 7 ;;
+  partly) echo "partially correct (25) a quarter" >&2; exit 25 ;;
+  odd) echo "wrong output format odd" >&2; exit 2 ;;
+  fail) echo "FAIL the answer is broken" >&2; exit 3 ;;
+  die) kill -SEGV $$ ;;
+  *) echo "wrong answer no" >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("word", "verdict"),
+    [("right", "AC"), ("wrong", "WA"), ("odd", "WA"), ("fail", "SE"), ("die", "SE"), ("half", "PA"), ("partly", "PA")],
+)
+async def test_testlib(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+    problem = files.checked(CheckerProtocol.TESTLIB, TESTLIB)
+    checker = Checker(CheckerProtocol.TESTLIB, programs=problem.checker.programs, score_unit=ScoreUnit.FRACTION)
+    problem = files.problem(("7\n", "right\n"), checker=checker, grading=Grading.SCORING)
+    result = await judged(judge, problem, files, f"echo {word}")
+    assert result.verdict == verdict, result.message
+    assert float(result.score) == {"right": 1, "half": 0.5, "partly": 0.25}.get(word, 0)
+    if word == "fail":
+        assert "the answer is broken" in result.message
+
+
+ICPC = """
+read -r said
+[ "$(cat "$1")" = 7 ] && [ "$(cat "$2")" = right ] && [ "${3: -1}" = / ] && [ "$4" = flag ] || exit 1
+echo "jury: $said" > "$3/judgemessage.txt"
+echo "team: $said" > "$3/teammessage.txt"
+case $said in
+  right) exit 42 ;;
+  scored) echo 0.25 > "$3/score_multiplier.txt"; exit 42 ;;
+  both) echo 1 > "$3/score.txt"; echo 1 > "$3/score_multiplier.txt"; exit 42 ;;
+  zero) exit 0 ;;
+  hang) while :; do :; done ;;
+  *) exit 43 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "verdict"), [("right", "AC"), ("wrong", "WA"), ("zero", "SE"), ("both", "SE"), ("scored", "PA")]
+)
+async def test_icpc(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+    checker = Checker(CheckerProtocol.ICPC, programs=(files.program("validate.sh", ICPC),), args=("flag",))
+    problem = files.problem(("7\n", "right\n"), checker=checker, grading=Grading.SCORING)
+    result = await judged(judge, problem, files, f"echo {word}")
+    assert result.verdict == verdict, result.message
+    if verdict != "SE":
+        assert result.cases[0].message == f"jury: {word}"
+        assert result.cases[0].author_message == f"team: {word}"
+
+
+async def test_several_icpc_validators_must_all_accept(judge: Judge, files: Folder) -> None:
+    programs = (files.program("yes.sh", "cat > /dev/null; exit 42"), files.program("no.sh", "cat > /dev/null; exit 43"))
+    for given, verdict in ((programs[:1], Verdict.AC), (programs, Verdict.WA)):
+        problem = files.problem(("7\n", "right\n"), checker=Checker(CheckerProtocol.ICPC, programs=given))
+        assert (await judged(judge, problem, files, "echo x")).verdict is verdict
+
+
+CMS = """
+[ "$(cat "$1")" = 7 ] && [ "$(cat "$2")" = right ] || exit 9
+case $(cat "$3") in
+  right) echo 1.0; echo translate:success >&2 ;;
+  half) echo 0.5; echo translate:partial >&2 ;;
+  wild) echo 1.5 ;;
+  broken) exit 1 ;;
+  *) echo 0.0; echo translate:wrong >&2 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "verdict"), [("right", "AC"), ("half", "PA"), ("wrong", "WA"), ("wild", "SE"), ("broken", "SE")]
+)
+async def test_cms(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+    problem = files.checked(CheckerProtocol.CMS, CMS, grading=Grading.SCORING)
+    assert (await judged(judge, problem, files, f"echo {word}")).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("protocol", "text", "verdict"),
+    [
+        (CheckerProtocol.DMOJ, 'cmp -s "$2" "$3"', "AC"),
+        (CheckerProtocol.DMOJ, "exit 1", "WA"),
+        (CheckerProtocol.DMOJ, "exit 2", "SE"),
+        (CheckerProtocol.COCI, "echo partial 1/4 >&2; exit 7", "PA"),
+        (CheckerProtocol.COCI, "exit 0", "AC"),
+        (CheckerProtocol.PEG, 'cmp -s "$1" "$2" && printf "3\\n4\\n"', "PA"),
+        (CheckerProtocol.PEG, "exit 1", "WA"),
+    ],
+)
+async def test_bridged(judge: Judge, files: Folder, protocol: CheckerProtocol, text: str, verdict: str) -> None:
+    problem = files.checked(protocol, text, grading=Grading.SCORING)
+    assert (await judged(judge, problem, files, "echo right")).verdict == verdict
+
+
+async def test_a_checker_that_does_not_compile_is_ours(judge: Judge, files: Folder) -> None:
+    problem = files.checked(CheckerProtocol.TESTLIB, "int main() { broken }", "checker.cpp")
+    result = await judged(judge, problem, files, "echo right")
+    assert result.verdict is Verdict.SE
+    assert "checker.cpp does not compile" in result.message
+
+
+ASK = """
+read -r secret < "$1"
+for turn in 1 2 3; do
+  read -r guess || { echo "wrong answer no guess" >&2; exit 1; }
+  if [ "$guess" = "$secret" ]; then echo found; echo "$turn" > "$2"; echo "ok" >&2; exit 0; fi
+  echo again
+done
+echo "wrong answer too many" >&2
+exit 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        ("echo 1; read r; echo 7; read r", "AC"),
+        ("echo 1; read r; echo 2; read r; echo 3; read r", "WA"),
+        ("exit 0", "WA"),
+        ("exit 3", "RE"),
+    ],
+)
+async def test_testlib_interactor_then_checker(judge: Judge, files: Folder, program: str, verdict: str) -> None:
+    interactor = Interactor(InteractorProtocol.TESTLIB, files.program("ask.sh", ASK))
+    checker = Checker(native=NativeChecker.TOKEN)
+    problem = files.problem(("7\n", "2\n"), mode=Mode.INTERACTIVE, interactor=interactor, checker=checker)
+    result = await judged(judge, problem, files, program)
+    assert result.verdict == verdict, result.message
+
+
+MANAGER = """
+read -r number
+echo "$number" > "$2"
+read -r back < "$1"
+if [ "$back" = $((number * 2)) ]; then echo 1.0; else echo 0.0; fi
+echo said "$back" >&2
+"""
+
+
+@pytest.mark.parametrize(
+    ("user_io", "program", "verdict"),
+    [
+        (UserIO.STD, "read -r n; echo $((n * 2))", "AC"),
+        (UserIO.STD, "read -r n; echo $((n * 3))", "WA"),
+        (UserIO.STD, "exit 3", "RE"),
+        (UserIO.FIFO, 'read -r n < "$1"; echo $((n * 2)) > "$2"', "AC"),
+    ],
+)
+async def test_communication(judge: Judge, files: Folder, user_io: UserIO, program: str, verdict: str) -> None:
+    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", MANAGER), user_io=user_io)
+    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    result = await judged(judge, problem, files, program)
+    assert result.verdict == verdict, result.message
+
+
+RELAY = """
+read -r number
+echo "$number" > "$2"
+read -r first < "$1"
+echo "$first" > "$4"
+read -r second < "$3"
+if [ "$second" = $((number + 2)) ]; then echo 1.0; else echo 0.0; fi
+"""
+
+
+async def test_communication_of_two_processes(judge: Judge, files: Folder) -> None:
+    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", RELAY), processes=2)
+    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    result = await judged(judge, problem, files, "read -r n; echo $((n + 1))")
+    assert result.verdict is Verdict.AC, result.message
+
+
+NEXT = """
+read -r said
+count=$(cat "$3/count" 2>/dev/null || echo 0)
+echo $((count + 1)) > "$3/count"
+if [ "$count" -lt "$4" ]; then echo "$said" > "$3/nextpass.in"; exit 42; fi
+if [ "$said" = "$(cat "$2")" ]; then exit 42; else exit 43; fi
+"""
+
+
+@pytest.mark.parametrize(("passes", "answer", "verdict"), [(1, "9", "AC"), (1, "8", "WA"), (5, "9", "SE")])
+async def test_multi_pass(judge: Judge, files: Folder, passes: int, answer: str, verdict: str) -> None:
+    checker = Checker(CheckerProtocol.ICPC, programs=(files.program("next.sh", NEXT),), args=(str(passes),))
+    problem = files.problem(("7\n", f"{answer}\n"), checker=checker, max_passes=3)
+    result = await judged(judge, problem, files, "read -r n; echo $((n + 1))")
+    assert result.verdict == verdict, result.message
+    assert result.cases[0].passes == min(passes + 1, 3)
+
+
+async def test_named_files(judge: Judge, files: Folder) -> None:
+    problem = files.problem(("7\n", "8\n"), input_file="number.in", output_file="number.out")
+    good = await judged(judge, problem, files, "read -r n < number.in; echo $((n + 1)) > number.out")
+    assert good.verdict is Verdict.AC
+    assert (await judged(judge, problem, files, "echo 8")).verdict is Verdict.WA
+
+
+async def test_submitted_answers(judge: Judge, files: Folder) -> None:
+    cases = files.cases(("1", "one\n"), ("2", "two\n"))
+    named = tuple(Case(c.name, c.group, c.input, c.answer, output_name=f"{c.name}.txt") for c in cases)
+    problem = files.problem(mode=Mode.SUBMIT_ANSWER, cases=named, grading=Grading.SCORING)
+    answers = Source((SourceFile("1.txt", b"one"),))
+    result = await judge.judge(problem, files, Submission(answers), Options())
+    assert result.verdict is Verdict.PA
+    assert result.cases[1].message == "no file 2.txt was submitted"
+
+
+async def test_graders_are_compiled_with_the_submission(judge: Judge, files: Folder) -> None:
+    files.program("grader.cpp", '#include <cstdio>\n#include "task.h"\nint main() { std::printf("%d\\n", twice(4)); }')
+    files.program("task.h", "int twice(int);")
+    stub = Stub("cpp", (FileRef("grader.cpp", "grader.cpp"), FileRef("task.h", "task.h")))
+    problem = files.problem(("", "8\n"), stubs=(stub,))
+    good = await judged(judge, problem, files, '#include "task.h"\nint twice(int n) { return 2 * n; }', "cpp")
+    assert good.verdict is Verdict.AC, good.message
+    assert (await judged(judge, problem, files, "int once(int n) { return n; }", "cpp")).verdict is Verdict.CE
+
+
+async def test_case_files_and_arguments_reach_the_program(judge: Judge, files: Folder) -> None:
+    files.program("table", "5")
+    case = files.cases(("", "5 x\n"), files=(FileRef("table.txt", "table"),), args=("x",))
+    result = await judged(judge, files.problem(cases=case), files, 'echo "$(cat table.txt) $1"')
+    assert result.verdict is Verdict.AC, result.message
