@@ -159,7 +159,7 @@ class S3Server(Service):
     def prepare(self, binary: Path) -> None:
         """Write down who may do what."""
         keys = [{"accessKey": self.access_key, "secretKey": self.secret_key}]
-        account = {"name": "tests", "credentials": keys, "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
+        account = {"name": "tests", "credentials": keys, "actions": ["Read", "Write", "List", "Tagging"]}
         (self.folder / "s3.json").write_text(json.dumps({"identities": [account]}))
         self._master_port, self._filer_port = free_port(), free_port()
 

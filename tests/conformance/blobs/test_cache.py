@@ -1,0 +1,207 @@
+"""The worker's cache: bounded, verified, fetched once, shared by slots and processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from adjudge.blobs import BlobCorrupt, Digest
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
+
+KIB = 1024
+
+
+class CountingBlobs(DirectoryBlobs):
+    """Counts reads, and lets a test stop them."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.reads: list[Digest] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
+        self.reads.append(digest)
+        await self.gate.wait()
+        async for piece in super().open(digest):
+            yield piece
+
+
+@pytest.fixture
+async def blobs(tmp_path: Path) -> CountingBlobs:
+    return CountingBlobs(tmp_path / "blobs")
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "lock")
+
+
+async def used(cache: BlobCache, digest: Digest) -> bytes:
+    async with cache.hold(digest) as path:
+        return path.read_bytes()
+
+
+async def test_a_blob_is_fetched_once_for_all_who_ask_at_once(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"tests")
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
+    blobs.gate.clear()
+    asking = [asyncio.create_task(used(cache, digest)) for _ in range(10)]
+    await asyncio.sleep(0)
+    blobs.gate.set()
+    assert await asyncio.gather(*asking) == [b"tests"] * 10
+    assert await used(cache, digest) == b"tests"
+    assert blobs.reads == [digest]
+
+
+async def test_caches_of_two_processes_share_what_one_fetched(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"tests")
+    first, second = (BlobCache(blobs, tmp_path / "cache", max_bytes=KIB) for _ in range(2))
+    blobs.gate.clear()
+    asking = [asyncio.create_task(used(cache, digest)) for cache in (first, second, first, second)]
+    while not blobs.reads:
+        await asyncio.sleep(0.001)
+    blobs.gate.set()
+    assert await asyncio.gather(*asking) == [b"tests"] * 4
+    assert blobs.reads == [digest]
+
+
+async def test_the_least_recently_used_goes_first(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digests = [await blobs.put(bytes([number]) * 400) for number in range(3)]
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
+    for digest in (digests[0], digests[1], digests[0], digests[2]):
+        await used(cache, digest)
+    assert files_of(tmp_path / "cache") == sorted([digests[0], digests[2]])
+    assert blobs.reads == digests
+
+
+async def test_what_is_held_stays_and_a_full_cache_says_so(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digests = [await blobs.put(bytes([number]) * 400) for number in range(3)]
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
+    async with AsyncExitStack() as holding:
+        held = [await holding.enter_async_context(cache.hold(digest)) for digest in digests[:2]]
+        with pytest.raises(Unavailable, match="200 bytes are missing"):
+            await used(BlobCache(blobs, tmp_path / "cache", max_bytes=1000), digests[2])
+        assert [path.read_bytes() for path in held] == [b"\x00" * 400, b"\x01" * 400]
+    assert await used(cache, digests[2]) == b"\x02" * 400
+    assert len(files_of(tmp_path / "cache")) == 2
+
+
+async def test_a_blob_larger_than_the_cache_is_refused(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"x" * 2000)
+    with pytest.raises(InvalidInput, match="cache_bytes"):
+        await used(BlobCache(blobs, tmp_path / "cache", max_bytes=1000), digest)
+
+
+async def test_a_file_changed_in_the_cache_is_fetched_again(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"sound")
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
+    await used(cache, digest)
+    path = tmp_path / "cache" / digest
+    path.chmod(0o644)
+    path.write_bytes(b"wrong")
+    assert await used(cache, digest) == b"sound"
+    path.chmod(0o644)
+    path.write_bytes(b"wrong")
+    assert await used(BlobCache(blobs, tmp_path / "cache", max_bytes=KIB), digest) == b"sound"
+    assert blobs.reads == [digest] * 3
+
+
+async def test_a_damaged_blob_never_gets_in(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"sound")
+    stored = tmp_path / "blobs" / digest[:2] / digest[2:4] / digest
+    stored.chmod(0o644)
+    stored.write_bytes(b"rotten")
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
+    with pytest.raises(BlobCorrupt):
+        await used(cache, digest)
+    assert files_of(tmp_path / "cache") == []
+
+
+async def test_a_missing_blob_is_not_found(blobs: CountingBlobs, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        await used(BlobCache(blobs, tmp_path / "cache", max_bytes=KIB), "0" * 64)
+    assert files_of(tmp_path / "cache") == []
+
+
+async def test_a_cancelled_fetch_leaves_nothing_and_the_next_one_works(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digest = await blobs.put(b"tests")
+    cache = BlobCache(blobs, tmp_path / "cache", max_bytes=KIB)
+    blobs.gate.clear()
+    asking = asyncio.create_task(used(cache, digest))
+    while not blobs.reads:
+        await asyncio.sleep(0.001)
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert files_of(tmp_path / "cache") == []
+    blobs.gate.set()
+    assert await used(cache, digest) == b"tests"
+
+
+_DIE_FETCHING = """
+import asyncio, os, sys
+from pathlib import Path
+from adjudge.blobs import pieces
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
+
+def die(*_):
+    os.kill(os.getpid(), 9)
+
+async def main():
+    pieces._settle = die
+    async with BlobCache(DirectoryBlobs(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).hold(sys.argv[3]):
+        pass
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_process_left_is_cleared_and_fetched_again(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digests = [await blobs.put(bytes([number]) * 700) for number in range(2)]
+    folder = tmp_path / "cache"
+    argv = [sys.executable, "-c", _DIE_FETCHING, str(tmp_path / "blobs"), str(folder), digests[0]]
+    assert subprocess.run(argv, check=False, timeout=60).returncode == -9
+    assert files_of(folder) == [f"{digests[0]}.part"]
+    cache = BlobCache(blobs, folder, max_bytes=1000)
+    assert await used(cache, digests[1]) == b"\x01" * 700
+    assert files_of(folder) == [digests[1]]
+    assert await used(cache, digests[0]) == b"\x00" * 700
+
+
+_HOLD = """
+import asyncio, sys
+from pathlib import Path
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
+
+async def main():
+    async with BlobCache(DirectoryBlobs(Path(sys.argv[1])), Path(sys.argv[2]), max_bytes=1000).hold(sys.argv[3]):
+        print("held", flush=True)
+        sys.stdin.read()
+
+asyncio.run(main())
+"""
+
+
+async def test_another_process_cannot_take_away_what_is_held(blobs: CountingBlobs, tmp_path: Path) -> None:
+    digests = [await blobs.put(bytes([number]) * 700) for number in range(2)]
+    folder = tmp_path / "cache"
+    argv = [sys.executable, "-c", _HOLD, str(tmp_path / "blobs"), str(folder), digests[0]]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        cache = BlobCache(blobs, folder, max_bytes=1000)
+        with pytest.raises(Unavailable, match="files in use"):
+            await used(cache, digests[1])
+        os.kill(holder.pid, 9)
+        holder.wait()
+    assert await used(cache, digests[1]) == b"\x01" * 700

@@ -1,0 +1,113 @@
+"""What only S3 does: be away, refuse keys, have no bucket, break in the middle of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import obstore
+import pytest
+
+from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.domain.errors import InvalidInput, Unavailable
+from tests.conformance.blobs.conftest import S3Side
+from tests.support.service import free_port
+
+MIB = 1 << 20
+
+
+@asynccontextmanager
+async def breaking_proxy(endpoint: str, after_bytes: int, times: int) -> AsyncIterator[str]:
+    """Pass requests on to ``endpoint``, and cut the first ``times`` large answers off."""
+    target, cuts, serving = urlsplit(endpoint), [after_bytes] * times, set[asyncio.Task[None]]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(target.hostname, target.port)
+        upwards = asyncio.create_task(_pass_on(reader, far_writer, None))
+        try:
+            await _pass_on(far_reader, writer, cuts)
+        finally:
+            upwards.cancel()
+            await asyncio.wait({upwards})
+            for side in (writer, far_writer):
+                side.transport.abort()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.create_task(serve(reader, writer)))
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.close()
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cuts: list[int] | None) -> None:
+    passed = 0
+    while piece := await reader.read(65536):
+        passed += len(piece)
+        if cuts and passed > cuts[0]:
+            cuts.pop(0)
+            return
+        writer.write(piece)
+        await writer.drain()
+
+
+@pytest.fixture
+def fast(s3_side: S3Side) -> S3Settings:
+    return replace(s3_side.settings, retry_sec=0.5)
+
+
+async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side, fast: S3Settings) -> None:
+    content = os.urandom(6 * MIB)
+    digest = await s3_side.blobs.put(content)
+    async with breaking_proxy(s3_side.settings.endpoint or "", after_bytes=2 * MIB, times=2) as endpoint:
+        blobs = S3Blobs(replace(fast, endpoint=endpoint))
+        assert b"".join([piece async for piece in blobs.open(digest)]) == content
+
+
+async def test_s3_away_is_unavailable(fast: S3Settings) -> None:
+    blobs = S3Blobs(replace(fast, endpoint=f"http://127.0.0.1:{free_port()}"))
+    with pytest.raises(Unavailable, match="is away"):
+        await blobs.put(b"x")
+
+
+async def test_wrong_keys_are_refused_and_not_shown(fast: S3Settings) -> None:
+    blobs = S3Blobs(replace(fast, secret_access_key="wr0ng-secret"))
+    with pytest.raises(Unavailable, match="refused our keys") as caught:
+        await blobs.put(b"x")
+    assert "wr0ng-secret" not in str(caught.value)
+    assert "wr0ng-secret" not in repr(fast)
+
+
+async def test_a_missing_bucket_is_named(fast: S3Settings) -> None:
+    with pytest.raises(Unavailable, match="no-such-bucket"):
+        await S3Blobs(replace(fast, bucket="no-such-bucket")).put(b"x")
+
+
+def test_a_bucket_must_be_named() -> None:
+    with pytest.raises(InvalidInput, match="s3_bucket"):
+        S3Blobs(S3Settings(bucket=""))
+
+
+async def test_keys_that_are_not_ours_are_passed_over(s3_side: S3Side) -> None:
+    await obstore.put_async(s3_side.raw, "ab/cd/readme.txt", b"not a blob")
+    digest = await s3_side.blobs.put(b"a blob")
+    assert [info.digest async for info in s3_side.blobs.list()] == [digest]
+
+
+async def test_a_blob_stored_lately_is_not_sent_again(s3_side: S3Side) -> None:
+    digest = await s3_side.blobs.put(b"once")
+    stored = await s3_side.blobs.stat(digest)
+    await s3_side.overwrite(digest, b"marked")
+    await s3_side.blobs.put(b"once")
+    assert (await s3_side.blobs.stat(digest)).size_bytes == len(b"marked")
+    assert stored.size_bytes == len(b"once")
