@@ -1,0 +1,57 @@
+"""The tree of errors: codes are stable and their own, a class's docstring is its message."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from adjudge.domain import errors
+from adjudge.domain.errors import AdjudgeError, FenceRefused, NotFound, RefusalReason
+
+CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, AdjudgeError)]
+STABLE = {
+    "AdjudgeError": ("ERROR", 500),
+    "InvalidInput": ("INVALID_INPUT", 400),
+    "InvalidStatus": ("INVALID_STATUS", 400),
+    "InvalidTransition": ("INVALID_TRANSITION", 400),
+    "NotFound": ("ERROR", 404),
+    "Conflict": ("CONFLICT", 409),
+    "FenceRefused": ("CONFLICT", 409),
+    "Unavailable": ("UNAVAILABLE", 503),
+    "OutcomeUnknown": ("OUTCOME_UNKNOWN", 503),
+    "InternalFault": ("INTERNAL_FAULT", 500),
+}
+
+
+def test_codes_and_statuses_are_a_promise() -> None:
+    assert {item.__name__: (item.code, item.http_status) for item in CLASSES} == STABLE
+
+
+@pytest.mark.parametrize("kind", [item for item in CLASSES if item not in (NotFound, FenceRefused)])
+def test_the_docstring_is_the_message(kind: type[AdjudgeError]) -> None:
+    error = kind()
+    assert str(error) == error.message == (kind.__doc__ or "").splitlines()[0]
+    assert str(kind("Something else.", field="x")) == "Something else."
+    assert kind(field="x").fields == {"field": "x"}
+
+
+def test_a_missing_object_has_a_code_of_its_kind() -> None:
+    error = NotFound("judge_run", "42")
+    assert (error.code, str(error)) == ("JUDGE_RUN_NOT_FOUND", "There is no judge run '42'.")
+    assert error.fields == {"kind": "judge_run", "id": "42"}
+
+
+def test_a_refused_fence_says_why() -> None:
+    error = FenceRefused("42", RefusalReason.STALE_ATTEMPT)
+    assert error.fields == {"job_id": "42", "reason": "stale_attempt"}
+    assert "stale_attempt" in str(error)
+
+
+def test_only_what_may_pass_is_worth_trying_again() -> None:
+    assert {item.__name__ for item in CLASSES if item.retryable} == {"Unavailable", "OutcomeUnknown"}
+
+
+def test_every_class_is_in_the_drawing() -> None:
+    for item in CLASSES:
+        assert item.__name__ in (errors.__doc__ or "")

@@ -1,0 +1,82 @@
+"""The tables of legal edges: every pair is legal or refused, every unknown value is named."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from adjudge.domain.errors import InvalidStatus, InvalidTransition
+from adjudge.domain.states import CHAIN_RUN, JOB, MACHINES, NODE, SUBMISSION, Machine
+
+PAIRS = [(machine, source, target) for machine in MACHINES for source, target in product(machine.statuses, repeat=2)]
+DESIGN = {
+    "job": """pending>queued queued>running running>succeeded running>failed running>canceled pending>running
+        running>pending running>running queued>pending pending>canceled queued>canceled pending>failed queued>failed""",
+    "submission": """pending>judging judging>accepted judging>wrong_answer judging>error pending>canceled
+        judging>canceled""",
+    "chain run": """pending>running running>success running>failed pending>stopping running>stopping stopping>stopped
+        failed>running stopped>running""",
+}
+
+
+@pytest.mark.parametrize(("machine", "source", "target"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_pair_is_legal_or_refused(machine: Machine[Any], source: str, target: str) -> None:
+    listed = any((edge.source, edge.target) == (source, target) for edge in machine.edges)
+    assert machine.allows(source, target) is listed
+    if listed:
+        machine.check(source, target)
+        return
+    with pytest.raises(InvalidTransition) as refused:
+        machine.check(source, target)
+    assert refused.value.code == "INVALID_TRANSITION"
+    assert refused.value.fields == {"source": source, "target": target}
+
+
+@pytest.mark.parametrize("machine", [JOB, SUBMISSION, CHAIN_RUN], ids=lambda machine: machine.name)
+def test_the_edges_are_those_of_the_design(machine: Machine[Any]) -> None:
+    assert {f"{edge.source}>{edge.target}" for edge in machine.edges} == set(DESIGN[machine.name].split())
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: Machine[Any]) -> None:
+    for status in machine.statuses:
+        assert machine.parse(str(status)) is status
+    for unknown in ("", "PENDING", "done", "x" * 1_000):
+        with pytest.raises(InvalidStatus, match="use one of pending, ") as refused:
+            machine.parse(unknown)
+        assert refused.value.code == "INVALID_STATUS"
+        assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_a_table_is_whole(machine: Machine[Any]) -> None:
+    pairs = [(edge.source, edge.target) for edge in machine.edges]
+    assert len(pairs) == len(set(pairs)), "an edge is written once"
+    assert all(edge.cause for edge in machine.edges)
+    known = set(machine.statuses.__members__.values())
+    reached = {machine.initial}
+    for _ in known:
+        reached |= {target for source, target in pairs if source in reached}
+    assert reached == known, "every status can be reached"
+    leaves = {source for source, _ in pairs}
+    assert machine.terminal >= known - leaves, "what cannot be left is terminal"
+
+
+def test_jobs_and_submissions_never_leave_a_terminal_status() -> None:
+    for machine in (JOB, SUBMISSION):
+        assert not {edge.source for edge in machine.edges} & machine.terminal
+
+
+def test_a_node_can_be_completed_and_retried_by_hand() -> None:
+    edges = {f"{edge.source}>{edge.target}" for edge in NODE.edges}
+    assert {"failed>retrying", "stopped>retrying", "failed>success", "stopped>success", "skipped>pending"} <= edges
+
+
+def test_the_diagram_shows_every_edge_with_its_cause() -> None:
+    lines = SUBMISSION.mermaid().splitlines()
+    assert lines[:2] == ["stateDiagram-v2", "    [*] --> pending"]
+    assert "    judging --> accepted: verdict AC" in lines
+    assert "    canceled --> [*]" in lines
+    assert len(lines) == 2 + len(SUBMISSION.edges) + len(SUBMISSION.terminal)

@@ -1,0 +1,123 @@
+"""Verdicts, limits, retries, ids: small values with exact rules."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge.domain.errors import AdjudgeError, Conflict, InternalFault, InvalidInput, NotFound, Unavailable
+from adjudge.domain.ids import new_id, parse_id, uuid7
+from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.retry import RetryClass, RetryPolicy, classify
+from adjudge.domain.states import SUBMISSION, SubmissionStatus
+from adjudge.domain.verdict import Fold, Verdict, fold
+
+VERDICTS = st.lists(st.sampled_from(Verdict), min_size=1)
+
+
+def test_verdicts_stand_in_their_precedence() -> None:
+    assert " ".join(Verdict) == "AC PA WA OLE TLE MLE RE CE SE"
+    assert [verdict.severity for verdict in Verdict] == list(range(9))
+    assert len({verdict.title for verdict in Verdict}) == 9
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_verdict_ends_in_one_status(verdict: Verdict) -> None:
+    expected = {
+        "AC": SubmissionStatus.ACCEPTED,
+        "WA": SubmissionStatus.WRONG_ANSWER,
+        "PA": SubmissionStatus.WRONG_ANSWER,
+    }
+    assert verdict.status == expected.get(verdict, SubmissionStatus.ERROR)
+    assert verdict.status in SUBMISSION.terminal
+    assert verdict.is_our_fault is (verdict == "SE")
+
+
+@given(VERDICTS, st.sampled_from(Fold))
+def test_a_fault_of_ours_outranks_everything(verdicts: list[Verdict], rule: Fold) -> None:
+    assert (fold(verdicts, rule) is Verdict.SE) is (Verdict.SE in verdicts)
+
+
+@given(VERDICTS, st.sampled_from(Fold))
+def test_accepted_is_every_test_accepted(verdicts: list[Verdict], rule: Fold) -> None:
+    assert (fold(verdicts, rule) is Verdict.AC) is (set(verdicts) == {Verdict.AC})
+    assert fold(verdicts, rule) in verdicts
+
+
+def test_the_first_or_the_worst_decides() -> None:
+    seen = [Verdict.AC, Verdict.WA, Verdict.RE, Verdict.TLE]
+    assert fold(seen) is Verdict.WA
+    assert fold(seen, Fold.WORST) is Verdict.RE
+    assert fold([]) is Verdict.SE
+
+
+def test_retries_wait_two_four_eight_seconds_then_stop() -> None:
+    policy = RetryPolicy()
+    assert [policy.delay_ms(failures, 0.0) for failures in (0, 1, 2, 3)] == [2_000, 2_000, 4_000, 8_000]
+    assert policy.max_attempts == 4
+    assert policy.delay_ms(50, 0.0) == policy.cap_ms
+
+
+@given(st.integers(1, 60), st.floats(0, 1, exclude_max=True))
+def test_jitter_only_lengthens_a_delay_and_only_by_a_tenth(failures: int, random_unit: float) -> None:
+    plain = RetryPolicy().delay_ms(failures, 0.0)
+    assert plain <= RetryPolicy().delay_ms(failures, random_unit) <= plain * 1.1 + 1
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (InvalidInput(), RetryClass.FINAL),
+        (NotFound("problem", "x"), RetryClass.FINAL),
+        (Conflict(), RetryClass.FINAL),
+        (Unavailable(), RetryClass.INFRASTRUCTURE),
+        (InternalFault(), RetryClass.INFRASTRUCTURE),
+        (AdjudgeError(), RetryClass.INFRASTRUCTURE),
+        (OSError(), RetryClass.INFRASTRUCTURE),
+    ],
+)
+def test_errors_are_classified_in_one_place(error: Exception, expected: RetryClass) -> None:
+    assert classify(error) is expected
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
+def test_a_limit_that_no_run_could_honour_names_its_field(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{name}: ") as refused:
+        Limits(**{name: -1})
+    assert refused.value.fields == {"field": name}
+    if name not in ("stack_bytes", "input_bytes"):
+        with pytest.raises(InvalidInput):
+            Limits(**{name: 0})
+
+
+def test_limits_scale_for_a_slower_language() -> None:
+    scaled = Limits(cpu_ms=1_000, wall_ms=3_000, memory_bytes=MIB).scaled(2.5, extra_memory_bytes=MIB)
+    assert (scaled.cpu_ms, scaled.wall_ms, scaled.memory_bytes) == (2_500, 7_500, 2 * MIB)
+    assert scaled.processes == Limits().processes
+
+
+@given(st.integers(0, 2**48 - 1), st.integers(0, 2**74 - 1))
+def test_an_id_is_a_version_7_uuid_that_sorts_by_time(unix_ms: int, bits: int) -> None:
+    text = uuid7(unix_ms, bits)
+    assert parse_id(text) == text
+    assert int(text.replace("-", "")[:12], 16) == unix_ms
+    assert uuid7(max(0, unix_ms - 1), 2**74 - 1) < text or unix_ms == 0
+
+
+def test_ids_are_new() -> None:
+    assert len({new_id() for _ in range(1_000)}) == 1_000
+
+
+@pytest.mark.parametrize("text", ["", "1", "0189-", "018f0000-0000-4000-8000-000000000000", "x" * 36])
+def test_what_is_no_id_is_refused_with_its_field(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^job_id: ") as refused:
+        parse_id(text, "job_id")
+    assert refused.value.fields == {"field": "job_id"}
+
+
+def test_an_id_has_one_spelling() -> None:
+    text = new_id()
+    assert parse_id(f"  {text.upper()}\n") == text
