@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from adjudge.judge.pipeline import CaseDone, CompileDone, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult, number
 from adjudge.packages.load import Package, loaded
+from adjudge.packages.manifest import revision
 
 EXIT_REJECTED: Final = 1
 EXIT_OUR_FAILURE: Final = 2
@@ -71,6 +73,7 @@ def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs:
 async def _judge(package: Package, submission: Submission, options: Options, *, quiet: bool) -> JudgeResult:
     async with open_judge(options.jobs) as judge:
         package = await completed(package, judge)
+        options = replace(options, revision=revision(package.problem, package.files))
         if quiet:
             return await judge.judge(package.problem, package.files, submission, options)
         with _shown(package.problem) as progress:

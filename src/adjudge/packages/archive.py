@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adjudge.domain.errors import NotFound
+from adjudge.domain.limits import MIB
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import refuse
 from adjudge.packages.names import is_junk, link_target, safe_name
 
-MIB = 1024 * 1024
 _CHUNK = 256 * 1024
 _MAX_LINKS = 40
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)

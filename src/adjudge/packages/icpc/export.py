@@ -207,10 +207,6 @@ def _scoring(group: Group) -> dict[str, Any]:
         "max_score": "unbounded" if group.max_points is None else int(group.max_points),
         "score_aggregation": _AGGREGATES[group.aggregate],
     }
-    if group.static_points:
-        found["static_validation_score"] = int(group.static_points)
-    if group.static_validator_args:
-        found["static_validator_args"] = list(group.static_validator_args)
     if group.depends_on:
         found["require_pass"] = list(group.depends_on)
     return found

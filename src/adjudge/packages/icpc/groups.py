@@ -149,9 +149,8 @@ def _scored(section: Section, group: Group, aggregate: Aggregate, default: float
     if aggregate is Aggregate.ALL and points is None:
         section.wrong("max_score", "a pass-fail group needs one.", "Add it.")
         points = 0.0
-    static = 0.0
-    if "static_validation_score" in section and section.take_text("static_validation_score") != "pass-fail":
-        static = section.take_number("static_validation_score", 0.0)
+    if "static_validation_score" in section:
+        section.wrong("static_validation_score", "static validation is not supported.", "Remove it.")
     required = section.take_texts("require_pass")
     return replace(
         group,
@@ -160,8 +159,6 @@ def _scored(section: Section, group: Group, aggregate: Aggregate, default: float
         on_reject=OnReject.CONTINUE if aggregate is Aggregate.SUM else OnReject.BREAK,
         verdict=GroupVerdict.FIRST,
         depends_on=tuple(name if name == "sample" or "/" in name else f"secret/{name}" for name in required),
-        static_points=static,
-        static_validator_args=section.take_texts("static_validator_args"),
         feedback=Feedback.POINTS,
     )
 
@@ -222,7 +219,7 @@ def _points(group: Group, count: int) -> float | None:
         return 0.0
     if group.max_points is None or group.aggregate is Aggregate.MIN:
         return group.max_points
-    return (group.max_points - group.static_points) / count
+    return group.max_points / count
 
 
 def _check_dependencies(context: _Context, groups: list[Group]) -> None:
