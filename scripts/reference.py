@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from sqlalchemy import URL, CheckConstraint, Index, Table, UniqueConstraint
 
 import adjudge
 from adjudge import cli, settings, store
@@ -24,6 +25,8 @@ from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import MACHINES
 from adjudge.observe import metrics
 from adjudge.store.statement import Statement
+from adjudge.store.tables import METADATA
+from adjudge.store.triggers import TRIGGERS
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
@@ -129,6 +132,50 @@ def statements_page() -> str:
     return _page("Statements", intro, _table(("Statement", "Purpose"), rows))
 
 
+def schema_page() -> str:
+    """Every table with its columns, constraints and indexes, and every trigger."""
+    body = "\n".join(_table_section(table) for table in sorted(METADATA.tables.values(), key=lambda table: table.name))
+    rows = [(f"`{item.name}`", f"`{item.table}`", type(item).__name__.lower(), item.when) for item in TRIGGERS]
+    body += (
+        "\n## Triggers\n\nA *guard* refuses an UPDATE when its condition holds; a *log* appends to a status log.\n\n"
+    )
+    body += _table(("Trigger", "On", "Kind", "When"), rows)
+    intro = (
+        "One schema for both databases. Ids are UUID version 7 as text; every `*_at` and `*_until` is microseconds\n"
+        "since the Unix epoch, UTC; documents are `jsonb` on PostgreSQL and JSON text on SQLite.\n"
+    )
+    return _page("Schema", intro, body)
+
+
+def _table_section(table: Table) -> str:
+    dialect = URL.create("postgresql").get_dialect()()
+    rows = []
+    for column in table.columns:
+        default = "" if column.server_default is None else f"`{getattr(column.server_default, 'arg', '')}`"
+        targets = ", ".join(f"→ `{key.target_fullname}`" for key in column.foreign_keys)
+        null = "yes" if column.nullable else "no"
+        rows.append((f"`{column.name}`", column.type.compile(dialect).lower(), null, default, targets))
+    rules = [
+        (f"`{item.name}`", f"CHECK {item.sqltext}")
+        for item in table.constraints
+        if isinstance(item, CheckConstraint) and item.name
+    ]
+    rules += [
+        (f"`{item.name}`", f"UNIQUE ({', '.join(item.columns.keys())})")
+        for item in table.constraints
+        if isinstance(item, UniqueConstraint)
+    ]
+    rules += [(f"`{index.name}`", _index(index)) for index in table.indexes]
+    section = f"## `{table.name}`\n\n" + _table(("Column", "Type", "Null", "Default", "Refers to"), rows)
+    return section + ("\n" + _table(("Rule", "Says"), sorted(rules)) if rules else "")
+
+
+def _index(index: Index) -> str:
+    where = index.dialect_options["postgresql"]["where"]
+    columns = ", ".join(str(column.name) for column in index.columns)
+    return f"{'unique ' if index.unique else ''}index ({columns})" + ("" if where is None else f" where {where}")
+
+
 def state_diagrams() -> str:
     """One diagram per machine."""
     parts = [f"### {item.name.capitalize()}\n\n```mermaid\n{item.mermaid()}\n```\n" for item in MACHINES]
@@ -141,6 +188,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
     "reference/statements.md": statements_page,
+    "reference/schema.md": schema_page,
 }
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("explanation/architecture.md", "states"): state_diagrams,
