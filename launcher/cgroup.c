@@ -140,6 +140,10 @@ bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fau
 
 int cgroup_clone_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V2 ? cgroup->run_fd : -1; }
 
+bool cgroup_offer(const struct cgroup *cgroup, bool first_choice) {
+    return cgroup->kind != CGROUP_V1 || v1_offer(cgroup, first_choice);
+}
+
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup) {
     if (cgroup->kind == CGROUP_V2)
         return v2_cpu_ns(cgroup);

@@ -30,7 +30,7 @@ struct cgroup {
     size_t dir_count;
 
     /* v1: kernel files held open for the life of the slot */
-    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd;
+    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd, oom_choice_fd;
     uint64_t limit_set, pids_set, oom_seen, refused_seen;
     uint64_t cpu_start, own_cpu_start, baseline, peak, pumped;
 
@@ -49,6 +49,9 @@ void cgroup_remove_dir(const char *path);                      /* a left-over: k
 
 bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
+/* v1: we share the program's memory cgroup and must not be the kernel's choice when memory ends. A child born while we
+ * offer ourselves is offered for good, since its /proc is read-only; we take the offer back. */
+bool cgroup_offer(const struct cgroup *cgroup, bool first_choice);
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
 void cgroup_note_pumped(struct cgroup *cgroup, uint64_t bytes);  /* page cache of ours, not the program's memory */
 void cgroup_kill(struct cgroup *cgroup);
@@ -58,6 +61,7 @@ void cgroup_clean(struct cgroup *cgroup);                        /* after the re
 /* The backs; only cgroup.c calls these. */
 bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault);
 bool v1_enter(struct cgroup *cgroup, struct fault *fault);
+bool v1_offer(const struct cgroup *cgroup, bool first_choice);
 bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v1_cpu_ns(struct cgroup *cgroup);
 void v1_note_pumped(struct cgroup *cgroup, uint64_t bytes);

@@ -31,13 +31,6 @@ static void setup_session(struct child *child) {
         our_fault(child, "session");
 }
 
-/* v1 alone: the agent shares the program's memory cgroup and must not be the kernel's choice when memory ends. */
-static void setup_oom_choice(struct child *child) {
-    if (child->cgroup_kind == CGROUP_V1 && !child->slot->rootless && child->slot->proc_rw_fd >= 0 &&
-        !put_text(child->slot->proc_rw_fd, "self/oom_score_adj", "1000"))
-        our_fault(child, "oom_choice");
-}
-
 /* v2: the run's cgroup becomes the root of what the program sees of the hierarchy; v1's agent did that once. */
 static void setup_cgroup_view(struct child *child) {
     if (child->cgroup_kind == CGROUP_V2 && unshare(CLONE_NEWCGROUP) != 0)
@@ -63,12 +56,13 @@ static void setup_limits(struct child *child) {
         our_fault(child, failed);
 }
 
-/* Raw calls: the library's would try to change the identity of "all threads", which are the agent's. */
+/* Raw calls: the library's would try to change the identity of "all threads", which are the agent's. It has dropped
+ * the supplementary groups already. */
 static void setup_identity(struct child *child) {
     const struct slot *slot = child->slot;
     if (slot->rootless)
         return;
-    if (syscall(SYS_setgroups, 0, NULL) != 0 || syscall(SYS_setresgid, slot->gid, slot->gid, slot->gid) != 0 ||
+    if (syscall(SYS_setresgid, slot->gid, slot->gid, slot->gid) != 0 ||
         syscall(SYS_setresuid, slot->uid, slot->uid, slot->uid) != 0)
         our_fault(child, "identity");
 }
@@ -135,7 +129,6 @@ static void start_program(struct child *child) {
 void child_main(void *argument) {
     struct child *child = argument;
     setup_session(child);
-    setup_oom_choice(child);
     setup_cgroup_view(child);
     setup_stdio(child);
     setup_directory(child);

@@ -8,11 +8,17 @@
 #define OUR_PROCESSES 2
 #define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
 
+static rlim_t hard[RLIM_NLIMITS];
+
+void limits_read(void) {
+    struct rlimit now;
+    for (int which = 0; which < RLIM_NLIMITS; which++)
+        hard[which] = getrlimit((__rlimit_resource_t)which, &now) == 0 ? now.rlim_max : 0;
+}
+
 static bool lower(__rlimit_resource_t which, uint64_t value) {
-    struct rlimit now, wanted;
-    if (getrlimit(which, &now) != 0)
-        return false;
-    wanted.rlim_cur = wanted.rlim_max = value < now.rlim_max ? value : now.rlim_max;
+    struct rlimit wanted;
+    wanted.rlim_cur = wanted.rlim_max = value < hard[which] ? value : hard[which];
     return setrlimit(which, &wanted) == 0;
 }
 
@@ -34,7 +40,9 @@ static const char *apply_without_cgroup(const struct limits *limits, uint64_t st
 
 const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
     uint64_t stack = stack_bytes(limits, kind);
-    if (!lower(RLIMIT_CORE, 0))
+    /* One byte, not none: the kernel starts a piped core_pattern's program, on the host, even for a limit of 0, but
+     * never for 1 (it takes that for the crash of the handler itself). A file of one byte is too small to be made. */
+    if (!lower(RLIMIT_CORE, 1))
         return "limit_core";
     if (!lower(RLIMIT_NOFILE, limits->open_files))
         return "limit_open_files";

@@ -34,6 +34,7 @@
  * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
  * with step, errno and index, and becomes SE. */
 #include "agent.h"
+#include "limits.h"
 #include "namespaces.h"
 #include "root.h"
 #include "seccomp.h"
@@ -144,13 +145,14 @@ static bool enter_box(struct box *box, const struct options *options, struct fau
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "adjudge-agent", 0, 0, 0);
     if (!cgroup_enter(&box->cgroup, fault) || !root_build(&box->slot, fault) || !map_capture(box, options, fault) ||
-        !namespaces_settle(box->cgroup.kind != CGROUP_V2, fault))
+        !namespaces_settle(box->slot.rootless, box->cgroup.kind != CGROUP_V2, fault))
         return false;
     box->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (box->null_fd < 0)
         return fail_at(fault, "dev_null", -1);
     watch_init();
-    seccomp_build();
+    limits_read();
+    seccomp_build(box->cgroup.kind != CGROUP_NONE);
     return true;
 }
 

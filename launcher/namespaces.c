@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/securebits.h>
 #include <sched.h>
 #include <signal.h>
@@ -50,7 +51,9 @@ pid_t namespaces_fork(struct fault *fault) {
     return pid;
 }
 
-bool namespaces_settle(bool private_cgroup_view, struct fault *fault) {
+bool namespaces_settle(bool rootless, bool private_cgroup_view, struct fault *fault) {
+    if (!rootless && setgroups(0, NULL) != 0)
+        return fail_at(fault, "groups", -1);
     if (private_cgroup_view && unshare(CLONE_NEWCGROUP) != 0)
         return fail_at(fault, "cgroup_view", -1);
     if (sethostname("box", 3) != 0)

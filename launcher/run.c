@@ -85,8 +85,8 @@ static void close_program_ends(struct child *child) {
     child->stdout_fd = child->stderr_fd = -1;
 }
 
-/* Its standard input is the program's alone: while we held a pipe's end too, whoever writes to a program that is gone
- * would wait for a reader instead of meeting EPIPE. */
+/* The program is gone, and its end is noted: only now may whoever writes to it meet EPIPE, so that who ended first is
+ * never in doubt; and not later, or a partner that floods it would wait until the last output is delivered. */
 static void close_own_stdin(struct run *run) {
     const struct request *request = run->request;
     if (request->stdin_kind != STDIN_FD)
@@ -120,11 +120,13 @@ static bool start(struct run *run, struct fault *fault) {
     child->stdin_fd = take_stdin(run);
     if (!cgroup_begin(&run->box->cgroup, &run->request->limits, fault))
         return false;
+    if (!cgroup_offer(&run->box->cgroup, true))
+        return fail_at(fault, "oom_choice", -1);
     pid_t pid = spawn(cgroup_clone_fd(&run->box->cgroup), child_main, child);
+    cgroup_offer(&run->box->cgroup, false);
     close_program_ends(child);
     if (pid < 0)
         return fail_at(fault, "spawn", -1);
-    close_own_stdin(run);
     run->watch.program = pid;
     if (child->fault.step != NULL)
         *fault = child->fault;
@@ -183,6 +185,7 @@ static void supervise(struct run *run, struct report *report) {
     watch->started_ns = run->child->started_ns;
     watch_run(watch);
     watch_kill_all(watch);
+    close_own_stdin(run);
     watch_drain(watch);
     measure(run, report);
     if (watch->reason == STOP_CANCEL) {

@@ -85,6 +85,7 @@ enum check {
     CHECK_MKNODAT,
     CHECK_IOCTL,
     CHECK_PERSONALITY,
+    CHECK_HIDDEN_MEMORY,
     CHECK_COUNT
 };
 
@@ -97,6 +98,7 @@ static const struct rule inspected[] = {
     {SYS_clone, CHECK_NAMESPACES},     {SYS_socket, CHECK_SOCKET},   {SYS_socketpair, CHECK_SOCKET},
     {SYS_prlimit64, CHECK_SELF_ONLY},  {SYS_mknodat, CHECK_MKNODAT}, {SYS_ioctl, CHECK_IOCTL},
     {SYS_sched_setaffinity, CHECK_SELF_ONLY}, {SYS_personality, CHECK_PERSONALITY},
+    {SYS_memfd_create, CHECK_HIDDEN_MEMORY},
 #ifdef __x86_64__
     {SYS_mknod, CHECK_MKNOD},
 #endif
@@ -114,7 +116,7 @@ static struct sock_fprog programs[2];
 
 struct builder {
     struct sock_filter *next;
-    bool allow_internet;
+    bool allow_internet, memory_counted;
     const struct sock_filter *blocks[CHECK_COUNT]; /* where each decision will stand */
 };
 
@@ -194,6 +196,9 @@ static void check_personality(struct builder *b) {
     answer(b, error(EPERM));
 }
 
+/* Files in memory that nobody maps are in no process's figures: without a cgroup they would be nobody's. */
+static void check_hidden_memory(struct builder *b) { answer(b, b->memory_counted ? SECCOMP_RET_ALLOW : error(ENOSYS)); }
+
 static void decide(struct builder *b, enum check check) {
     switch (check) {
     case CHECK_ALLOW: answer(b, SECCOMP_RET_ALLOW); break;
@@ -208,6 +213,7 @@ static void decide(struct builder *b, enum check check) {
     case CHECK_MKNODAT: check_mknod(b, 2); break;
     case CHECK_IOCTL: check_terminal(b); break;
     case CHECK_PERSONALITY: check_personality(b); break;
+    case CHECK_HIDDEN_MEMORY: check_hidden_memory(b); break;
     }
 }
 
@@ -268,8 +274,8 @@ static void make_ranges(void) {
 }
 
 /* First the search, whose length is known, then the decisions: their places must be known when jumps are written. */
-static void build(unsigned which, bool allow_internet) {
-    struct builder b = {.next = code[which], .allow_internet = allow_internet};
+static void build(unsigned which, bool allow_internet, bool memory_counted) {
+    struct builder b = {.next = code[which], .allow_internet = allow_internet, .memory_counted = memory_counted};
     check_abi(&b);
     struct sock_filter *start = b.next;
     b.next += range_count - 1;
@@ -282,11 +288,11 @@ static void build(unsigned which, bool allow_internet) {
     search(&b, ranges, range_count);
 }
 
-void seccomp_build(void) {
+void seccomp_build(bool memory_counted) {
     sort_rules();
     make_ranges();
-    build(0, false);
-    build(1, true);
+    build(0, false, memory_counted);
+    build(1, true, memory_counted);
 }
 
 bool seccomp_apply(bool allow_internet) {

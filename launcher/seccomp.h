@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-void seccomp_build(void);                /* once, before the first run */
+void seccomp_build(bool memory_counted); /* once, before the first run; counted: by a cgroup */
 bool seccomp_apply(bool allow_internet); /* by the child, after no_new_privs */
 
 #endif
