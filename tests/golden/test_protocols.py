@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from adjudge.domain.problem import Case, Grading, Mode
+from adjudge.domain.problem import Case, Grading, Group, Mode
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -260,3 +262,25 @@ async def test_case_files_and_arguments_reach_the_program(judge: Judge, files: F
     case = files.cases(("", "5 x\n"), files=(FileRef("table.txt", "table"),), args=("x",))
     result = await judged(judge, files.problem(cases=case), files, 'echo "$(cat table.txt) $1"')
     assert result.verdict is Verdict.AC, result.message
+
+
+STATIC = """
+[ "$1" = bash ] && [ "$2" = main.sh ] && [ "$4" = short ] || exit 1
+if [ "$(wc -c < main.sh)" -gt 20 ]; then echo "too long" > "$3/judgemessage.txt"; exit 43; fi
+exit 42
+"""
+
+
+async def test_static_validators_look_at_the_source(judge: Judge, files: Folder) -> None:
+    validator = files.program("static.sh", STATIC)
+    plain = Group("", static_validator_args=("short",))
+    problem = files.problem(("1\n", "1\n"), static_validator=validator, groups=(plain,))
+    assert (await judged(judge, problem, files, "echo 1")).verdict is Verdict.AC
+    long = await judged(judge, problem, files, "echo 1 # and many words")
+    assert (long.verdict, long.message) == (Verdict.WA, "static validation: too long")
+    assert [row.verdict for row in long.cases] == [None]
+    scored = Group("", static_validator_args=("short",), static_points=9, max_points=10)
+    problem = replace(problem, groups=(scored,), grading=Grading.SCORING)
+    assert (await judged(judge, problem, files, "echo 1")).score == 10
+    partial = await judged(judge, problem, files, "echo 1 # and many words")
+    assert (partial.verdict, partial.score) == (Verdict.PA, Fraction(1))

@@ -16,9 +16,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, cast
 
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
-from adjudge.sandbox import Mount, RunReport, RunSpec, Sandbox
+from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict, Sandbox
 
 _SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SEEN_BY_THE_BOX: Final = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
@@ -175,6 +175,9 @@ class Languages:
 
 
 def _first_line(report: RunReport) -> str:
+    if report.verdict is RunVerdict.SE:
+        # Ours, and passing: it says nothing of the tools, so nothing is remembered of it.
+        raise Unavailable(f"The sandbox could not ask a toolchain for its version: {report.sandbox_error}.")
     text = (report.stdout + b"\n" + report.stderr).decode("utf-8", "replace").strip()
     return text.splitlines()[0][:120] if text and report.ok else ""
 

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from adjudge.domain.problem import Case, Mode, Problem
 from adjudge.domain.programs import ProblemFiles
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.artifacts import ArtifactCache
-from adjudge.judge.cases import CaseResult
+from adjudge.judge.cases import CaseResult, Checked
 from adjudge.judge.compile import Compiled, CompileFailure, Compiler
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.prepare import JuryFault, Prepared, Preparer, compile_limits, with_prelude
@@ -28,7 +28,8 @@ from adjudge.judge.progression import Progression, Stop
 from adjudge.judge.result import JudgeResult, Provenance, describe_checker, revision_of
 from adjudge.judge.run import CaseRunner, RunLimits
 from adjudge.judge.scoring import Scored, score
-from adjudge.judge.sources import Source
+from adjudge.judge.sources import Source, lay_out
+from adjudge.judge.static import StaticOutcome
 from adjudge.judge.workspace import Quiet, Workspace
 from adjudge.sandbox import Sandbox
 
@@ -177,6 +178,9 @@ class _Judging:
     async def _test(self) -> JudgeResult:
         progression = Progression(self.problem, self.options.stop)
         cases = self.problem.cases
+        static = await self._static()
+        if static.rejection is not None:
+            return self._refused(static.rejection)
         with Workspace(self.judge.scratch) as workspace:
             runner = self._runner(workspace)
             async with aclosing(decided(cases, runner, progression, self.options.jobs)) as rows:
@@ -184,8 +188,23 @@ class _Judging:
                 async for row in rows:
                     self.progress(CaseDone(row, index, len(cases)))
                     index += 1
-        scored = score(self.problem, progression.results)
+        scored = score(self.problem, progression.results, static.accepted)
         return self._scored(tuple(progression.results[case.name] for case in cases), scored)
+
+    async def _static(self) -> StaticOutcome:
+        """Have the sources looked at, where the problem wants that."""
+        if self.prepared.static is None or self.language is None:
+            return StaticOutcome()
+        layout = lay_out(self.language, self.submission.source)
+        return await self.prepared.static.validate(
+            self.problem, Source(layout.files), self.language, layout.main_class or layout.main
+        )
+
+    def _refused(self, said: Checked) -> JudgeResult:
+        """A source that the static validator rejects fails as a whole: every test is skipped."""
+        rows = tuple(_skipped(case, "skipped: the source was rejected") for case in self.problem.cases)
+        result = self._result(said.verdict, f"static validation: {said.message}".rstrip(": "))
+        return replace(result, cases=rows)
 
     def _runner(self, workspace: Workspace) -> CaseRunner:
         return CaseRunner(

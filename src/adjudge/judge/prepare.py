@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adjudge.domain.errors import InternalFault, InvalidInput
 from adjudge.domain.problem import Mode, Problem
@@ -15,6 +15,7 @@ from adjudge.judge.interactive import Conversation
 from adjudge.judge.languages import Language
 from adjudge.judge.run import Talk
 from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.static import StaticValidator
 from adjudge.sandbox import Sandbox
 
 
@@ -30,6 +31,7 @@ class Prepared:
 
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
     talk: Talk | None = None
+    static: StaticValidator | None = None
     versions: dict[str, str] = field(default_factory=dict)
     """Program name → language and version that it was compiled with."""
 
@@ -41,7 +43,7 @@ class Preparer:
         self._compiler, self._box, self._files = compiler, box, files
 
     async def prepare(self, problem: Problem) -> Prepared:
-        """Compile the checkers and the interactor."""
+        """Compile the checkers, the interactor and the static validator."""
         prepared = Prepared()
         limits = validation_limits(problem.limits)
         for checker in {id(case.checker): case.checker for case in problem.cases if case.checker}.values():
@@ -54,7 +56,11 @@ class Preparer:
                 talk: Talk = Managed(problem.interactor, program, limits)
             else:
                 talk = Conversation(problem.interactor, program, limits)
-            return Prepared(prepared.checkers, talk, prepared.versions)
+            prepared = replace(prepared, talk=talk)
+        if problem.static_validator is not None:
+            program = await self.program(problem.static_validator, problem)
+            prepared.versions[problem.static_validator.name] = _made_with(program)
+            prepared = replace(prepared, static=StaticValidator(program, limits, self._box))
         return prepared
 
     async def _add_checker(self, prepared: Prepared, problem: Problem, checker: Checker) -> None:

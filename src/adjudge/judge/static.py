@@ -1,0 +1,67 @@
+"""Static validation: a program of the jury's that looks at the sources of a submission before anything of it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Group, Problem
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import Checked
+from adjudge.judge.checkers import FEEDBACK, feedback_files, fresh_feedback, read_icpc
+from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.languages import Language
+from adjudge.judge.sources import Source
+from adjudge.judge.workspace import Workspace
+from adjudge.sandbox import InputFile, RunSpec, Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class StaticOutcome:
+    """What static validation said: for each group whether it accepted, and the rejection that counts for everything."""
+
+    accepted: dict[str, bool] = field(default_factory=dict)
+    rejection: Checked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticValidator:
+    """``static_validator language entry_point feedback/ args``, with the sources in its work directory."""
+
+    program: Executable
+    limits: Limits
+    box: Sandbox
+
+    async def validate(self, problem: Problem, source: Source, language: Language, main: str) -> StaticOutcome:
+        """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
+        outcome = StaticOutcome()
+        with Workspace() as workspace, workspace.desk() as desk:
+            for group in _asking(problem):
+                spec = RunSpec(
+                    argv=self.program.argv(
+                        self.limits.memory_bytes,
+                        [language.code, main, f"/work/{FEEDBACK}/", *group.static_validator_args],
+                    ),
+                    limits=self.limits,
+                    env=self.program.env,
+                    files=(
+                        *(InputFile(file.name, file.data) for file in source.files),
+                        *feedback_files(desk.clear_feedback()),
+                    ),
+                    mounts=self.program.mounts,
+                    collect=(FEEDBACK,),
+                    collect_to=fresh_feedback(desk.feedback),
+                )
+                report = await self.box.run(spec)
+                refuse_fault(report, "the static validator")
+                said = read_icpc(report, desk.feedback)
+                outcome.accepted[group.path] = said.verdict is Verdict.AC
+                if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
+                    return StaticOutcome(outcome.accepted, said)
+        return outcome
+
+
+def _asking(problem: Problem) -> list[Group]:
+    """The groups that say something of static validation; where none does, the whole problem asks once."""
+    asking = [group for group in problem.groups if group.static_points or group.static_validator_args]
+    return asking or [problem.group("")]
