@@ -32,7 +32,9 @@ LAYERS: tuple[frozenset[str], ...] = (
 """From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
 understood with what is below it alone, and a driver can be replaced without touching what uses it."""
 
-WITHIN_A_LAYER: dict[tuple[str, str], str] = {}
+WITHIN_A_LAYER: dict[tuple[str, str], str] = {
+    ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
+}
 """Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
 
 FREE_ROOMS = frozenset({"observe"})
@@ -60,6 +62,8 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "pydantic": (frozenset({"api", "web"}), "wire models stay on the wire; values inside are dataclasses"),
     "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
     "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
+    "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
+    "httpx": (frozenset({"registry"}), "etcd is spoken to in one room"),
     "yaml": (frozenset({"packages"}), "YAML is a format of problem packages"),
 }
 """Package → the rooms that may import it, and why."""

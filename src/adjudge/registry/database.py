@@ -1,0 +1,60 @@
+"""The registry in the database, for installations without etcd. Leases run by the database's clock."""
+
+from __future__ import annotations
+
+from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, check_name
+from adjudge.store import Database, workers
+from adjudge.store.workers import WorkerRow
+
+
+class DatabaseRegistry:
+    """Rows of ``workers``."""
+
+    def __init__(self, database: Database, *, lease_sec: float = LEASE_SEC) -> None:
+        self._database = database
+        self._lease_us = int(lease_sec * 1e6)
+
+    async def announce(self, info: WorkerInfo) -> None:
+        """Write the worker's row."""
+        row = WorkerRow(
+            id=check_name(info.name),
+            host=info.host,
+            pid=info.pid,
+            version=info.version,
+            slots=info.slots,
+            capabilities={"languages": dict(info.languages), "isolation": info.isolation},
+            health=info.health,
+        )
+        await self._database.transact(lambda tx: workers.announce(tx, row, lease_us=self._lease_us))
+
+    async def keep_alive(self, name: str, *, health: Health) -> bool:
+        """Renew the row's lease."""
+        return await self._database.transact(
+            lambda tx: workers.keep_alive(tx, name, health=health, lease_us=self._lease_us)
+        )
+
+    async def leave(self, name: str) -> None:
+        """Remove the row."""
+        await self._database.transact(lambda tx: workers.leave(tx, name))
+
+    async def list(self) -> list[LiveWorker]:
+        """Read the rows whose lease holds."""
+        return [
+            LiveWorker(
+                WorkerInfo(
+                    name=row.id,
+                    host=row.host,
+                    pid=row.pid,
+                    version=row.version,
+                    slots=row.slots,
+                    languages=row.capabilities["languages"],
+                    isolation=row.capabilities["isolation"],
+                    health=Health(row.health),
+                ),
+                row.lease_left_us / 1e6,
+            )
+            for row in await self._database.read(workers.alive)
+        ]
+
+    async def close(self) -> None:
+        """Nothing: the database belongs to whoever opened it."""

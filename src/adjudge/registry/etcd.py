@@ -1,0 +1,186 @@
+"""The registry in etcd: a key for each worker, bound to a lease that etcd itself ends.
+
+It speaks the v3 JSON gateway over plain HTTP, so no other client is needed. Keys and values travel in base64; 64-bit
+numbers travel as text, and fields that are zero or false are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+import httpx
+
+from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
+from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, check_name
+
+_NOT_FOUND: Final = 5
+"""What the gateway answers, in gRPC's codes, of a lease that has ended."""
+_NOT_ALLOWED: Final = (7, 16)
+"""PERMISSION_DENIED, and UNAUTHENTICATED: also of a token that has grown old."""
+
+
+class EtcdRegistry:
+    """Keys ``/adjudge/ENV/workers/NAME``. Several addresses are tried in turn until one answers."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        *,
+        environment: str,
+        lease_sec: float = LEASE_SEC,
+        user: str | None = None,
+        password: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._endpoints = [_address(endpoint) for endpoint in endpoints]
+        if not self._endpoints:
+            raise InvalidInput("etcd_endpoints: give at least one address.", field="etcd_endpoints")
+        self._prefix = f"/adjudge/{environment}/workers/"
+        self._lease_sec = max(1, math.ceil(lease_sec))
+        self._credentials = {"name": user, "password": password} if user else None
+        self._token: str | None = None
+        self._client = httpx.AsyncClient(timeout=5.0, transport=transport)
+        self._announced: dict[str, tuple[int, WorkerInfo]] = {}
+
+    async def announce(self, info: WorkerInfo) -> None:
+        """Take a lease and bind the worker's key to it; an older lease of ours is given back."""
+        check_name(info.name)
+        granted = await self._call("lease/grant", {"TTL": self._lease_sec})
+        lease = int(granted["ID"])
+        try:
+            await self._write(info, lease)
+        except BaseException:
+            await asyncio.shield(self._revoke(lease))
+            raise
+        older = self._announced.get(info.name)
+        self._announced[info.name] = (lease, info)
+        if older is not None:
+            await self._revoke(older[0])
+
+    async def keep_alive(self, name: str, *, health: Health) -> bool:
+        """Renew the lease; a changed health is written too, unless the key went away meanwhile."""
+        if name not in self._announced:
+            return False
+        lease, info = self._announced[name]
+        answer = await self._call("lease/keepalive", {"ID": str(lease)})
+        alive = int(answer.get("result", {}).get("TTL", 0)) > 0
+        if alive and info.health != health:
+            alive = await self._rewrite(replace(info, health=health), lease)
+        if not alive:
+            self._announced.pop(name, None)
+        return alive
+
+    async def leave(self, name: str) -> None:
+        """Give the lease back, which removes the key; without a lease of ours, remove the key itself."""
+        announced = self._announced.pop(name, None)
+        if announced is not None:
+            await self._revoke(announced[0])
+        else:
+            await self._call("kv/deleterange", {"key": _coded(self._prefix + name)})
+
+    async def list(self) -> list[LiveWorker]:
+        """Read all keys below the prefix, then ask how long each lease has still to run."""
+        end = self._prefix[:-1] + chr(ord(self._prefix[-1]) + 1)
+        answer = await self._call("kv/range", {"key": _coded(self._prefix), "range_end": _coded(end)})
+        rows = [(_info(row["value"]), int(row.get("lease", 0))) for row in answer.get("kvs", ())]
+        left = await asyncio.gather(*(self._lease_left(lease) for _, lease in rows))
+        living = [LiveWorker(info, float(sec)) for (info, _), sec in zip(rows, left, strict=True) if sec >= 0]
+        return sorted(living, key=lambda worker: worker.info.name)
+
+    async def close(self) -> None:
+        """Close the connections; leases run on."""
+        await self._client.aclose()
+
+    async def _write(self, info: WorkerInfo, lease: int) -> None:
+        await self._call("kv/put", self._entry(info, lease))
+
+    async def _rewrite(self, info: WorkerInfo, lease: int) -> bool:
+        """Write only while the key still hangs on our lease: somebody of our name may have taken it over."""
+        same_lease = {"key": _coded(self._prefix + info.name), "target": "LEASE", "lease": str(lease)}
+        put = {"requestPut": self._entry(info, lease)}
+        answer = await self._call("kv/txn", {"compare": [same_lease], "success": [put]})
+        if answer.get("succeeded", False):
+            self._announced[info.name] = (lease, info)
+        return bool(answer.get("succeeded", False))
+
+    def _entry(self, info: WorkerInfo, lease: int) -> dict[str, str]:
+        return {"key": _coded(self._prefix + info.name), "value": _coded(_text(info)), "lease": str(lease)}
+
+    async def _revoke(self, lease: int) -> None:
+        await self._call("lease/revoke", {"ID": str(lease)})
+
+    async def _lease_left(self, lease: int) -> int:
+        """Whole seconds: 0 in a lease's last one, and -1 once it has ended."""
+        answer = await self._call("lease/timetolive", {"ID": str(lease)})
+        return int(answer.get("TTL", 0))
+
+    async def _call(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the first address that answers; the one that did is asked first from now on."""
+        words = "no answer"
+        for _ in range(len(self._endpoints) + 1):
+            try:
+                return await self._ask(self._endpoints[0], path, body)
+            except (httpx.TransportError, Unavailable) as error:
+                words = error.message if isinstance(error, Unavailable) else type(error).__name__
+                self._endpoints.append(self._endpoints.pop(0))
+        raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} cannot be used ({words}).")
+
+    async def _ask(self, endpoint: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        if self._credentials is not None and self._token is None:
+            self._token = await self._log_in(endpoint)
+        headers = {"Authorization": self._token} if self._token else {}
+        response = await self._client.post(f"{endpoint}/v3/{path}", json=body, headers=headers)
+        answer = _parsed(response)
+        if response.is_success or answer.get("code") == _NOT_FOUND:
+            return answer
+        if answer.get("code") in _NOT_ALLOWED or "user name is empty" in str(answer.get("error")):
+            self._token = None
+            raise Unavailable("it refused our credentials")
+        if response.status_code >= 500:
+            raise Unavailable(f"it answered {response.status_code}")
+        raise InternalFault(f"etcd refused {path}: {answer.get('error', response.status_code)}")
+
+    async def _log_in(self, endpoint: str) -> str:
+        answer = _parsed(await self._client.post(f"{endpoint}/v3/auth/authenticate", json=self._credentials))
+        if "token" not in answer:
+            raise Unavailable("it refused our credentials")
+        return str(answer["token"])
+
+
+def _parsed(response: httpx.Response) -> dict[str, Any]:
+    try:
+        answer = response.json()
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _address(endpoint: str) -> str:
+    url = httpx.URL(endpoint)
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise InvalidInput("etcd_endpoints: give http://HOST:PORT or https://HOST:PORT.", field="etcd_endpoints")
+    return endpoint.rstrip("/")
+
+
+def _place(endpoint: str) -> str:
+    url = httpx.URL(endpoint)
+    return f"{url.host}:{url.port or 2379}"
+
+
+def _coded(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def _text(info: WorkerInfo) -> str:
+    return json.dumps(asdict(info) | {"languages": dict(info.languages)}, separators=(",", ":"))
+
+
+def _info(value: str) -> WorkerInfo:
+    known = json.loads(b64decode(value))
+    return WorkerInfo(**(known | {"health": Health(known["health"])}))

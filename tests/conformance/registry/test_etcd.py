@@ -1,0 +1,97 @@
+"""What only etcd does: be away, be one of several, forget a lease, keep environments apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.registry import Health
+from adjudge.registry.etcd import EtcdRegistry
+from tests.conformance.registry.test_registry import ANNA, names
+from tests.support.service import free_port
+from tests.support.services import EtcdServer
+
+
+@pytest.fixture
+def own_server() -> Iterator[EtcdServer]:
+    server = EtcdServer().start()
+    yield server
+    server.stop()
+
+
+async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> None:
+    production = EtcdRegistry([etcd_server.endpoint], environment="prod", lease_sec=5)
+    staging = EtcdRegistry([etcd_server.endpoint], environment="prod2", lease_sec=5)
+    await production.announce(ANNA)
+    assert await names(staging) == []
+    await production.leave("anna-1")
+    await production.close()
+    await staging.close()
+
+
+async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServer) -> None:
+    addresses = [f"http://127.0.0.1:{free_port()}", etcd_server.endpoint + "/"]
+    registry = EtcdRegistry(addresses, environment="several", lease_sec=5)
+    await registry.announce(ANNA)
+    assert await names(registry) == ["anna-1"]
+    await registry.leave("anna-1")
+    await registry.close()
+
+
+async def test_etcd_away_and_back(own_server: EtcdServer) -> None:
+    registry = EtcdRegistry([own_server.endpoint], environment="test", lease_sec=60)
+    await registry.announce(ANNA)
+    own_server.kill()
+    for call in (registry.list(), registry.keep_alive("anna-1", health=Health.READY), registry.announce(ANNA)):
+        with pytest.raises(Unavailable, match=r"etcd at 127\.0\.0\.1"):
+            await call
+    own_server.revive()
+    assert await registry.keep_alive("anna-1", health=Health.DRAINING)
+    assert [worker.info for worker in await registry.list()] == [replace(ANNA, health=Health.DRAINING)]
+    await registry.close()
+
+
+async def test_a_key_taken_over_is_not_written_by_its_former_owner(etcd_server: EtcdServer) -> None:
+    former = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=5)
+    owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=5)
+    await former.announce(ANNA)
+    await owner.announce(replace(ANNA, pid=1))
+    assert not await former.keep_alive("anna-1", health=Health.DEGRADED)
+    assert [worker.info for worker in await owner.list()] == [replace(ANNA, pid=1)]
+    for registry in (former, owner):
+        await registry.close()
+
+
+async def test_user_and_password(own_server: EtcdServer) -> None:
+    secret = "s3cret-pass"
+    async with httpx.AsyncClient(base_url=f"{own_server.endpoint}/v3/auth") as admin:
+        for path, body in (
+            ("user/add", {"name": "root", "password": secret}),
+            ("role/add", {"name": "root"}),
+            ("user/grant", {"user": "root", "role": "root"}),
+            ("enable", {}),
+        ):
+            (await admin.post(path, json=body)).raise_for_status()
+    address = [own_server.endpoint]
+    registry = EtcdRegistry(address, environment="test", lease_sec=60, user="root", password=secret)
+    await registry.announce(ANNA)
+    assert await names(registry) == ["anna-1"]
+    await registry.close()
+    for stranger in (
+        EtcdRegistry(address, environment="test"),
+        EtcdRegistry(address, environment="test", user="root", password="wr0ng-pass"),
+    ):
+        with pytest.raises(Unavailable) as caught:
+            await stranger.list()
+        assert "wr0ng-pass" not in str(caught.value)
+        await stranger.close()
+
+
+@pytest.mark.parametrize("endpoints", [[], ["127.0.0.1:2379"], ["redis://127.0.0.1"]])
+def test_addresses_that_are_none_are_refused(endpoints: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="etcd_endpoints"):
+        EtcdRegistry(endpoints, environment="test")

@@ -1,0 +1,129 @@
+"""What every registry does, run on each."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.registry import Health, Registry, WorkerInfo
+from tests.conformance.registry.conftest import Side
+
+ANNA = WorkerInfo(
+    name="anna-1",
+    host="anna.example",
+    pid=4711,
+    version="0.1.0",
+    slots=4,
+    languages={"cpp": "12.2.0", "python": "3.11.2"},
+    isolation="namespaces, cgroup v2",
+    health=Health.READY,
+)
+BERT = replace(ANNA, name="bert-1", languages={}, isolation="", health=Health.STARTING)
+
+
+async def names(registry: Registry) -> list[str]:
+    return [worker.info.name for worker in await registry.list()]
+
+
+async def test_a_worker_is_listed_as_it_announced_itself(side: Side) -> None:
+    await side.open().announce(ANNA)
+    (worker,) = await side.open().list()
+    assert worker.info == ANNA
+    assert 0 <= worker.lease_left_sec <= 1
+
+
+async def test_workers_are_listed_in_the_order_of_their_names(side: Side) -> None:
+    registry = side.open()
+    assert await names(registry) == []
+    await registry.announce(BERT)
+    await registry.announce(ANNA)
+    assert await names(registry) == ["anna-1", "bert-1"]
+
+
+async def test_announcing_again_replaces(side: Side) -> None:
+    await side.open().announce(ANNA)
+    again = replace(ANNA, pid=4712, slots=8, languages={"rust": "1.63"})
+    registry = side.open()
+    await registry.announce(again)
+    assert [worker.info for worker in await registry.list()] == [again]
+    assert await registry.keep_alive("anna-1", health=Health.READY)
+
+
+async def test_a_lost_worker_disappears_within_its_lease(side: Side) -> None:
+    registry = side.open()
+    await registry.announce(ANNA)
+    await side.lapse(registry, "anna-1")
+    assert await names(registry) == []
+
+
+async def test_a_worker_that_renews_stays_longer_than_one_lease(side: Side) -> None:
+    registry, lost = side.open(), side.open()
+    await registry.announce(ANNA)
+    await lost.announce(BERT)
+    renewing = asyncio.create_task(_renew(registry))
+    while "bert-1" in await names(registry):
+        await _step(side)
+    assert await names(registry) == ["anna-1"]
+    renewing.cancel()
+    await asyncio.wait({renewing})
+
+
+async def _renew(registry: Registry) -> None:
+    while True:
+        assert await registry.keep_alive("anna-1", health=Health.READY)
+        await asyncio.sleep(0.02)
+
+
+async def _step(side: Side) -> None:
+    clock = getattr(getattr(side, "store", None), "clock", None)
+    if clock is not None:
+        await clock.advance(100)
+    await asyncio.sleep(0.05)
+
+
+async def test_health_changes_with_the_renewal(side: Side) -> None:
+    registry = side.open()
+    await registry.announce(ANNA)
+    assert await registry.keep_alive("anna-1", health=Health.DRAINING)
+    assert [worker.info for worker in await side.open().list()] == [replace(ANNA, health=Health.DRAINING)]
+
+
+async def test_a_lease_that_has_passed_cannot_be_renewed(side: Side) -> None:
+    registry = side.open()
+    await registry.announce(ANNA)
+    await side.lapse(registry, "anna-1")
+    assert not await registry.keep_alive("anna-1", health=Health.READY)
+    assert await names(registry) == []
+    await registry.announce(ANNA)
+    assert await registry.keep_alive("anna-1", health=Health.READY)
+    assert await names(registry) == ["anna-1"]
+
+
+async def test_a_worker_that_never_announced_itself_has_no_lease(side: Side) -> None:
+    assert not await side.open().keep_alive("nobody", health=Health.READY)
+
+
+async def test_leaving_is_immediate_and_leaves_others_alone(side: Side) -> None:
+    registry = side.open()
+    await registry.announce(ANNA)
+    await registry.announce(BERT)
+    await registry.leave("anna-1")
+    assert await names(registry) == ["bert-1"]
+    assert not await registry.keep_alive("anna-1", health=Health.READY)
+    await registry.leave("anna-1")
+
+
+async def test_an_operator_may_remove_another_process_worker(side: Side) -> None:
+    await side.open().announce(ANNA)
+    registry = side.open()
+    await registry.leave("anna-1")
+    assert await names(registry) == []
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x" * 129])
+async def test_a_name_that_cannot_be_one_is_refused(side: Side, name: str) -> None:
+    with pytest.raises(InvalidInput, match="worker_id"):
+        await side.open().announce(replace(ANNA, name=name))
