@@ -259,6 +259,7 @@ def _executable(toolchain: Toolchain, version: str, layout: Layout, directory: P
         directory=directory,
         command=tuple(toolchain.argv(toolchain.language.run, values, lists)),
         mounts=toolchain.mounts,
+        env=box_env(toolchain.language.run_env),
         out_of_memory=tuple(sign.encode() for sign in toolchain.language.out_of_memory),
     )
     return _mounted(made, directory)

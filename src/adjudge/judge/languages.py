@@ -45,6 +45,7 @@ class Language:
     version: tuple[str, ...] = ()
     compile: tuple[str, ...] = ()
     compile_env: Mapping[str, str] = field(default_factory=dict)
+    run_env: Mapping[str, str] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
     """What compilation leaves behind; nothing: the sources themselves are the program."""
     main_names: tuple[str, ...] = ()
