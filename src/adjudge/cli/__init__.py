@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "adjudge.cli.run",
     "scheduler": "adjudge.cli.scheduler",
     "up": "adjudge.cli.up",
+    "worker": "adjudge.cli.worker",
 }
 """Command name → module with a click object named ``command``."""
 

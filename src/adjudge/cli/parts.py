@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.driver import Blobs
+from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.cli.judging import open_judge
 from adjudge.relay.patrol import Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.settings import Settings
-from adjudge.store import Database
+from adjudge.store import Database, open_database
 from adjudge.store.jobs import Jobs
 from adjudge.store.submissions import JUDGE, JudgeRunOwner
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
+from adjudge.worker.judging import JudgeHandler
+from adjudge.worker.lease_thread import leases_kept_apart
+from adjudge.worker.loop import Worker, WorkerSettings
 
 _RECONCILE_MS = 5_000
 
@@ -41,6 +51,73 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
         yield stream
     finally:
         await stream.close()
+
+
+@asynccontextmanager
+async def open_blobs(settings: Settings) -> AsyncIterator[Blobs]:
+    """S3 where a bucket is named, else a folder of this machine."""
+    files = settings.files
+    blobs: Blobs
+    if files.s3_bucket:
+        blobs = S3Blobs(
+            S3Settings(
+                bucket=files.s3_bucket,
+                prefix=files.s3_prefix,
+                endpoint=files.s3_endpoint or None,
+                region=files.s3_region,
+                access_key_id=files.s3_access_key_id or None,
+                secret_access_key=files.s3_secret_access_key.reveal() or None,
+            )
+        )
+    else:
+        blobs = DirectoryBlobs(settings.server.data_dir / "blobs")
+    try:
+        yield blobs
+    finally:
+        await blobs.close()
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str
+) -> AsyncIterator[Worker]:
+    """A worker with its sandbox, its cache and its keeper of leases; ``run`` it while the block lasts."""
+    _lift_file_limit()
+    slots = settings.worker.slots or os.cpu_count() or 1
+    jobs, wanted = make_jobs(settings), _worker_settings(settings, name, slots)
+    cache = BlobCache(blobs, settings.worker.cache_dir.expanduser(), max_bytes=settings.worker.cache_bytes)
+
+    def open_another() -> AbstractAsyncContextManager[Database]:
+        return open_database(settings.database.url.reveal(), migrate=False, max_connections=2)
+
+    async with (
+        open_judge(slots) as judge,
+        leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
+    ):
+        handlers = {JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin)}
+        yield Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
+
+
+def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:
+    jobs = settings.jobs
+    return WorkerSettings(
+        name=name,
+        slots=slots,
+        lease_ms=round(jobs.lease_sec * 1_000),
+        heartbeat_ms=round(jobs.heartbeat_sec * 1_000),
+        reclaim_interval_ms=round(jobs.reclaim_interval_sec * 1_000),
+        reclaim_grace_ms=round(jobs.reclaim_grace_sec * 1_000),
+        reclaim_count=jobs.reclaim_count,
+        drain_grace_ms=round(settings.worker.drain_sec * 1_000),
+        retry=settings.retry.policy(),
+    )
+
+
+def _lift_file_limit() -> None:
+    """Test data in use is held open, file by file: take all the descriptors that we may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def schedule(settings: Settings, database: Database, stream: Stream, name: str) -> None:

@@ -31,7 +31,7 @@ def new_revision(
     return NewRevision(
         id=mint(),
         problem_id=problem_id,
-        format=package.problem.source_format,
+        format=package.problem.origin.format,
         manifest_digest=revision(package.problem, package.files),
         created_by=created_by,
         definition=to_document(package.problem),

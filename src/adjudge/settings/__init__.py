@@ -22,12 +22,14 @@ from adjudge.settings.knobs import (
     PREFIX,
     SECTIONS,
     Database,
+    Files,
     Jobs,
     Judge,
     Knob,
     Log,
     Retry,
     Server,
+    Worker,
     declared,
     variables,
 )
@@ -57,6 +59,8 @@ class Settings:
     server: Server
     database: Database
     jobs: Jobs
+    files: Files
+    worker: Worker
     retry: Retry
     judge: Judge
     log: Log

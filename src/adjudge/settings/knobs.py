@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from adjudge.domain.retry import RetryPolicy
-from adjudge.settings.secret import DatabaseUrl
+from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
 
 PREFIX: Final = "ADJUDGE_"
 _RETRY: Final = RetryPolicy()
@@ -75,8 +75,8 @@ class Database:
 class Jobs:
     """Leases and the stream that drives workers."""
 
-    redis_url: DatabaseUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
-        DatabaseUrl(""),
+    redis_url: RedisUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
+        RedisUrl(""),
         "redis:// or rediss://USER:PASSWORD@HOST:PORT/0 of the stream; empty: a stream within the process.",
         "REDIS_URL",
         bare=True,
@@ -111,6 +111,39 @@ class Jobs:
         "Whether jobs reach workers through the outbox; off only to debug delivery.",
         "OUTBOX_ENABLED",
         bare=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where files are kept: S3 where a bucket is named, else a folder in the data folder."""
+
+    s3_bucket: str = _knob("", "The bucket; empty: a folder of this machine.", "S3_BUCKET")
+    s3_prefix: str = _knob("blobs", "What the names of our objects begin with.", "S3_PREFIX")
+    s3_endpoint: str = _knob("", "https://HOST:PORT of anything but AWS.", "S3_ENDPOINT")
+    s3_region: str = _knob("us-east-1", "The bucket's region.", "S3_REGION")
+    s3_access_key_id: str = _knob("", "Who we are to S3; empty: as the machine is set up.", "S3_ACCESS_KEY_ID")
+    s3_secret_access_key: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Secret(""), "The key that proves it.", "S3_SECRET_ACCESS_KEY"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """How much a worker does at once."""
+
+    name: str = _knob("", "Its name; empty: hostname-pid.", "WORKER_ID", bare=True, pattern=r"[A-Za-z0-9._:@-]{0,128}")
+    slots: int = _knob(
+        0, "How many submissions it judges at once; 0: as many as there are cores.", "WORKER_SLOTS", least=0
+    )
+    drain_sec: float = _knob(
+        30.0, "How long it may finish what runs once it is asked to end.", "WORKER_DRAIN_SEC", least=0
+    )
+    cache_dir: Path = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Path("~/.cache/adjudge/blobs"), "Folder for test data that it has fetched.", "WORKER_CACHE_DIR"
+    )
+    cache_bytes: int = _knob(
+        4 * 1024**3, "How much of it is kept; the longest unused goes first.", "WORKER_CACHE_BYTES", least=0
     )
 
 
@@ -171,7 +204,16 @@ class Log:
 
 
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
-    {"server": Server, "database": Database, "jobs": Jobs, "retry": Retry, "judge": Judge, "log": Log}
+    {
+        "server": Server,
+        "database": Database,
+        "jobs": Jobs,
+        "files": Files,
+        "worker": Worker,
+        "retry": Retry,
+        "judge": Judge,
+        "log": Log,
+    }
 )
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings.knobs import Knob
-from adjudge.settings.secret import DatabaseUrl
+from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
 
 _SWITCH: Final = {
     "1": True,
@@ -30,17 +30,18 @@ def parse(raw: object, kind: Any, knob: Knob, name: str, source: str) -> object:
     try:
         value = _PARSERS[Literal if get_origin(kind) is Literal else kind](raw, kind)
     except ValueError as error:
-        raise _refusal(name, source, raw, str(error)) from None
+        raise _refusal(name, source, raw, kind, str(error)) from None
     if isinstance(value, int | float) and not knob.least <= value <= knob.most:
         bounds = f"at least {knob.least:g}" if knob.most == math.inf else f"from {knob.least:g} to {knob.most:g}"
-        raise _refusal(name, source, raw, f"give a number {bounds}")
+        raise _refusal(name, source, raw, kind, f"give a number {bounds}")
     if knob.pattern and not re.fullmatch(knob.pattern, str(value)):
-        raise _refusal(name, source, raw, f"it must match {knob.pattern}")
+        raise _refusal(name, source, raw, kind, f"it must match {knob.pattern}")
     return value
 
 
-def _refusal(name: str, source: str, raw: object, fix: str) -> InvalidInput:
-    shown = "" if name == "database.url" else f" {str(raw)[:64]!r}"
+def _refusal(name: str, source: str, raw: object, kind: Any, fix: str) -> InvalidInput:
+    is_secret = isinstance(kind, type) and issubclass(kind, Secret)
+    shown = "" if is_secret else f" {str(raw)[:64]!r}"
     return InvalidInput(f"{name} ({source}): cannot use{shown}: {fix}.", field=name, source=source)
 
 
@@ -76,7 +77,14 @@ def _parse_choice(raw: object, kind: Any) -> object:
     return text
 
 
-def _parse_url(raw: object, kind: Any) -> DatabaseUrl:
+def _parse_redis_url(raw: object, kind: Any) -> RedisUrl:
+    text = _parse_text(raw, kind)
+    if urlsplit(text).scheme not in ("redis", "rediss", "unix"):
+        raise ValueError("give redis://HOST:PORT/NUMBER, or rediss:// for TLS")
+    return RedisUrl(text)
+
+
+def _parse_database_url(raw: object, kind: Any) -> DatabaseUrl:
     text = _parse_text(raw, kind)
     parts = urlsplit(text)
     if parts.scheme == "sqlite" and not parts.netloc and parts.path.strip("/"):
@@ -93,5 +101,7 @@ _PARSERS: Final[Mapping[Any, Callable[[object, Any], object]]] = {
     str: _parse_text,
     Path: lambda raw, kind: Path(_parse_text(raw, kind)).expanduser(),
     Literal: _parse_choice,
-    DatabaseUrl: _parse_url,
+    DatabaseUrl: _parse_database_url,
+    RedisUrl: _parse_redis_url,
+    Secret: lambda raw, kind: Secret(_parse_text(raw, kind)),
 }

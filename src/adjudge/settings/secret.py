@@ -23,10 +23,22 @@ class Secret:
         return repr(str(self))
 
 
-class DatabaseUrl(Secret):
-    """Where the truth is kept: ``sqlite:///FILE`` or ``postgresql://…``. Prints without its password."""
+class Url(Secret):
+    """An address that prints without its password."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
         return re.sub(r"(://[^:@/]*):[^@]*@", r"\1:[redacted]@", self._text)
+
+
+class DatabaseUrl(Url):
+    """Where the truth is kept: ``sqlite:///FILE`` or ``postgresql://…``."""
+
+    __slots__ = ()
+
+
+class RedisUrl(Url):
+    """Where the stream is: ``redis://…`` or ``rediss://…``."""
+
+    __slots__ = ()

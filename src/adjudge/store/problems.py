@@ -42,6 +42,12 @@ INSERT_FILES = Statement(
     given={"given_path": "text", "given_digest": "text", "given_size_bytes": "bigint", "given_is_secret": "boolean"},
 )
 
+SELECT_FILES = Statement(
+    "problems.select_files",
+    "Read the files of a revision that judging needs.",
+    "SELECT path, digest FROM manifest_files WHERE revision_id = :revision_id AND is_secret ORDER BY path",
+)
+
 PUBLISH = Statement(
     "problems.publish",
     "Make a revision the one that new submissions are judged against.",
@@ -130,3 +136,9 @@ async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) ->
     if row is None:
         raise Conflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
     return int(row["version"])
+
+
+async def judging_files(tx: Tx, revision_id: str) -> dict[str, str]:
+    """The files of a revision that judging needs: path → digest."""
+    rows = await tx.fetch(SELECT_FILES, revision_id=revision_id)
+    return {row["path"]: row["digest"] for row in rows}

@@ -71,6 +71,17 @@ _OPEN_RUNS = """
       AND status IN ('pending', 'queued', 'running')
     ORDER BY id
     """
+SELECT_TASK = Statement(
+    "submissions.select_task",
+    "Read what judging a submission needs to know.",
+    """
+    SELECT submissions.id AS id, language, source_digest, revision_id, manifest_digest, definition
+    FROM submissions
+    JOIN problem_revisions ON problem_revisions.id = revision_id
+    WHERE submissions.id = :submission_id
+    """,
+)
+
 OPEN_RUNS = Statement(
     "submissions.open_runs",
     "Find the runs that are still to give a submission its verdict, and hold them: runs are locked before submissions.",

@@ -16,7 +16,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import submission_statements as sql
-from adjudge.store.driver import Tx
+from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
 from adjudge.store.statement import Row
@@ -83,6 +83,19 @@ class Change:
     reason: str | None
     job_id: str | None = None
     judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTask:
+    """What a judge needs to know of a submission."""
+
+    submission_id: str
+    language: str
+    source_digest: str
+    revision_id: str
+    manifest_digest: str
+    definition: str
+    """The problem as a JSON document: how its files are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +167,16 @@ class Submissions:
         if target in SUBMISSION.terminal:
             await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
         return version + 1
+
+
+async def task_of(tx: Tx, submission_id: str) -> JudgeTask:
+    """Read what is to be judged, against what."""
+    row = await first(tx, sql.SELECT_TASK, submission_id=submission_id)
+    if row is None:
+        raise NotFound("submission", submission_id)
+    return JudgeTask(
+        row["id"], row["language"], row["source_digest"], row["revision_id"], row["manifest_digest"], row["definition"]
+    )
 
 
 async def change(tx: Tx, changes: Sequence[Change]) -> None:

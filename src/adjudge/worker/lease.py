@@ -40,7 +40,7 @@ class LeaseKeeper:
         self._jobs = jobs
         self._lease_ms = lease_ms
         self._heartbeat_ms = heartbeat_ms
-        self._clock = clock
+        self.clock = clock
         self._held: dict[str, _Held] = {}
 
     def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float) -> None:
@@ -61,10 +61,10 @@ class LeaseKeeper:
 
     async def beat(self) -> None:
         """Renew everything once."""
-        fences = [held.fence for held in self._held.values()]
+        fences = [held.fence for held in tuple(self._held.values())]  # jobs come and go on another thread
         if not fences:
             return
-        sent_at = self._clock()
+        sent_at = self.clock()
         try:
             outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms))
         except Unavailable as error:
@@ -81,8 +81,8 @@ class LeaseKeeper:
             self._lose(refused.job_id, refused.reason)
 
     def _give_up_expired(self) -> None:
-        now = self._clock()
-        for job_id in [job_id for job_id, held in self._held.items() if held.sure_until <= now]:
+        now = self.clock()
+        for job_id in [job_id for job_id, held in tuple(self._held.items()) if held.sure_until <= now]:
             self._lose(job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 
     def _lose(self, job_id: str, reason: RefusalReason) -> None:

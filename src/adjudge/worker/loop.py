@@ -159,7 +159,7 @@ class Worker:
         ready = await self._without_busy(usable)
         if not ready:
             return
-        claimed_at = asyncio.get_running_loop().time()
+        claimed_at = self._keeper.clock()
         try:
             outcome = await self._claim(list(ready))
         except Unavailable:
@@ -347,7 +347,7 @@ class Worker:
 
     async def _take_over(self, usable: dict[str, Message]) -> None:
         settings = self._settings
-        claimed_at = asyncio.get_running_loop().time()
+        claimed_at = self._keeper.clock()
         try:
             outcome = await self._database.transact(
                 lambda tx: self._jobs.reclaim(tx, list(usable), worker=settings.name, lease_ms=settings.lease_ms)

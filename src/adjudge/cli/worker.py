@@ -1,0 +1,55 @@
+"""``adjudge worker``: judges what is handed in. Run as many as you like, on as many machines."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import click
+
+from adjudge import settings as settings_source
+from adjudge.cli.parts import open_blobs, open_stream, open_worker
+from adjudge.domain.errors import InvalidInput
+from adjudge.observe import logs
+from adjudge.settings import Settings
+from adjudge.store import open_database
+from adjudge.stream import consumer_name
+
+
+@click.command(name="worker")
+@click.option("--slots", type=click.IntRange(1, 1024), help="How many submissions to judge at once; by default, cores.")
+@click.option("--name", help="This worker's name; by default hostname-pid.")
+def command(slots: int | None, name: str | None) -> None:
+    """Judge submissions.
+
+    SIGTERM lets it finish what runs and hand back what takes too long; a second one hands everything back at once.
+    """
+    settings = settings_source.load({"worker.slots": slots, "worker.name": name})
+    logs.configure(settings.log.level, settings.log.format)
+    if not settings.jobs.redis_url.reveal():
+        raise InvalidInput(
+            "jobs.redis_url: a worker of its own needs a stream to read from; "
+            "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
+            field="jobs.redis_url",
+        )
+    asyncio.run(_run(settings))
+
+
+async def _run(settings: Settings) -> None:
+    name = consumer_name(worker_id=settings.worker.name)
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_stream(settings) as stream,
+        open_blobs(settings) as blobs,
+        open_worker(settings, database, stream, blobs, name) as worker,
+    ):
+        on_signals(worker.drain)
+        click.echo(f"{name} is up: {settings.database.url}")
+        await worker.run()
+
+
+def on_signals(drain: Callable[[], None]) -> None:
+    """Drain when asked to end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, drain)

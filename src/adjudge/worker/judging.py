@@ -1,0 +1,105 @@
+"""The handler of judge runs: from a job to a verdict, by the same pipeline that ``adjudge judge`` runs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.cases import CaseResult as JudgedCase
+from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.result import JudgeResult
+from adjudge.judge.sources import Source, SourceFile
+from adjudge.observe import metrics
+from adjudge.packages.document import from_document
+from adjudge.packages.files import PackageFiles
+from adjudge.store import Database, problems
+from adjudge.store.job_values import Job
+from adjudge.store.submissions import CaseResult, Judgement, JudgeTask, task_of
+from adjudge.worker.handler import Completion
+
+SOURCE_BYTES_MAX = 16 * 1024 * 1024
+
+
+class JudgeHandler:
+    """Judges the submission that a job names, against the revision that was pinned when it was handed in."""
+
+    def __init__(self, database: Database, blobs: Blobs, cache: BlobCache, judge: Judge, *, margin: float) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._cache = cache
+        self._judge = judge
+        self._margin = margin
+
+    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """One of the language's places, where they are limited."""
+        language = job_payload.get("language")
+        return (f"language:{language}",) if language else ()
+
+    async def run(self, job: Job) -> Completion:
+        """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
+        if job.submission_id is None:
+            raise InvalidInput(f"Job {job.id!r} names no submission.", field="submission_id")
+        submission_id = job.submission_id
+        task = await self._database.read(lambda tx: task_of(tx, submission_id))
+        source = Source((SourceFile("source", await self._source(task)),))
+        options = Options(margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id)
+        problem = from_document(json.loads(task.definition))
+        async with self._files(task) as files:
+            result = await self._judge.judge(problem, files, Submission(source, task.language), options)
+        metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
+        return _completion(result)
+
+    async def _source(self, task: JudgeTask) -> bytes:
+        data = bytearray()
+        async with aclosing(self._blobs.open(task.source_digest)) as pieces:
+            async for piece in pieces:
+                data += piece
+                if len(data) > SOURCE_BYTES_MAX:
+                    raise InvalidInput(f"source: longer than {SOURCE_BYTES_MAX} bytes.", field="source")
+        return bytes(data)
+
+    @asynccontextmanager
+    async def _files(self, task: JudgeTask) -> AsyncIterator[PackageFiles]:
+        """The files that verdicts depend on, held in the cache while they are judged against."""
+        digests = await self._database.read(lambda tx: problems.judging_files(tx, task.revision_id))
+        async with AsyncExitStack() as held:
+            found = {path: await held.enter_async_context(self._cache.hold(digest)) for path, digest in digests.items()}
+            yield PackageFiles(found, Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))))
+
+
+def _completion(result: JudgeResult) -> Completion:
+    judgement = Judgement(
+        verdict=result.verdict,
+        score=float(result.score),
+        time_ms=result.time_ms,
+        mem_kb=result.mem_kb,
+        cases=tuple(_case(case) for case in result.cases if case.verdict is not None),
+    )
+    status = JobStatus.FAILED if result.verdict is Verdict.SE else JobStatus.SUCCEEDED
+    return Completion(status, result.document(), judgement)
+
+
+def _case(case: JudgedCase) -> CaseResult:
+    run = case.run
+    return CaseResult(
+        name=case.name,
+        verdict=case.verdict or Verdict.SE,
+        time_ms=run.time_ms if run else 0,
+        wall_ms=run.wall_ms if run else 0,
+        mem_kb=run.mem_kb if run else 0,
+        group=case.group,
+        score=float(case.score.value) if case.score else None,
+        exit_code=run.exit_code if run else None,
+        exit_signal=run.exit_signal if run else None,
+        limit_hit=run.limit.value if run and run.limit else None,
+        message=case.message or None,
+    )

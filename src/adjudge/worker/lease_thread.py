@@ -1,0 +1,48 @@
+"""The keeper of leases on a thread and a connection of its own: work that blocks the loop costs no lease."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from adjudge.store import Database
+from adjudge.store.jobs import Jobs
+from adjudge.worker.lease import LeaseKeeper
+
+OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
+
+
+@asynccontextmanager
+async def leases_kept_apart(
+    open_database: OpenDatabase, jobs: Jobs, *, lease_ms: int, heartbeat_ms: int
+) -> AsyncIterator[LeaseKeeper]:
+    """A keeper that beats on its own thread while the block lasts."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[LeaseKeeper] = loop.create_future()
+    ended = threading.Event()
+
+    async def beat() -> None:
+        async with open_database() as database:
+            keeper = LeaseKeeper(database, jobs, lease_ms=lease_ms, heartbeat_ms=heartbeat_ms, clock=time.monotonic)
+            loop.call_soon_threadsafe(ready.set_result, keeper)
+            beating = asyncio.create_task(keeper.run())
+            await asyncio.to_thread(ended.wait)
+            beating.cancel()
+
+    def main() -> None:
+        try:
+            asyncio.run(beat())
+        except BaseException as error:  # noqa: BLE001 — whoever waits for the keeper must hear why there is none
+            if not ready.done():
+                loop.call_soon_threadsafe(ready.set_exception, error)
+
+    thread = threading.Thread(target=main, name="adjudge-leases", daemon=True)
+    thread.start()
+    try:
+        yield await ready
+    finally:
+        ended.set()
+        await asyncio.to_thread(thread.join)
