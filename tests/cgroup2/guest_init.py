@@ -5,7 +5,10 @@ said between the markers on the console is what the host reads.
 """
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 import subprocess
 import sys
 import traceback
@@ -16,6 +19,7 @@ USER = 1000
 CGROUPS = Path("/sys/fs/cgroup")
 MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
 POWER_OFF = 0x4321FEDC
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 
 def mount(kind: str, target: str, flags: int = 0, options: str = "") -> None:
@@ -47,6 +51,8 @@ def prepare() -> None:
         if not Path("/dev", name).exists():
             Path("/dev", name).symlink_to(target)
     LIBC.sethostname(b"cgroup2", 7)
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
     # As `adjudge doctor` advises: with huge pages everywhere, memory figures are rounded up.
     Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
     available = (CGROUPS / "cgroup.controllers").read_text().split()
@@ -90,6 +96,7 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
         "TMPDIR": str(home),
         "USER": name,
         "CI": "true",
+        "PYTHONPATH": f"{configured['repository']}/src",
         "ADJUDGE_TEST_TIME_SCALE": configured.get("time_scale", "1"),
         "ADJUDGE_TEST_PROGRAMS": "/programs",
         "ADJUDGE_TEST_CGROUP2": "1",
@@ -121,7 +128,9 @@ def main() -> None:
     say(f"controllers {(CGROUPS / 'cgroup.controllers').read_text().strip()}")
     # A developer's first question of a new kernel: what does the doctor say of it?
     adjudge = [sys.executable, "-m", "adjudge", "doctor"]
-    subprocess.run(adjudge, cwd=configured["repository"], env={"PATH": "/usr/bin:/bin", "COLUMNS": "160"}, check=False)
+    subprocess.run(
+        adjudge, cwd=configured["repository"], env={"PATH": "/usr/bin:/bin", "PYTHONPATH": "src"}, check=False
+    )
     for name, uid in (("root", 0), ("user", USER)):
         if configured.get("leg", name) == name:
             run_leg(name, uid, configured)

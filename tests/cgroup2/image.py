@@ -20,7 +20,7 @@ _SKIPPED = shutil.ignore_patterns(
 _SKIPPED_PACKAGES = shutil.ignore_patterns(
     "mypy*", "*__mypyc*", "ruff*", "pip", "setuptools", "virtualenv", "__pycache__"
 )
-_TOOLS = ("python3", "sh", "cat", "su", "true")
+_TOOLS = ("python3", "sh", "cat", "sleep", "su", "true")
 _USR_MERGED = ("bin", "sbin", "lib", "lib64")
 
 
@@ -76,6 +76,7 @@ def _lay_out(staging: Path) -> None:
     (staging / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
     (staging / "etc/shadow").write_text("root:canary:19000:0:99999:7:::\n")
     (staging / "etc/shadow").chmod(0o600)
+    (staging / "etc/hostname").write_text("cgroup2\n")
     (staging / "etc/hosts").write_text("127.0.0.1 localhost\n")
     cache = Path("/etc/ld.so.cache")
     if cache.exists():

@@ -16,7 +16,7 @@ PYTHON: Final = "/usr/bin/python3"
 
 SMALL: Final = Limits(
     cpu_ms=round(300 * SCALE),
-    wall_ms=round(3_000 * SCALE),
+    wall_ms=round(30_000 * SCALE),
     memory_bytes=64 * MIB,
     processes=32,
     open_files=128,

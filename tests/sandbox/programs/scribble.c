@@ -1,6 +1,7 @@
 /* Tries: to write, make, link, rename, chmod or mark anything outside its folders; argv = paths of the host. */
 #include "attempt.h"
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <utime.h>
 
@@ -12,8 +13,17 @@ static int make(void)
     snprintf(name, sizeof name, "%s/breach", path);
     return open(name, O_CREAT | O_WRONLY, 0666);
 }
-static int overwrite(void) { return open(path, O_WRONLY); }
-static int append(void) { return open(path, O_WRONLY | O_APPEND); }
+/* What is masked by /dev/null can be opened, and swallows everything. */
+static int write_to(int flags)
+{
+    struct stat seen;
+    int fd = open(path, O_WRONLY | flags);
+    if (fd >= 0 && fstat(fd, &seen) == 0 && S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3))
+        return errno = ENXIO, -1;
+    return fd;
+}
+static int overwrite(void) { return write_to(0); }
+static int append(void) { return write_to(O_APPEND); }
 static int remove_it(void) { return unlink(path); }
 static int move_it(void) { return rename(path, "/work/taken"); }
 static int open_up(void) { return chmod(path, 0777); }
@@ -35,7 +45,7 @@ int main(int argc, char **argv)
 {
     static const char *places[] = {"/", "/usr", "/usr/bin", "/etc", "/etc/passwd", "/bin", "/lib", "/dev", "/proc", "/sys",
         "/var", "/var/tmp", "/root", "/run", "/home", "/mnt", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname",
-        "/proc/sys/vm/drop_caches", "/proc/sysrq-trigger", "/proc/1/oom_score_adj", "/proc/1/mem", "/sys/fs/cgroup"};
+        "/proc/sys/vm/drop_caches", "/dev/null", "/dev/zero", "/proc/sysrq-trigger", "/proc/1/oom_score_adj", "/proc/1/mem", "/sys/fs/cgroup"};
     for (int i = 1; i < argc; i++)
         on(argv[i]);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
