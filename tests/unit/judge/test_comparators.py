@@ -128,6 +128,7 @@ MIB = 1024 * 1024
 LINES = b"12345 some words 3.25\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["icpc", "token", "line", "exact", "lcmp", "fcmp", "dmoj-standard", "white-diff"])
 @pytest.mark.parametrize("pattern", [LINES, b" "], ids=["lines", "blanks"])
 def test_a_gigabyte_compares_in_constant_memory(kind: str, pattern: bytes) -> None:
@@ -141,6 +142,7 @@ def test_a_gigabyte_compares_in_constant_memory(kind: str, pattern: bytes) -> No
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "icpc float_tolerance 1e-6", "sorted by=tokens", "token nfc"])
 @pytest.mark.parametrize("pattern", [LINES, b"7" * 11, b" "], ids=["lines", "one word", "blanks"])
 def test_outputs_that_differ_early_compare_in_constant_memory(kind: str, pattern: bytes) -> None:
