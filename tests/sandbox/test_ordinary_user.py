@@ -18,19 +18,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def test_the_whole_suite_passes_as_an_ordinary_user(program_folder: Path) -> None:
     if os.getuid() != 0:
         return  # every other test of this folder has just run as one
+    options = ["--confcutdir=tests/sandbox", "-q", "-p", "no:cacheprovider", "--color=no", "-rfE"]
     done = ordinary_user.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "tests/sandbox",
-            "--confcutdir=tests/sandbox",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--color=no",
-            "-rfE",
-        ],
+        [sys.executable, "-m", "pytest", "tests/sandbox", *options],
         REPOSITORY,
         {"ADJUDGE_TEST_PROGRAMS": str(program_folder), "CI": os.environ.get("CI", "")},
         needed=(program_folder,),
