@@ -241,5 +241,11 @@ def _print_suggestion(console: Console, problem: Problem, suggestion: Suggestion
             "[yellow]no time limit keeps both margins[/]: make the slow submissions slower, or the tests larger"
         )
     else:
-        stated = f", stated: {limits.run.cpu_ms} ms" if limits.is_time_given else ", stated: none"
-        console.print(f"suggested: {suggestion.time_limit_ms} ms{stated}")
+        stated = limits.run.cpu_ms
+        keeps = suggestion.lower_ms <= stated <= suggestion.upper_ms
+        words = (
+            f"{stated} ms, which {'keeps' if keeps else 'does not keep'} the margins"
+            if limits.is_time_given
+            else "none"
+        )
+        console.print(f"suggested: {suggestion.time_limit_ms} ms, stated: {words}")

@@ -8,6 +8,7 @@ behind it may be anywhere (an extracted object, a link's target), so nothing may
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,7 @@ class PackageFiles:
         self._files = found
         self._derived_dir = derived_dir
         self._digests: dict[str, str] = {}
+        self._order: list[bytes] = []
         self._derived = 0
 
     def __contains__(self, name: str) -> bool:
@@ -33,17 +35,29 @@ class PackageFiles:
 
     def names(self, under: str = "") -> list[str]:
         """List every file below a folder, in byte order."""
-        prefix = f"{under}/" if under else ""
-        return sorted((name for name in self._files if name.startswith(prefix)), key=str.encode)
+        names = self._sorted()
+        if not under:
+            return [name.decode() for name in names]
+        prefix = f"{under}/".encode()
+        # No name holds the byte 0xff: it never occurs in UTF-8.
+        return [name.decode() for name in names[bisect_left(names, prefix) : bisect_left(names, prefix + b"\xff")]]
+
+    def _sorted(self) -> list[bytes]:
+        """Keep all names in byte order, so that a folder is one slice of them however many files there are."""
+        if len(self._order) != len(self._files):
+            self._order = sorted(name.encode() for name in self._files)
+        return self._order
 
     def has_folder(self, name: str) -> bool:
         """Whether any file is below ``name``."""
-        return any(other.startswith(f"{name}/") for other in self._files)
+        names, prefix = self._sorted(), f"{name}/".encode()
+        at = bisect_left(names, prefix)
+        return at < len(names) and names[at].startswith(prefix)
 
     def children(self, folder: str) -> list[str]:
         """List the direct children of a folder by base name, files and folders, in byte order."""
-        prefix = f"{folder}/" if folder else ""
-        steps = {name[len(prefix) :].partition("/")[0] for name in self._files if name.startswith(prefix)}
+        skip = len(folder) + 1 if folder else 0
+        steps = {name[skip:].partition("/")[0] for name in self.names(folder)}
         return sorted(steps, key=str.encode)
 
     def locate(self, path: str) -> Path:

@@ -18,6 +18,7 @@ from adjudge.packages.findings import Findings, PackageRefused
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
 from adjudge.packages.load import Package, read_package
 from adjudge.packages.manifest import manifest, revision
+from fuzz.package_seeds import SEEDS
 from tests.unit.packages.conftest import Read
 from tests.unit.packages.models import files_for, problems
 
@@ -180,3 +181,22 @@ def test_the_manifest_names_each_file_once(read: Read) -> None:
     package, _ = read(DMOJ)
     entries = manifest(package.problem, package.files)
     assert [(entry.path, entry.size_bytes) for entry in entries] == [("a", 2), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    list(zip(SEEDS, ["", "", "", "named files", "interactor", "communication", ""], strict=True)),
+)
+def test_every_seed_comes_back_as_it_was_exported_or_says_why_not(
+    read: Read, tmp_path: Path, contents: dict[str, bytes], reason: str
+) -> None:
+    package, _ = read(contents)
+    for recipe in package.recipes:
+        for path in (recipe.target, recipe.error_target):
+            if path:
+                package.files.derive(path, b"1\n")
+    if not reason:
+        _export(package, tmp_path / "out")
+        return
+    with pytest.raises(PackageRefused, match=reason):
+        _export(package, tmp_path / "out")

@@ -137,3 +137,18 @@ def _results(text: str, path: str, line: int, findings: Findings) -> frozenset[V
         elif name and name != "CHECK_MANUALLY":
             findings.warning(path, f"@EXPECTED_RESULTS@: {word.strip()[:40]!r} is no verdict.", line=line)
     return frozenset(found)
+
+
+def expressible(item: Expectation) -> Expectation:
+    """Say the same in the format's four verdicts; a wanted end becomes a verdict that some test must have."""
+    return replace(
+        item,
+        permitted=_widened(item.permitted),
+        required=_widened(item.result or item.required),
+        result=frozenset(),
+        time_bound=TimeBound.AUTO if item.time_bound is TimeBound.BOTH else item.time_bound,
+    )
+
+
+def _widened(verdicts: frozenset[Verdict]) -> frozenset[Verdict]:
+    return frozenset[Verdict]().union(*(members for members in ICPC_VERDICTS.values() if members & verdicts))

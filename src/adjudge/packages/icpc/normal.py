@@ -11,7 +11,6 @@ from adjudge.domain.limits import MIB
 from adjudge.domain.problem import (
     Aggregate,
     Case,
-    Expectation,
     Feedback,
     Group,
     JurySubmission,
@@ -20,12 +19,11 @@ from adjudge.domain.problem import (
     Origin,
     Problem,
     ProblemLimits,
-    TimeBound,
 )
 from adjudge.domain.programs import CheckerProtocol, NativeChecker
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings
-from adjudge.packages.icpc.expectations import DEFAULTS, ICPC_VERDICTS
+from adjudge.packages.icpc.expectations import DEFAULTS, expressible
 from adjudge.packages.icpc.groups import DEFAULT_SECRET_POINTS
 from adjudge.packages.icpc.limits import DEFAULT_TIME_MS, run_limits
 from adjudge.packages.icpc.placing import Contents, Placer
@@ -66,7 +64,16 @@ def normalise(problem: Problem, findings: Findings) -> Normal:
     placer = Placer(findings)
     args = _checker_args(problem, findings)
     groups, cases = _tests(problem, placer, findings)
-    cases = [replace(case, checker=None, checker_args=(*args, *case.checker_args)) for case in cases]
+    submits = problem.mode is Mode.SUBMIT_ANSWER
+    cases = [
+        replace(
+            case,
+            checker=None,
+            checker_args=(*args, *case.checker_args),
+            output_name=f"{case.name}.out" if submits else "",
+        )
+        for case in cases
+    ]
     checker, interactor = placer.checker(problem)
     if checker.protocol is CheckerProtocol.NATIVE:
         checker = replace(checker, native=NativeChecker.ICPC, options={})
@@ -165,28 +172,13 @@ def _submissions(submissions: tuple[JurySubmission, ...], placer: Placer) -> tup
         if any(Verdict.CE in item.result for item in submission.expectations):
             placer.findings.warning(submission.path, "is left out: the format has no compile errors.")
             continue
-        expectations = tuple(_expressible(item) for item in submission.expectations)
+        expectations = tuple(expressible(item) for item in submission.expectations)
         folder, _, name = path = submission.path.partition("/")
         if folder in DEFAULTS and (not expectations or expectations[0] != DEFAULTS[folder]):
             path = ("mixed", "/", name if f"mixed/{name}" not in placed else f"{folder}-{name}")
         moved = replace(submission, path="".join(path), expectations=expectations)
         placed[moved.path] = placer.submission(moved)
     return tuple(sorted(placed.values(), key=lambda item: [step.encode() for step in item.path.split("/", 1)]))
-
-
-def _expressible(item: Expectation) -> Expectation:
-    """Say the same in the format's four verdicts; a wanted end becomes a verdict that some test must have."""
-    return replace(
-        item,
-        permitted=_widened(item.permitted),
-        required=_widened(item.result or item.required),
-        result=frozenset(),
-        time_bound=TimeBound.AUTO if item.time_bound is TimeBound.BOTH else item.time_bound,
-    )
-
-
-def _widened(verdicts: frozenset[Verdict]) -> frozenset[Verdict]:
-    return frozenset[Verdict]().union(*(members for members in ICPC_VERDICTS.values() if members & verdicts))
 
 
 # ---- tests

@@ -13,7 +13,14 @@ from adjudge.packages.findings import Findings
 from adjudge.packages.globs import matches
 from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.credit import people
-from adjudge.packages.icpc.expectations import DEFAULTS, KEYS, LEGACY_DEFAULTS, from_comments, from_section
+from adjudge.packages.icpc.expectations import (
+    DEFAULTS,
+    KEYS,
+    LEGACY_DEFAULTS,
+    expressible,
+    from_comments,
+    from_section,
+)
 from adjudge.packages.programs import program_at
 from adjudge.packages.yaml import Mapping as YamlMapping
 
@@ -75,7 +82,8 @@ def _submission(files: PackageFiles, path: str, rules: _Rules, findings: Finding
             expectations += rule.expectations
     for rule in matching:
         expectations += rule.expectations
-    expectations += from_comments(files, [ref.path for ref in program.files], findings)
+    commented = from_comments(files, [ref.path for ref in program.files], findings)
+    expectations += [item for item in commented if expressible(item) not in expectations]
     if not expectations:
         fix = f"Say what it must do in {FILE}, or move it to accepted, wrong_answer, …"
         findings.warning(f"{FOLDER}/{path}", "nothing is expected of it.", fix)
