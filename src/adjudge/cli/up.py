@@ -15,12 +15,15 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.blobs.driver import Blobs
+from adjudge.cli.parts import open_blobs, open_stream, open_worker, schedule
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 from adjudge.settings import Settings
-from adjudge.store import open_database
+from adjudge.store import Database, open_database
 from adjudge.store.health import ping
+from adjudge.stream import Stream, consumer_name
 
 _GRACE_SEC: Final = 10
 _BACKLOG: Final = 2048
@@ -41,22 +44,52 @@ def command(host: str | None, port: int | None) -> None:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    async with open_database(settings.database.url.reveal()) as database:
+    """All roles in one process: they share the database and the stream, and know nothing of each other."""
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_stream(settings) as stream,
+        open_blobs(settings) as blobs,
+        asyncio.TaskGroup() as roles,
+    ):
+        name = f"up-{consumer_name(worker_id=settings.worker.name)}"
+        scheduler = roles.create_task(schedule(settings, database, stream, name))
+        worker = roles.create_task(_judge(settings, database, stream, blobs, name))
+        await _serve_http(settings, listener, database)
+        scheduler.cancel()
+        worker.cancel()
 
-        async def database_answers() -> None:
-            await ping(database)
 
-        app = create_app(checks={"database": database_answers})
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,  # the envelope logs requests, with their ids
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_SEC,
-        )
-        server = Server(config)
-        _announce(settings, listener, await examine())
-        await server.serve([listener])
+async def _serve_http(settings: Settings, listener: socket.socket, database: Database) -> None:
+    async def database_answers() -> None:
+        await ping(database)
+
+    app = create_app(checks={"database": database_answers})
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,  # the envelope logs requests, with their ids
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SEC,
+    )
+    _announce(settings, listener)
+    await Server(config).serve([listener])
+
+
+async def _judge(settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str) -> None:
+    """Judge where untrusted code may run; where it may not, say what to do, and let everything else work."""
+    diagnosis = await examine()
+    _announce_sandbox(diagnosis)
+    if not diagnosis.may_run_untrusted:
+        return
+    async with open_worker(settings, database, stream, blobs, name) as worker:
+        running = asyncio.create_task(worker.run())
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            worker.drain()
+            worker.drain()  # the process is ending: hand back what runs, at once
+            await running
+            raise
 
 
 class Server(uvicorn.Server):
@@ -97,7 +130,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _announce(settings: Settings, listener: socket.socket, diagnosis: Diagnosis) -> None:
+def _announce(settings: Settings, listener: socket.socket) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     base = f"http://{shown}:{port}"
@@ -106,7 +139,6 @@ def _announce(settings: Settings, listener: socket.socket, diagnosis: Diagnosis)
     click.echo(f"  health   {base}{API_ROOT}/health/ready")
     click.echo(f"  API      {base}{OPENAPI_PATH}")
     click.echo(f"  figures  {base}/metrics")
-    _announce_sandbox(diagnosis)
     for note in settings.strangers:
         click.echo(f"  note     {note}")
     click.echo("Ctrl-C stops it.")
@@ -115,7 +147,7 @@ def _announce(settings: Settings, listener: socket.socket, diagnosis: Diagnosis)
 def _announce_sandbox(diagnosis: Diagnosis) -> None:
     """Start anyway where untrusted code may not run, and say what to do about it."""
     if diagnosis.may_run_untrusted:
-        click.echo("  sandbox  ready")
+        click.echo("  sandbox  ready: submissions are judged here")
         return
     click.echo("  sandbox  NOT ready: nothing can be judged here until this is fixed (adjudge doctor says more)")
     for check in diagnosis.checks:

@@ -29,14 +29,14 @@ PROBLEM = Path(__file__).parents[3] / "examples" / "problems" / "multiples"
 class Installation:
     """A database, a stream and a folder that processes share."""
 
-    def __init__(self, url: str, redis: RedisServer, folder: Path) -> None:
+    def __init__(self, url: str, redis: RedisServer | None, folder: Path) -> None:
         self.url = url
         self.folder = folder
         self.blobs = DirectoryBlobs(folder / "blobs")
         self.environment = {
             **os.environ,
             "ADJUDGE_DATABASE_URL": url,
-            "ADJUDGE_REDIS_URL": redis.url,
+            "ADJUDGE_REDIS_URL": redis.url if redis else "",
             "ADJUDGE_ENVIRONMENT": f"processes-{os.getpid()}",
             "ADJUDGE_DATA_DIR": str(folder),
             "ADJUDGE_WORKER_CACHE_DIR": str(folder / "cache"),
@@ -72,6 +72,11 @@ class Installation:
     async def opened(self) -> AsyncIterator[Database]:
         async with open_database(self.url, migrate=False) as database:
             yield database
+
+
+@pytest.fixture
+def embedded(sqlite_url: str, tmp_path: Path) -> Installation:
+    return Installation(sqlite_url, None, tmp_path)
 
 
 @pytest.fixture
@@ -138,3 +143,23 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
     assert [row["verdict"] for row in rows] == ["AC", "WA"] * 10
     assert len(logged) == len({row["job_id"] for row in logged}) == 20
     assert cases[0]["n"] > 100
+
+
+async def test_everything_in_one_process_resumes_after_kill_9(embedded: Installation) -> None:
+    accepted = sorted((PROBLEM / "submissions" / "accepted").glob("*.cpp"))[0]
+    wrong = sorted((PROBLEM / "submissions" / "wrong_answer").glob("*.*"))[0]
+    async with embedded.opened() as database:
+        ids = await _import(database, embedded.blobs)
+        await _submit(database, embedded.blobs, ids, [accepted, wrong] * 5)
+        with embedded.running("up", "--port", "0") as first:
+            async with asyncio.timeout(60):
+                while not await _rows(database, "SELECT 1 AS one FROM jobs WHERE status = 'running' LIMIT 1"):
+                    await asyncio.sleep(0.01)
+            first.send_signal(signal.SIGKILL)
+        with embedded.running("up", "--port", "0") as second:
+            rows = await _until_all_decided(database)
+            second.send_signal(signal.SIGTERM)
+            assert second.wait(30) == 0
+        ends = await _rows(database, "SELECT job_id FROM job_status_log WHERE to_status = 'succeeded'")
+    assert [row["verdict"] for row in rows] == ["AC", "WA"] * 5
+    assert len(ends) == len({row["job_id"] for row in ends}) == 10
