@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.limits import MIB, Limits
@@ -103,7 +104,8 @@ class Compiler:
 
     def __init__(self, box: Sandbox, languages: Languages, cache: ArtifactCache) -> None:
         self._box, self.languages, self._cache = box, languages, cache
-        self._in_flight: dict[str, asyncio.Lock] = {}
+        # Weak: a lock lives as long as somebody compiles under it.
+        self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def compile(
         self,

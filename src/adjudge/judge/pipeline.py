@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -181,7 +181,7 @@ class _Judging:
         static = await self._static()
         if static.rejection is not None:
             return self._refused(static.rejection)
-        with Workspace(self.judge.scratch) as workspace:
+        with Workspace(self.judge.scratch) as workspace, self._held():
             runner = self._runner(workspace)
             async with aclosing(decided(cases, runner, progression, self.options.jobs)) as rows:
                 index = 0
@@ -190,6 +190,11 @@ class _Judging:
                     index += 1
         scored = score(self.problem, progression.results, static.accepted)
         return self._scored(tuple(progression.results[case.name] for case in cases), scored)
+
+    def _held(self) -> AbstractContextManager[None]:
+        """Keep the compiled submission on disk for as long as it is being tested."""
+        executable = self.compiled.executable if self.compiled else None
+        return self.judge.cache.hold(executable.directory.name) if executable else nullcontext()
 
     async def _static(self) -> StaticOutcome:
         """Have the sources looked at, where the problem wants that."""
