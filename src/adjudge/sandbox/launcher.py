@@ -281,3 +281,6 @@ class Launcher:
             self._fail("it ended")
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(line)
+        else:
+            # Cancelled, and its abort has not begun yet: it must learn that the run is over.
+            self._unclaimed = line
