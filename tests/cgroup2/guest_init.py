@@ -44,7 +44,6 @@ def prepare() -> None:
     mount("sysfs", "/sys", MS_NOSUID_NODEV_NOEXEC)
     mount("devtmpfs", "/dev")
     mount("tmpfs", "/dev/shm", 2 | 4)
-    mount("tmpfs", "/tmp", 2 | 4, "mode=1777")
     mount("tmpfs", "/run", 2 | 4, "mode=755")
     mount("cgroup2", str(CGROUPS), MS_NOSUID_NODEV_NOEXEC)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1")):

@@ -8,6 +8,7 @@ import secrets
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -181,6 +182,17 @@ class Host:
         seen = [(str(path), path.lstat().st_size, path.lstat().st_mode) for path in sorted(self.folder.rglob("*"))]
         return seen + self.slots_in_use()
 
+    def _await_walls(self, launchers: int, cgroups: list[str], files: list[tuple[str, int, int]]) -> None:
+        """An empty box may come down after its report was given: launcher, cgroup and lock go within moments."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and (
+            _count_launchers(descendants()) > launchers or cgroups_of(self.state) != cgroups or self.files() != files
+        ):
+            time.sleep(0.01)
+        assert _count_launchers(descendants()) <= launchers
+        assert cgroups_of(self.state) == cgroups
+        assert self.files() == files
+
     def slots_in_use(self) -> list[tuple[str, int, int]]:
         """Everything in the sandbox's state, but for the empty files of slots that nobody holds."""
         files = [path for path in sorted(self.state.rglob("*")) if path.is_file()]
@@ -195,10 +207,8 @@ class Host:
         now = descendants()
         left = [process for pid, process in now.items() if pid not in had and process.name not in LAUNCHERS]
         assert not left, f"left running: {left[:5]}, {len(left)} in all"
-        assert _count_launchers(now) <= _count_launchers(had)
-        assert cgroups_of(self.state) == cgroups
         assert mounts() == mounted
-        assert self.files() == files
+        self._await_walls(_count_launchers(had), cgroups, files)
         assert self.secret.read_text() == self.canary
         assert ipc_objects() == ipc
         assert self.bystander.poll() is None
