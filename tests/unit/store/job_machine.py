@@ -10,7 +10,16 @@ import asyncio
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
 
 from adjudge.domain.states import JOB, JobStatus
 from adjudge.store import Tx, outbox
@@ -19,6 +28,8 @@ from adjudge.store.statement import Row
 from tests.support.stores import NOON_US, Store, raw
 
 LEASE_MS = 1_000
+FEW = 3
+"""So that the same job meets many events."""
 WORKERS = st.sampled_from(["w1", "w2", "w3"])
 EVERYTHING = (
     "SELECT * FROM jobs",
@@ -57,8 +68,10 @@ class JobMachine(RuleBasedStateMachine):
         self.run = runner.run
         self.model: dict[str, Modelled] = {}
 
-    @initialize()
-    def empty(self) -> None:
+    @initialize(target=jobs)
+    def begin(self) -> MultipleResults[str]:
+        """An empty database with two jobs in it."""
+
         async def clean(tx: Tx) -> None:
             for table in TABLES:
                 await tx.execute(raw(f"DELETE FROM {table}"))
@@ -66,10 +79,14 @@ class JobMachine(RuleBasedStateMachine):
         self.run(self.store.do(clean))
         self.store.clock.now_us = NOON_US
         self.run(self.store.clock.advance(ms=0))
+        return multiple(self.enqueue(4, 0), self.enqueue(2, 0))
 
     @property
     def now(self) -> int:
         return self.store.clock.now_us
+
+    def live(self) -> int:
+        return sum(JobStatus(job.status) not in JOB.terminal for job in self.model.values())
 
     def holds(self, fence: Fence) -> bool:
         job = self.model[fence.job_id]
@@ -82,17 +99,29 @@ class JobMachine(RuleBasedStateMachine):
         if status in ("canceled", "failed"):
             job.taken_until = None
 
-    @rule(target=jobs, max_attempts=st.integers(1, 3), delay_ms=st.sampled_from([0, 0, 500]))
+    @precondition(lambda self: self.live() < FEW)
+    @rule(target=jobs, max_attempts=st.sampled_from([4, 3, 2, 1]), delay_ms=st.sampled_from([0, 0, 500]))
+    def another(self, max_attempts: int, delay_ms: int) -> str:
+        return self.enqueue(max_attempts, delay_ms)
+
     def enqueue(self, max_attempts: int, delay_ms: int) -> str:
         job_id = self.run(self.store.enqueue(max_attempts=max_attempts, delay_ms=delay_ms))
         self.model[job_id] = Modelled(max_attempts=max_attempts, available_at=self.now + delay_ms * 1_000)
         return job_id
 
-    @rule(ms=st.sampled_from([1, 400, LEASE_MS, 10_000]))
+    @rule(ms=st.sampled_from([1, 1, 400, LEASE_MS]))
     def time_passes(self, ms: int) -> None:
         self.run(self.store.clock.advance(ms))
 
+    @rule(target=fences, job_id=jobs, worker=WORKERS, again=WORKERS)
+    def fight_over(self, job_id: str, worker: str, again: str) -> MultipleResults[Fence]:
+        """Two claims in a row; the loser gets a fence as well, and will try to write with it."""
+        return multiple(self.claim(job_id, worker), self.claim(job_id, again))
+
     @rule(target=fences, job_id=jobs, worker=WORKERS)
+    def claims(self, job_id: str, worker: str) -> Fence:
+        return self.claim(job_id, worker)
+
     def claim(self, job_id: str, worker: str) -> Fence:
         job = self.model[job_id]
         wins = job.status in ("pending", "queued") and job.available_at <= self.now
@@ -121,7 +150,14 @@ class JobMachine(RuleBasedStateMachine):
             self.end(job_id, "failed")
         return Fence(job_id, job.attempt, worker)
 
-    @rule(fence=fences)
+    @rule(fence=fences, again=st.booleans(), delay_ms=st.sampled_from([0, 500]), uses_attempt=st.booleans())
+    def hand_back(self, fence: Fence, again: bool, delay_ms: int, uses_attempt: bool) -> None:
+        """A claimant keeps the job or hands it back; how late it is, it does not know."""
+        if again:
+            self.release(fence, delay_ms, uses_attempt)
+        else:
+            self.renew(fence)
+
     def renew(self, fence: Fence) -> None:
         granted = self.holds(fence)
         outcome = self.run(self.store.do(lambda tx: self.store.jobs.renew(tx, [fence], lease_ms=LEASE_MS)))
@@ -137,7 +173,6 @@ class JobMachine(RuleBasedStateMachine):
         if granted:
             self.end(fence.job_id, str(status))
 
-    @rule(fence=fences, delay_ms=st.sampled_from([0, 500]), uses_attempt=st.booleans())
     def release(self, fence: Fence, delay_ms: int, uses_attempt: bool) -> None:
         granted = self.holds(fence)
         item = Release(fence, delay_ms, "again", uses_attempt=uses_attempt)
@@ -156,7 +191,14 @@ class JobMachine(RuleBasedStateMachine):
             job.status, job.owner, job.available_at = "pending", None, self.now + delay_ms * 1_000
             job.taken_until = None
 
-    @rule(job_id=jobs)
+    @rule(job_id=jobs, poisoned=st.booleans(), for_good=st.sampled_from([False, False, False, True]))
+    def end_by_hand(self, job_id: str, poisoned: bool, for_good: bool) -> None:
+        """Seldom, so that most jobs live long enough to be fought over."""
+        if for_good and poisoned:
+            self.bury(job_id)
+        elif for_good:
+            self.cancel(job_id)
+
     def cancel(self, job_id: str) -> None:
         alive = JobStatus(self.model[job_id].status) not in JOB.terminal
         outcome = self.run(
@@ -166,7 +208,6 @@ class JobMachine(RuleBasedStateMachine):
         if alive:
             self.end(job_id, "canceled")
 
-    @rule(job_id=jobs)
     def bury(self, job_id: str) -> None:
         waiting = self.model[job_id].status in ("pending", "queued")
         burials = [Burial(job_id, "POISON", "unusable")]
@@ -175,7 +216,14 @@ class JobMachine(RuleBasedStateMachine):
         if waiting:
             self.end(job_id, "failed")
 
-    @rule()
+    @rule(flushed=st.booleans())
+    def patrol(self, flushed: bool) -> None:
+        """The watchdog's round, or the reconciler's after the stream was flushed."""
+        if flushed:
+            self.requeue_all()
+        else:
+            self.expire()
+
     def expire(self) -> None:
         lost = {key for key, job in self.model.items() if job.status == "running" and job.lease_until <= self.now}
         freed = self.run(self.store.do(lambda tx: self.store.jobs.expire(tx, actor="watchdog")))
@@ -202,9 +250,7 @@ class JobMachine(RuleBasedStateMachine):
                 job.taken_until = None
                 job.status = "queued" if job.status == "pending" else job.status
 
-    @rule()
     def requeue_all(self) -> None:
-        """The stream was flushed."""
         queued = [key for key, job in self.model.items() if job.status == "queued"]
         self.run(self.store.do(lambda tx: self.store.jobs.requeue(tx, queued, actor="reconciler")))
         for job_id in queued:

@@ -12,8 +12,8 @@ from tests.support.stores import opened
 from tests.unit.store.job_machine import JobMachine
 
 BOUNDED = settings(
-    max_examples=25,
-    stateful_step_count=30,
+    max_examples=60,
+    stateful_step_count=40,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -39,4 +39,4 @@ def test_no_order_of_events_breaks_a_promise(store_url: str) -> None:
 
 @pytest.mark.slow
 def test_no_long_order_of_events_breaks_a_promise(store_url: str) -> None:
-    drive(store_url, settings(BOUNDED, max_examples=60, stateful_step_count=60))
+    drive(store_url, settings(BOUNDED, max_examples=200, stateful_step_count=50))

@@ -1,0 +1,122 @@
+"""The outbox on both databases: what is due, who takes it, and which delivery still counts."""
+
+from __future__ import annotations
+
+import asyncio
+
+from adjudge.store import outbox
+from adjudge.store.bells import OUTBOX
+from adjudge.store.job_values import Delivery, Release
+from adjudge.store.outbox import DueRow
+from tests.support.stores import Store, fence_of
+
+
+async def take(store: Store, at_most: int = 100) -> list[DueRow]:
+    return await store.do(lambda tx: outbox.take_due(tx, at_most=at_most))
+
+
+async def note(store: Store, *due: DueRow, entry_id: str = "1-1") -> None:
+    deliveries = [Delivery(row.job_id, entry_id, row.taken_until) for row in due]
+    await store.do(lambda tx: store.jobs.mark_queued(tx, deliveries, actor="relay"))
+
+
+async def test_a_delivered_job_is_queued_and_announced_no_more(store: Store) -> None:
+    job_id = await store.enqueue(payload={"x": 1}, priority=0, trace_id="t")
+    (row,) = await take(store)
+    assert (row.job_id, row.kind, row.priority, row.trace_id, row.attempts) == (job_id, "node", 0, "t", 1)
+    await note(store, row)
+    assert (await store.job(job_id))["status"] == "queued"
+    message = await store.row("SELECT state, stream_entry_id FROM outbox")
+    assert (message["state"], message["stream_entry_id"]) == ("delivered", "1-1")
+    await store.clock.advance(ms=3_600_000)
+    assert await take(store) == []
+
+
+async def test_a_taken_row_comes_due_again_later_each_time(store: Store) -> None:
+    await store.enqueue()
+    for attempt, wait_ms in enumerate((1_000, 2_000, 4_000), 1):
+        (row,) = await take(store)
+        assert (row.attempts, row.taken_until) == (attempt, store.clock.now_us + wait_ms * 1_000)
+        assert await take(store) == []
+        await store.clock.advance(ms=wait_ms)
+    assert len(await take(store)) == 1
+
+
+async def test_relays_at_once_take_each_row_once(store: Store) -> None:
+    job_ids = await store.enqueue_many(40)
+    batches = await asyncio.gather(*(take(store, at_most=10) for _ in range(6)))
+    assert sorted(row.job_id for batch in batches for row in batch) == sorted(job_ids)
+
+
+async def test_a_delay_is_waited_out(store: Store) -> None:
+    await store.enqueue(delay_ms=500)
+    assert await take(store) == []
+    await store.clock.advance(ms=500)
+    assert len(await take(store)) == 1
+
+
+async def test_a_delivery_noted_late_does_not_count_for_a_job_that_was_put_back(store: Store) -> None:
+    """Its message was read, its job claimed and released before the relay could say that it was delivered."""
+    job_id = await store.enqueue()
+    (old,) = await take(store)
+    (job,) = (await store.claim(job_id)).done
+    await store.do(lambda tx: store.jobs.release(tx, [Release(fence_of(job), 2_000, "again")]))
+    await note(store, old)
+    assert (await store.job(job_id))["status"] == "pending"
+    await store.clock.advance(ms=2_000)
+    (new,) = await take(store)
+    await note(store, old)
+    assert (await store.job(job_id))["status"] == "pending"
+    await note(store, new)
+    assert (await store.job(job_id))["status"] == "queued"
+
+
+async def test_a_job_claimed_before_its_delivery_was_noted_keeps_running(store: Store) -> None:
+    job_id = await store.enqueue()
+    (row,) = await take(store)
+    await store.claim(job_id)
+    await note(store, row)
+    assert (await store.job(job_id))["status"] == "running"
+    assert (await store.row("SELECT state FROM outbox"))["state"] == "delivered"
+
+
+async def test_a_failed_delivery_is_remembered_and_tried_again(store: Store) -> None:
+    job_id = await store.enqueue()
+    await take(store)
+    await store.do(lambda tx: outbox.not_delivered(tx, [(job_id, "stream away")]))
+    row = await store.row("SELECT state, last_error FROM outbox")
+    assert (row["state"], row["last_error"]) == ("pending", "stream away")
+    assert await store.do(outbox.count_pending) == 1
+
+
+async def test_a_lost_message_is_announced_again(store: Store) -> None:
+    job_id = await store.enqueue(priority=1)
+    await note(store, *await take(store), entry_id="7-0")
+    await store.clock.advance(ms=10_000)
+    find = store.database.read
+    assert await find(lambda tx: store.jobs.queued_long(tx, older_ms=20_000)) == []
+    (stuck,) = await find(lambda tx: store.jobs.queued_long(tx, older_ms=10_000))
+    assert (stuck.job_id, stuck.priority, stuck.entry_id) == (job_id, 1, "7-0")
+    (back,) = await store.do(lambda tx: store.jobs.requeue(tx, [job_id], actor="reconciler"))
+    assert (back.status, back.reason) == ("pending", "message_lost")
+    assert [row.job_id for row in await take(store)] == [job_id]
+
+
+async def test_a_deferred_job_waits_longer_and_is_announced_then(store: Store) -> None:
+    job_id = await store.enqueue()
+    await note(store, *await take(store))
+    (job,) = await store.do(
+        lambda tx: store.jobs.defer(tx, [job_id], delay_ms=3_000, actor="worker", reason="group_full")
+    )
+    assert (job.status, job.reason) == ("pending", "group_full")
+    assert await take(store) == []
+    await store.clock.advance(ms=3_000)
+    assert [row.job_id for row in await take(store)] == [job_id]
+
+
+async def test_a_commit_with_something_to_deliver_rings(store: Store) -> None:
+    rung = asyncio.Event()
+    silence = store.database.listen(OUTBOX, rung.set)
+    await store.enqueue()
+    await asyncio.wait_for(rung.wait(), 10)
+    silence()
