@@ -12,7 +12,7 @@ from tests.support.stores import opened
 from tests.unit.store.job_machine import JobMachine
 
 BOUNDED = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,
