@@ -38,6 +38,7 @@ bool fail_at(struct fault *fault, const char *step, int index);
 uint64_t now_ns(void);
 bool write_all(int fd, const void *data, size_t size);
 ssize_t read_text(int fd, char *buffer, size_t size); /* whole small file from offset 0, NUL-terminated */
+ssize_t read_once(int fd, char *buffer, size_t size); /* the same for kernel files, which give all at once */
 bool put_text(int dir_fd, const char *path, const char *text);
 bool put_number(int fd, uint64_t value);   /* to an open kernel file */
 bool get_number(int fd, uint64_t *value);  /* from an open kernel file */

@@ -140,19 +140,14 @@ bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fau
 
 int cgroup_clone_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V2 ? cgroup->run_fd : -1; }
 
-bool cgroup_offer(const struct cgroup *cgroup, bool first_choice) {
-    return cgroup->kind != CGROUP_V1 || v1_offer(cgroup, first_choice);
+bool cgroup_join(const struct cgroup *cgroup) {
+    return cgroup->kind != CGROUP_V1 || write(cgroup->memory_tasks_fd, "0", 1) == 1;
 }
 
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup) {
     if (cgroup->kind == CGROUP_V2)
         return v2_cpu_ns(cgroup);
     return cgroup->kind == CGROUP_V1 ? v1_cpu_ns(cgroup) : 0;
-}
-
-void cgroup_note_pumped(struct cgroup *cgroup, uint64_t bytes) {
-    if (cgroup->kind == CGROUP_V1)
-        v1_note_pumped(cgroup, bytes);
 }
 
 void cgroup_kill(struct cgroup *cgroup) {

@@ -1,7 +1,9 @@
 /* Accounting and caps over a whole process tree: one face, three backs (cgroup v2, cgroup v1, none).
  *
- * v1: the agent itself lives in the slot's cgroup and programs inherit it, because migrating a process costs
- *     milliseconds after idleness; counters are reset between runs and our own share is subtracted.
+ * v1: the agent itself lives in the slot's pids and cpuacct cgroups and programs inherit them; our own CPU time is
+ *     subtracted. Into the memory cgroup the child moves itself, so that no memory of ours is ever counted, nor are we
+ *     ever the OOM killer's choice. Moving costs milliseconds after idleness through cgroup.procs, but microseconds
+ *     for one's own thread through tasks. Counters are reset between runs.
  * v2: every run gets a fresh child cgroup and is born into it (CLONE_INTO_CGROUP); the agent stays outside.
  * none: rlimits and sampling of /proc; see sample.h. */
 #ifndef ADJUDGE_CGROUP_H
@@ -30,9 +32,9 @@ struct cgroup {
     size_t dir_count;
 
     /* v1: kernel files held open for the life of the slot */
-    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd, oom_choice_fd;
+    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd, memory_tasks_fd;
     uint64_t limit_set, pids_set, oom_seen, refused_seen;
-    uint64_t cpu_start, own_cpu_start, baseline, peak, pumped;
+    uint64_t cpu_start, own_cpu_start, baseline;
 
     /* v2 */
     int slot_fd, run_fd;
@@ -49,11 +51,8 @@ void cgroup_remove_dir(const char *path);                      /* a left-over: k
 
 bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
-/* v1: we share the program's memory cgroup and must not be the kernel's choice when memory ends. A child born while we
- * offer ourselves is offered for good, since its /proc is read-only; we take the offer back. */
-bool cgroup_offer(const struct cgroup *cgroup, bool first_choice);
+bool cgroup_join(const struct cgroup *cgroup); /* by the child, before it gives up its descriptors */
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
-void cgroup_note_pumped(struct cgroup *cgroup, uint64_t bytes);  /* page cache of ours, not the program's memory */
 void cgroup_kill(struct cgroup *cgroup);
 void cgroup_finish(struct cgroup *cgroup, struct usage *usage);
 void cgroup_clean(struct cgroup *cgroup);                        /* after the report: give page cache back */
@@ -61,10 +60,8 @@ void cgroup_clean(struct cgroup *cgroup);                        /* after the re
 /* The backs; only cgroup.c calls these. */
 bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault);
 bool v1_enter(struct cgroup *cgroup, struct fault *fault);
-bool v1_offer(const struct cgroup *cgroup, bool first_choice);
 bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v1_cpu_ns(struct cgroup *cgroup);
-void v1_note_pumped(struct cgroup *cgroup, uint64_t bytes);
 void v1_finish(struct cgroup *cgroup, struct usage *usage);
 void v1_clean(struct cgroup *cgroup);
 bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault);

@@ -1,4 +1,4 @@
-/* cgroup v1: memory, pids and cpuacct, each a hierarchy of its own. The agent lives inside; see cgroup.h. */
+/* cgroup v1: memory, pids and cpuacct, each a hierarchy of its own. See cgroup.h for who is in which. */
 #include "cgroup.h"
 
 #include <errno.h>
@@ -32,8 +32,9 @@ static bool open_files(struct cgroup *cgroup) {
     cgroup->pids_max_fd = open_file(pids, "pids.max", O_WRONLY);
     cgroup->pids_events_fd = open_file(pids, "pids.events", O_RDONLY);
     cgroup->cpu_fd = open_file(cpu, "cpuacct.usage", O_RDONLY);
+    cgroup->memory_tasks_fd = open_file(memory, "tasks", O_WRONLY);
     return cgroup->limit_fd >= 0 && cgroup->usage_fd >= 0 && cgroup->peak_fd >= 0 && cgroup->oom_fd >= 0 &&
-           cgroup->pids_max_fd >= 0 && cgroup->cpu_fd >= 0;
+           cgroup->pids_max_fd >= 0 && cgroup->cpu_fd >= 0 && cgroup->memory_tasks_fd >= 0;
 }
 
 /* False with no fault recorded where v1 simply may not be used by us. */
@@ -55,19 +56,13 @@ bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
 
 /* "tasks" moves one thread: unlike cgroup.procs it need not stop all forks of the machine. */
 bool v1_enter(struct cgroup *cgroup, struct fault *fault) {
-    for (size_t i = 0; i < CGROUP_DIRS_MAX; i++) {
+    for (size_t i = 1; i < CGROUP_DIRS_MAX; i++) {
         int fd = open_file(cgroup->dirs[i], "tasks", O_WRONLY);
         if (fd < 0 || write(fd, "0", 1) != 1)
             return fail_at(fault, "cgroup_enter", (int)i);
         close(fd);
     }
-    cgroup->oom_choice_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); /* the host's /proc: still in sight */
-    return cgroup->oom_choice_fd >= 0 || fail_at(fault, "oom_choice", -1);
-}
-
-bool v1_offer(const struct cgroup *cgroup, bool first_choice) {
-    const char *score = first_choice ? "1000" : "0";
-    return pwrite(cgroup->oom_choice_fd, score, strlen(score), 0) > 0;
+    return true;
 }
 
 static uint64_t own_cpu_ns(void) {
@@ -93,7 +88,6 @@ static bool set_limit(struct cgroup *cgroup, uint64_t limit) {
 
 bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
     uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
-    cgroup->peak = cgroup->pumped = 0;
     if (!get_number(cgroup->usage_fd, &cgroup->baseline))
         return fail_at(fault, "cgroup_usage", -1);
     if (!set_limit(cgroup, (cgroup->baseline + memory) / PAGE_BYTES * PAGE_BYTES))
@@ -117,31 +111,18 @@ uint64_t v1_cpu_ns(struct cgroup *cgroup) {
     return all > own ? all - own : 0;
 }
 
-static void note_peak(struct cgroup *cgroup) {
-    uint64_t peak, ours = cgroup->baseline + cgroup->pumped;
-    if (get_number(cgroup->peak_fd, &peak) && peak > ours && peak - ours > cgroup->peak)
-        cgroup->peak = peak - ours;
-}
-
-/* What we write to a file on the program's behalf is charged to the slot as page cache. The peak so far is kept
- * without it, and counting starts anew from here. */
-void v1_note_pumped(struct cgroup *cgroup, uint64_t bytes) {
-    note_peak(cgroup);
-    cgroup->pumped += (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    put_number(cgroup->peak_fd, 0);
-}
-
 void v1_finish(struct cgroup *cgroup, struct usage *usage) {
     char text[256];
+    uint64_t peak;
     usage->cpu_ns = v1_cpu_ns(cgroup);
-    note_peak(cgroup);
-    usage->peak_bytes = cgroup->peak;
-    if (read_text(cgroup->oom_fd, text, sizeof text) > 0) {
+    if (get_number(cgroup->peak_fd, &peak) && peak > cgroup->baseline)
+        usage->peak_bytes = peak - cgroup->baseline;
+    if (read_once(cgroup->oom_fd, text, sizeof text) > 0) {
         uint64_t kills = find_counter(text, "oom_kill");
         usage->oom = kills > cgroup->oom_seen;
         cgroup->oom_seen = kills;
     }
-    if (cgroup->pids_events_fd >= 0 && read_text(cgroup->pids_events_fd, text, sizeof text) > 0) {
+    if (cgroup->pids_events_fd >= 0 && read_once(cgroup->pids_events_fd, text, sizeof text) > 0) {
         uint64_t refused = find_counter(text, "max");
         usage->processes_refused = refused > cgroup->refused_seen;
         cgroup->refused_seen = refused;

@@ -31,9 +31,11 @@ static void setup_session(struct child *child) {
         our_fault(child, "session");
 }
 
-/* v2: the run's cgroup becomes the root of what the program sees of the hierarchy; v1's agent did that once. */
-static void setup_cgroup_view(struct child *child) {
-    if (child->cgroup_kind == CGROUP_V2 && unshare(CLONE_NEWCGROUP) != 0)
+/* v2: born in its cgroup, which becomes the root of what it sees of the hierarchy; v1's agent did that once. */
+static void setup_cgroup(struct child *child) {
+    if (!cgroup_join(child->cgroup))
+        our_fault(child, "cgroup_join");
+    if (child->cgroup->kind == CGROUP_V2 && unshare(CLONE_NEWCGROUP) != 0)
         our_fault(child, "cgroup_view");
 }
 
@@ -51,7 +53,7 @@ static void setup_directory(struct child *child) {
 }
 
 static void setup_limits(struct child *child) {
-    const char *failed = limits_apply(&child->request->limits, child->cgroup_kind, child->slot->has_proc);
+    const char *failed = limits_apply(&child->request->limits, child->cgroup->kind, child->slot->has_proc);
     if (failed != NULL)
         our_fault(child, failed);
 }
@@ -129,7 +131,7 @@ static void start_program(struct child *child) {
 void child_main(void *argument) {
     struct child *child = argument;
     setup_session(child);
-    setup_cgroup_view(child);
+    setup_cgroup(child);
     setup_stdio(child);
     setup_directory(child);
     setup_limits(child);

@@ -9,7 +9,7 @@
 struct child {
     const struct slot *slot;
     const struct request *request;
-    enum cgroup_kind cgroup_kind;
+    const struct cgroup *cgroup;
     int stdin_fd, stdout_fd, stderr_fd;
     struct fault fault;  /* the child's own, written by it */
     uint64_t started_ns; /* just before exec */

@@ -55,6 +55,12 @@ ssize_t read_text(int fd, char *buffer, size_t size) {
     return (ssize_t)used;
 }
 
+ssize_t read_once(int fd, char *buffer, size_t size) {
+    ssize_t got = pread(fd, buffer, size - 1, 0);
+    buffer[got > 0 ? got : 0] = '\0';
+    return got;
+}
+
 bool put_text(int dir_fd, const char *path, const char *text) {
     int fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)

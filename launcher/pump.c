@@ -61,7 +61,7 @@ static ssize_t move_to_buffer(struct pump *pump, size_t most) {
     return got;
 }
 
-static ssize_t move_to_file(struct pump *pump, size_t most, struct outputs *outputs, struct cgroup *cgroup) {
+static ssize_t move_to_file(struct pump *pump, size_t most, struct outputs *outputs) {
     ssize_t got = read(pump->read_fd, scratch, most);
     if (got <= 0)
         return got;
@@ -71,7 +71,6 @@ static ssize_t move_to_file(struct pump *pump, size_t most, struct outputs *outp
         fail_at(&outputs->fault, "output", -1);
         return 0;
     }
-    cgroup_note_pumped(cgroup, (uint64_t)got);
     return got;
 }
 
@@ -88,7 +87,7 @@ static bool has_input(const struct pump *pump) {
     return ioctl(pump->read_fd, FIONREAD, &waiting) == 0 && waiting > 0;
 }
 
-void pump_move(struct pump *pump, struct outputs *outputs, struct cgroup *cgroup) {
+void pump_move(struct pump *pump, struct outputs *outputs) {
     pump->blocked = false;
     while (pump->read_fd >= 0 && !outputs->over_limit && outputs->fault.step == NULL) {
         size_t most = smaller(outputs->limit_bytes - outputs->total_bytes, CHUNK_BYTES);
@@ -97,7 +96,7 @@ void pump_move(struct pump *pump, struct outputs *outputs, struct cgroup *cgroup
             return;
         }
         ssize_t moved = pump->target == PUMP_CAPTURE ? move_to_buffer(pump, most)
-                        : pump->target == PUMP_FILE  ? move_to_file(pump, most, outputs, cgroup)
+                        : pump->target == PUMP_FILE  ? move_to_file(pump, most, outputs)
                                                      : move_to_pipe(pump, most);
         if (moved == 0) {
             pump_close(pump);

@@ -3,7 +3,6 @@
 #define ADJUDGE_PUMP_H
 
 #include "box.h"
-#include "cgroup.h"
 
 enum pump_target { PUMP_CAPTURE, PUMP_FILE, PUMP_PIPE };
 
@@ -27,7 +26,7 @@ struct outputs {
 /* Makes the pipe; gives the program's end, -1 with errno. */
 int pump_open(struct pump *pump, const struct slot *slot);
 void pump_set_target(struct pump *pump, int fd);
-void pump_move(struct pump *pump, struct outputs *outputs, struct cgroup *cgroup); /* what is there now */
+void pump_move(struct pump *pump, struct outputs *outputs); /* what is there now */
 void pump_close(struct pump *pump);
 
 #endif

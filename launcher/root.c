@@ -40,6 +40,9 @@ static const char *const masked_proc[] = {"acpi", "asound", "bus", "config.gz", 
                                           "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "sched_debug",
                                           "scsi", "slabinfo", "sysrq-trigger", "timer_list", "tty", "vmallocinfo"};
 
+/* Shown in place of directories that are masked: nothing can be made in it but through our own view of the root. */
+#define EMPTY_DIR "etc/ssl/empty"
+
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 int root_copy_tree(const char *path, uint64_t attributes) {
@@ -118,7 +121,7 @@ static bool write_identity(int root_fd, const struct slot *slot, struct fault *f
 
 static bool show_etc(int root_fd, const struct slot *slot, struct fault *fault) {
     char host[64], box[64];
-    if (mkdirat(root_fd, "etc", 0755) != 0 || mkdirat(root_fd, "etc/ssl", 0755) != 0)
+    if (mkdirat(root_fd, "etc", 0755) != 0 || mkdirat(root_fd, "etc/ssl", 0755) != 0 || mkdirat(root_fd, EMPTY_DIR, 0555) != 0)
         return fail_at(fault, "root_etc", -1);
     for (size_t i = 0; i < COUNT(etc_entries); i++) {
         snprintf(host, sizeof host, "/etc/%s", etc_entries[i]);
@@ -136,7 +139,8 @@ static bool show_devices(int root_fd, struct fault *fault) {
     for (size_t i = 0; i < COUNT(devices); i++) {
         snprintf(host, sizeof host, "/dev/%s", devices[i]);
         snprintf(box, sizeof box, "dev/%s", devices[i]);
-        if (!show(root_fd, host, box, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC))
+        /* Read-only: one can still write to the device, not change the host's node. */
+        if (!show(root_fd, host, box, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC))
             return fail_at(fault, "root_dev", (int)i);
     }
     for (size_t i = 0; i < COUNT(device_links); i++) {
@@ -160,8 +164,7 @@ static bool mask_proc(int root_fd) {
         snprintf(path, sizeof path, "proc/%s", masked_proc[i]);
         if (fstatat(root_fd, path, &info, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        if (S_ISDIR(info.st_mode) ? mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2,mode=555") != 0
-                                  : mount("dev/null", path, NULL, MS_BIND, NULL) != 0)
+        if (mount(S_ISDIR(info.st_mode) ? EMPTY_DIR : "dev/null", path, NULL, MS_BIND, NULL) != 0)
             return false;
     }
     return true;

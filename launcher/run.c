@@ -111,7 +111,7 @@ static bool start(struct run *run, struct fault *fault) {
     struct child *child = run->child;
     *child = (struct child){.slot = &run->box->slot,
                             .request = run->request,
-                            .cgroup_kind = run->box->cgroup.kind,
+                            .cgroup = &run->box->cgroup,
                             .stdout_fd = -1,
                             .stderr_fd = -1};
     if (!workdir_prepare(&run->workdir, &run->box->slot, run->request, run->fds, fault) || !open_outputs(run, fault) ||
@@ -120,10 +120,7 @@ static bool start(struct run *run, struct fault *fault) {
     child->stdin_fd = take_stdin(run);
     if (!cgroup_begin(&run->box->cgroup, &run->request->limits, fault))
         return false;
-    if (!cgroup_offer(&run->box->cgroup, true))
-        return fail_at(fault, "oom_choice", -1);
     pid_t pid = spawn(cgroup_clone_fd(&run->box->cgroup), child_main, child);
-    cgroup_offer(&run->box->cgroup, false);
     close_program_ends(child);
     if (pid < 0)
         return fail_at(fault, "spawn", -1);
@@ -232,6 +229,12 @@ static void close_all(int *fds, unsigned count) {
             close(fds[i]);
 }
 
+static bool clean_up(struct run *run) {
+    bool clean = workdir_release(&run->workdir, &run->box->slot, run->request) && clean_ipc();
+    cgroup_clean(&run->box->cgroup);
+    return clean;
+}
+
 static bool send_report(struct box *box, const struct report *report, const struct request *request) {
     char line[REPORT_BYTES_MAX];
     size_t size = report_write(report, request, line, sizeof line);
@@ -264,8 +267,7 @@ enum run_result run_request(struct box *box, const struct request *request, int 
     decide(run, report);
     close_all(fds, request->fd_count);
     bool sent = run->watch.reason != STOP_MASTER_GONE && send_report(box, report, request);
-    bool clean = workdir_release(&run->workdir, &box->slot, request) && clean_ipc();
-    cgroup_clean(&box->cgroup);
+    bool clean = box->once || clean_up(run); /* a box for one run goes with all that is in it */
     return !sent ? RUN_MASTER_GONE : clean ? RUN_CLEAN : RUN_DIRTY;
 }
 

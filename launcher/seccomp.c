@@ -13,10 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -81,9 +79,6 @@ enum check {
     CHECK_NAMESPACES,
     CHECK_SOCKET,
     CHECK_SELF_ONLY,
-    CHECK_MKNOD,
-    CHECK_MKNODAT,
-    CHECK_IOCTL,
     CHECK_PERSONALITY,
     CHECK_HIDDEN_MEMORY,
     CHECK_COUNT
@@ -96,12 +91,9 @@ struct rule {
 
 static const struct rule inspected[] = {
     {SYS_clone, CHECK_NAMESPACES},     {SYS_socket, CHECK_SOCKET},   {SYS_socketpair, CHECK_SOCKET},
-    {SYS_prlimit64, CHECK_SELF_ONLY},  {SYS_mknodat, CHECK_MKNODAT}, {SYS_ioctl, CHECK_IOCTL},
+    {SYS_prlimit64, CHECK_SELF_ONLY},
     {SYS_sched_setaffinity, CHECK_SELF_ONLY}, {SYS_personality, CHECK_PERSONALITY},
     {SYS_memfd_create, CHECK_HIDDEN_MEMORY},
-#ifdef __x86_64__
-    {SYS_mknod, CHECK_MKNOD},
-#endif
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
@@ -173,21 +165,6 @@ static void check_self_only(struct builder *b) {
     answer(b, error(EPERM));
 }
 
-static void check_mknod(struct builder *b, unsigned mode_argument) {
-    load_argument(b, mode_argument);
-    emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, S_IFMT);
-    if_equal(b, S_IFCHR, error(EPERM));
-    if_equal(b, S_IFBLK, error(EPERM));
-    answer(b, SECCOMP_RET_ALLOW);
-}
-
-static void check_terminal(struct builder *b) {
-    load_argument(b, 1);
-    if_equal(b, TIOCSTI, error(EPERM));
-    if_equal(b, TIOCLINUX, error(EPERM));
-    answer(b, SECCOMP_RET_ALLOW);
-}
-
 static void check_personality(struct builder *b) {
     load_argument(b, 0);
     if_equal(b, 0, SECCOMP_RET_ALLOW);
@@ -209,9 +186,6 @@ static void decide(struct builder *b, enum check check) {
     case CHECK_NAMESPACES: check_namespaces(b); break;
     case CHECK_SOCKET: check_socket(b); break;
     case CHECK_SELF_ONLY: check_self_only(b); break;
-    case CHECK_MKNOD: check_mknod(b, 1); break;
-    case CHECK_MKNODAT: check_mknod(b, 2); break;
-    case CHECK_IOCTL: check_terminal(b); break;
     case CHECK_PERSONALITY: check_personality(b); break;
     case CHECK_HIDDEN_MEMORY: check_hidden_memory(b); break;
     }

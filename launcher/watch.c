@@ -46,10 +46,12 @@ static void stop(struct watch *watch, enum stop_reason reason) {
 static bool reap(struct watch *watch) {
     struct rusage usage;
     int status;
-    for (;;) {
+    while (!watch->empty) {
         pid_t pid = wait4(-1, &status, WNOHANG, &usage);
-        if (pid <= 0)
-            return pid == 0 || errno != ECHILD;
+        if (pid <= 0) {
+            watch->empty = pid < 0 && errno == ECHILD;
+            break;
+        }
         if ((uint64_t)usage.ru_maxrss * 1024 > watch->largest_process_bytes)
             watch->largest_process_bytes = (uint64_t)usage.ru_maxrss * 1024;
         if (pid == watch->program) {
@@ -58,6 +60,7 @@ static bool reap(struct watch *watch) {
             watch->status = status;
         }
     }
+    return !watch->empty;
 }
 
 static void hear_master(struct watch *watch) {
@@ -128,8 +131,8 @@ static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
 }
 
 static void pump_both(struct watch *watch) {
-    pump_move(&watch->outputs->out, watch->outputs, watch->cgroup);
-    pump_move(&watch->outputs->err, watch->outputs, watch->cgroup);
+    pump_move(&watch->outputs->out, watch->outputs);
+    pump_move(&watch->outputs->err, watch->outputs);
     if (watch->outputs->over_limit)
         stop(watch, STOP_OUTPUT);
     if (watch->outputs->fault.step != NULL)
@@ -138,7 +141,8 @@ static void pump_both(struct watch *watch) {
 
 void watch_run(struct watch *watch) {
     uint64_t checked_ns = 0, elapsed_ns = now_ns() - watch->started_ns;
-    sample_begin(&watch->sample);
+    if (watch->cgroup->kind == CGROUP_NONE)
+        sample_begin(&watch->sample);
     while (watch->reason == STOP_NONE) {
         sleep_until_something(watch, elapsed_ns);
         reap(watch);

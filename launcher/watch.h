@@ -19,6 +19,7 @@ struct watch {
     uint64_t started_ns, ended_ns;
     uint64_t cpu_ns, largest_process_bytes;
     bool program_ended;
+    bool empty; /* nobody is left in the box */
     int status; /* as from wait */
     enum stop_reason reason;
     struct sample sample;

@@ -220,7 +220,7 @@ class Sandbox:
         except LauncherDied as error:
             return fault_report(SandboxFault("launcher", 0, -1, error.message), spec.job_id, spec.attempt_id)
         finally:
-            await asyncio.shield(self._settle(slot, launcher.close()))
+            self._settle(None, launcher.close())  # the box is empty already; only its walls come down
 
     async def _exchange(self, slot: _Slot, launcher: Launcher, spec: RunSpec, handover: list[int]) -> RunReport:
         """One run by one launcher; a report that breaks the protocol is a fault of ours, counted by reason."""
@@ -234,7 +234,7 @@ class Sandbox:
             fault = SandboxFault("report", 0, -1, error.message)
             return fault_report(fault, spec.job_id, spec.attempt_id)
 
-    def _settle(self, slot: _Slot, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+    def _settle(self, slot: _Slot | None, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Clean-up that goes on even when its waiter is cancelled again; the slot waits for it."""
         task = asyncio.create_task(work, name=_task_name(slot))
         self._settling.add(task)
@@ -293,7 +293,7 @@ async def _both(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
         raise
 
 
-def _task_name(slot: _Slot) -> str:
+def _task_name(slot: _Slot | None) -> str:
     return f"sandbox-settle-{id(slot)}"
 
 
