@@ -89,7 +89,7 @@ class Managed:
         count = self.interactor.processes
         desk.clear()
         # Everybody must run at the same time, so the boxes are this case's own.
-        async with Sandbox(slots=count + 1) as box, runner.quiet.shared():
+        async with Sandbox(slots=count + 1) as box, runner.running():
             with _lines(count, runner.workspace.root) as (directory, lines):
                 manager, *users = await asyncio.gather(
                     self._manage(box, runner, directory, lines, question),

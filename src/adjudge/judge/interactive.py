@@ -50,7 +50,7 @@ class Conversation:
 
     async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
         """Join the two, and judge what came of it; a run a little over the limit is repeated alone."""
-        async with runner.quiet.shared():
+        async with runner.running():
             passed, again = await self._once(runner, case, question, desk)
         if not again:
             return passed

@@ -218,8 +218,9 @@ class _Judging:
             box=self.judge.box,
             workspace=workspace,
             quiet=self.judge.quiet,
-            limits=RunLimits(self.limits, self._memory_bytes(), self.options.margin),
+            limits=RunLimits.with_margin(self.limits, self._memory_bytes(), self.options.margin),
             program=self.compiled.executable if self.compiled else None,
+            gate=asyncio.Semaphore(self.options.jobs),
             checkers=self.prepared.checkers,
             talk=self.prepared.talk,
             answers=_answers(self.problem, self.submission.source),
@@ -324,13 +325,7 @@ async def decided(
     cases: Sequence[Case], runner: CaseRunner, progression: Progression, jobs: int
 ) -> AsyncGenerator[CaseResult, None]:
     """Run the tests and give their rows in order, each as soon as it and all before it are decided."""
-    if jobs <= 1:
-        for case in cases:
-            reason = progression.skip_reason(case)
-            result = _skipped(case, reason) if reason else await runner.run(case)
-            yield progression.settle(case, result)
-        return
-    ahead = _Ahead(cases, runner, progression, jobs)
+    ahead = _Ahead(cases, runner, progression, jobs + 1)
     try:
         for index, case in enumerate(cases):
             reason = progression.skip_reason(case)
@@ -345,10 +340,10 @@ def _skipped(case: Case, reason: str) -> CaseResult:
 
 
 class _Ahead:
-    """Tests that run before it is their turn, a bounded number of them at a time."""
+    """Tests that are under way before it is their turn, ``most`` at a time: all but one run, one stands ready."""
 
-    def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: Progression, jobs: int) -> None:
-        self._cases, self._runner, self._progression, self._jobs = cases, runner, progression, jobs
+    def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: Progression, most: int) -> None:
+        self._cases, self._runner, self._progression, self._most = cases, runner, progression, most
         self._tasks: dict[int, asyncio.Task[CaseResult]] = {}
         self._next = 0
 
@@ -365,8 +360,8 @@ class _Ahead:
     def _start(self, index: int) -> None:
         self._next = max(self._next, index)
         running = sum(not task.done() for task in self._tasks.values())
-        horizon = min(len(self._cases), index + self._jobs * _LOOKAHEAD)
-        while running < self._jobs and self._next < horizon:
+        horizon = min(len(self._cases), index + self._most * _LOOKAHEAD)
+        while running < self._most and self._next < horizon:
             case = self._cases[self._next]
             if self._next == index or self._progression.may_run(case):
                 self._tasks[self._next] = asyncio.create_task(self._runner.run(case))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -36,16 +37,14 @@ class RunLimits:
     promised: Limits
     memory_bytes: int
     """The problem's own memory limit: what a runtime is told its heap may be."""
-    margin: float = 0.1
-    """A run that ends by itself this little over the time limit is repeated alone before it is believed."""
+    stopped_at: Limits
+    """The limits of the box."""
 
-    @property
-    def stopped_at(self) -> Limits:
-        """The limits of the box."""
-        factor = 1 + self.margin
-        return replace(
-            self.promised, cpu_ms=round(self.promised.cpu_ms * factor), wall_ms=round(self.promised.wall_ms * factor)
-        )
+    @classmethod
+    def with_margin(cls, promised: Limits, memory_bytes: int, margin: float) -> RunLimits:
+        """Stop runs ``margin`` over their time: one that ends by itself before that is repeated alone."""
+        cpu_ms, wall_ms = (round(limit * (1 + margin)) for limit in (promised.cpu_ms, promised.wall_ms))
+        return cls(promised, memory_bytes, replace(promised, cpu_ms=cpu_ms, wall_ms=wall_ms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +75,8 @@ class CaseRunner:
     quiet: Quiet
     limits: RunLimits
     program: Executable | None
+    gate: asyncio.Semaphore
+    """As many runs at once as there are jobs. The next test waits here, ready, while this one runs."""
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
     """Checker programs by the identity of the ``Checker`` that they belong to."""
     talk: Talk | None = None
@@ -135,7 +136,7 @@ class CaseRunner:
         self, case: Case, question: Question, desk: Desk
     ) -> tuple[RunReport, Figures, Figures | None]:
         spec = self._spec(case, question, desk)
-        async with self.quiet.shared():
+        async with self.running():
             report = await self._run_once(spec, desk)
         run = self.figures(report)
         if not near_limit(run, report):
@@ -143,6 +144,13 @@ class CaseRunner:
         async with self.quiet.alone():
             report = await self._run_once(spec, desk)
         return report, self.figures(report), run
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """A run beside others; when it ends, the next one starts before this one's output is looked at."""
+        async with self.gate, self.quiet.shared():
+            yield
+        await asyncio.sleep(0)
 
     async def _run_once(self, spec: RunSpec, desk: Desk) -> RunReport:
         desk.clear()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import prod
 
 from adjudge.domain.problem import Aggregate, Case, Group, GroupVerdict, OnReject, Problem
@@ -54,6 +55,7 @@ class Scored:
     fault: str = ""
 
 
+@lru_cache(maxsize=4096)
 def exact(number: float) -> Fraction:
     """The decimal that a setter wrote, not the binary fraction nearest to it."""
     return Fraction(repr(number))
