@@ -35,9 +35,9 @@ static const char *const device_links[][2] = {{"/proc/self/fd", "fd"},
                                               {"/proc/self/fd/2", "stderr"},
                                               {"/tmp", "shm"}};
 
-static const char *const masked_proc[] = {"acpi", "asound", "bus", "config.gz", "driver", "fs", "iomem", "ioports", "irq",
+static const char *const masked_proc[] = {"acpi", "asound", "bus", "cmdline", "config.gz", "diskstats", "driver", "fs", "iomem", "ioports", "irq",
                                           "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount",
-                                          "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "sched_debug",
+                                          "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "partitions", "sched_debug",
                                           "scsi", "slabinfo", "sysrq-trigger", "timer_list", "tty", "vmallocinfo"};
 
 /* Shown in place of directories that are masked: nothing can be made in it but through our own view of the root. */
@@ -184,7 +184,7 @@ static bool show_proc(int root_fd, struct slot *slot, struct fault *fault) {
         return fail_at(fault, "root_proc", -1);
     if (!mask_proc(root_fd))
         return fail_at(fault, "root_proc_mask", -1);
-    if (mount_setattr(root_fd, "proc", 0, &attr, sizeof attr) != 0)
+    if (mount_setattr(root_fd, "proc", AT_RECURSIVE, &attr, sizeof attr) != 0) /* the masks too */
         return fail_at(fault, "root_proc", -1);
     return true;
 }
