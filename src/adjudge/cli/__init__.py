@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "scheduler": "adjudge.cli.scheduler",
     "up": "adjudge.cli.up",
     "worker": "adjudge.cli.worker",
+    "workers": "adjudge.cli.workers",
 }
 """Command name → module with a click object named ``command``."""
 

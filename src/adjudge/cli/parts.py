@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import socket
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
+from functools import partial
 
+from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.blobs.driver import Blobs
 from adjudge.blobs.s3 import S3Blobs, S3Settings
 from adjudge.cli.judging import open_judge
+from adjudge.domain.errors import AdjudgeError
+from adjudge.judge.pipeline import Judge
+from adjudge.registry import Health, Registry, WorkerInfo
+from adjudge.registry.database import DatabaseRegistry
+from adjudge.registry.etcd import EtcdRegistry
 from adjudge.relay.patrol import Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.settings import Settings
@@ -24,6 +33,7 @@ from adjudge.stream.redis import RedisStream
 from adjudge.worker.judging import JudgeHandler
 from adjudge.worker.lease_thread import leases_kept_apart
 from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.presence import announced
 
 _RECONCILE_MS = 5_000
 
@@ -78,6 +88,21 @@ async def open_blobs(settings: Settings) -> AsyncIterator[Blobs]:
 
 
 @asynccontextmanager
+async def open_registry(settings: Settings, database: Database) -> AsyncIterator[Registry]:
+    """Etcd where its addresses are given, else the database."""
+    endpoints = [place.strip() for place in settings.worker.etcd_endpoints.split(",") if place.strip()]
+    registry: Registry
+    if endpoints:
+        registry = EtcdRegistry(endpoints, environment=settings.server.environment, lease_sec=settings.jobs.lease_sec)
+    else:
+        registry = DatabaseRegistry(database, lease_sec=settings.jobs.lease_sec)
+    try:
+        yield registry
+    finally:
+        await registry.close()
+
+
+@asynccontextmanager
 async def open_worker(
     settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str
 ) -> AsyncIterator[Worker]:
@@ -95,7 +120,33 @@ async def open_worker(
         leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
     ):
         handlers = {JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin)}
-        yield Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
+        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
+        async with (
+            open_registry(settings, database) as registry,
+            announced(
+                registry,
+                _info(name, slots),
+                partial(_looked, judge, _info(name, slots)),
+                lambda: Health.DRAINING if worker.is_draining else Health.READY,
+                every_sec=settings.jobs.heartbeat_sec,
+            ),
+        ):
+            yield worker
+
+
+def _info(name: str, slots: int) -> WorkerInfo:
+    return WorkerInfo(
+        name, socket.gethostname(), os.getpid(), __version__, slots, isolation="sandbox", health=Health.READY
+    )
+
+
+async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
+    """With the languages that it can judge, in which versions."""
+    versions = {}
+    for language in judge.languages:
+        with suppress(AdjudgeError):  # a toolchain that is missing or does not run disables its language alone
+            versions[language.id] = await judge.languages.version(language, judge.box)
+    return replace(info, languages=versions)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:

@@ -139,6 +139,9 @@ class Worker:
     drain_sec: float = _knob(
         30.0, "How long it may finish what runs once it is asked to end.", "WORKER_DRAIN_SEC", least=0
     )
+    etcd_endpoints: str = _knob(
+        "", "http://HOST:2379, several with commas: workers are listed there; empty: in the database.", "ETCD_ENDPOINTS"
+    )
     cache_dir: Path = _knob(  # noqa: RUF009  # it is dataclasses.field
         Path("~/.cache/adjudge/blobs"), "Folder for test data that it has fetched.", "WORKER_CACHE_DIR"
     )

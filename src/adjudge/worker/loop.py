@@ -85,6 +85,11 @@ class Worker:
         """How many jobs it is running."""
         return len(self._running)
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether it takes no more."""
+        return self._draining.is_set()
+
     def drain(self) -> None:
         """Read no more; finish what runs. Asked a second time, hand back what runs at once."""
         if self._draining.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +70,11 @@ class Installation:
             finally:
                 process.kill()
 
+    def ask(self, *argv: str) -> str:
+        """What a command prints."""
+        argv = (sys.executable, "-m", "adjudge", *argv)
+        return subprocess.run(argv, env=self.environment, check=True, capture_output=True, text=True).stdout
+
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Database]:
         async with open_database(self.url, migrate=False) as database:
@@ -123,6 +130,17 @@ async def _until_all_decided(database: Database) -> list[Row]:
     return await _rows(database, "SELECT status, verdict, time_ms, mem_kb FROM submissions ORDER BY id")
 
 
+async def _listed(installation: Installation, name: str) -> dict[str, Any]:
+    """What the registry says of a worker, once it has looked for its languages."""
+    async with asyncio.timeout(60):
+        while True:
+            answer = await asyncio.to_thread(installation.ask, "workers", "--json")
+            found: list[dict[str, Any]] = [item for item in json.loads(answer) if item["name"] == name]
+            if found and found[0]["languages"]:
+                return found[0]
+
+
+@pytest.mark.slow
 async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: Installation) -> None:
     accepted = sorted((PROBLEM / "submissions" / "accepted").glob("*.cpp"))[0]
     wrong = sorted((PROBLEM / "submissions" / "wrong_answer").glob("*.*"))[0]
@@ -136,15 +154,19 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
             first.send_signal(signal.SIGKILL)
             with installation.running("worker", "--slots", "2", "--name", "w2") as second:
                 rows = await _until_all_decided(database)
+                listed = await _listed(installation, "w2")
                 second.send_signal(signal.SIGTERM)
                 assert second.wait(30) == 0
         logged = await _rows(database, "SELECT job_id FROM job_status_log WHERE to_status = 'succeeded'")
         cases = await _rows(database, "SELECT count(*) AS n FROM case_results WHERE verdict = 'AC'")
     assert [row["verdict"] for row in rows] == ["AC", "WA"] * 10
+    assert (listed["slots"], listed["health"]) == (2, "ready")
+    assert {"c", "python3"} <= set(listed["languages"])
     assert len(logged) == len({row["job_id"] for row in logged}) == 20
     assert cases[0]["n"] > 100
 
 
+@pytest.mark.slow
 async def test_everything_in_one_process_resumes_after_kill_9(embedded: Installation) -> None:
     accepted = sorted((PROBLEM / "submissions" / "accepted").glob("*.cpp"))[0]
     wrong = sorted((PROBLEM / "submissions" / "wrong_answer").glob("*.*"))[0]

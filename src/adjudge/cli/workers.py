@@ -1,0 +1,44 @@
+"""``adjudge workers``: who is alive, and what they can do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from adjudge import settings as settings_source
+from adjudge.cli.parts import open_registry
+from adjudge.registry import LiveWorker
+from adjudge.settings import Settings
+from adjudge.store import open_database
+
+
+@click.command(name="workers")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(as_json: bool) -> None:
+    """List the workers that are alive, with their slots, languages and health."""
+    found = asyncio.run(_list(settings_source.load()))
+    if as_json:
+        click.echo(json.dumps([{**asdict(item.info), "lease_left_sec": item.lease_left_sec} for item in found]))
+    elif not found:
+        click.echo("No worker is alive. Start one with `adjudge worker`, or everything with `adjudge up`.")
+    else:
+        table = Table("name", "health", "slots", "languages", "isolation", "version", "lease left")
+        for item in found:
+            info = item.info
+            languages = ", ".join(f"{name} {version}" for name, version in sorted(info.languages.items()))
+            left = f"{item.lease_left_sec:.0f} s"
+            table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
+        Console().print(table)
+
+
+async def _list(settings: Settings) -> list[LiveWorker]:
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_registry(settings, database) as registry,
+    ):
+        return await registry.list()

@@ -1,0 +1,58 @@
+"""A worker's entry in the registry: announced, kept alive, taken away at the end. It decides nothing about jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from adjudge.domain.errors import Unavailable
+from adjudge.observe.logs import get_logger
+from adjudge.registry import Health, Registry, WorkerInfo
+
+Look = Callable[[], Coroutine[Any, Any, WorkerInfo]]
+
+_log = get_logger(__name__)
+
+
+@asynccontextmanager
+async def announced(
+    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], *, every_sec: float
+) -> AsyncIterator[None]:
+    """Be listed while the block lasts; a registry that is away costs no work, only the listing.
+
+    ``look`` finds out what the worker can do. That takes a while, and work does not wait for it.
+    """
+    keeping = asyncio.create_task(_keep(registry, info, look, health, every_sec), name="presence")
+    try:
+        yield
+    finally:
+        keeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeping
+        with suppress(Unavailable):
+            await registry.leave(info.name)
+
+
+async def _keep(
+    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], every_sec: float
+) -> None:
+    looking = asyncio.create_task(look())
+    said: WorkerInfo | None = None
+    try:
+        while True:
+            known = looking.result() if looking.done() else info
+            try:
+                if said != known:
+                    await registry.announce(known)
+                    said = known
+                if not await registry.keep_alive(info.name, health=health()):
+                    said = None
+            except Unavailable as error:
+                _log.warning("presence_not_renewed", error=error.message)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every_sec):
+                    await (asyncio.shield(looking) if said == info else asyncio.Event().wait())
+    finally:
+        looking.cancel()
