@@ -54,7 +54,7 @@ def newest_kernel() -> Path:
 def boot(image: Path, kernel: Path, settings: dict[str, str], log: Path, deadline_s: float) -> Outcome:
     """Run the machine until it powers off, echoing its console; past the deadline it is killed."""
     accel = accelerator()
-    words = ["console=ttyS0", "quiet", "panic=-1", "root=/dev/nvme0n1", "rw", "init=/sbin/adjudge-init"]
+    words = ["console=ttyS0", "quiet", "loglevel=1", "panic=-1", "root=/dev/nvme0n1", "rw", "init=/sbin/adjudge-init"]
     words += [f"adjudge.{name}={value}" for name, value in settings.items()]
     argv = ["qemu-system-x86_64", "-accel", accel, "-cpu", "host" if accel == "kvm" else "max"]
     argv += ["-smp", "2", "-m", "3072", "-nographic", "-no-reboot", "-nic", "none", "-kernel", str(kernel)]
