@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 from adjudge.domain.states import JobStatus
 from adjudge.store.job_values import Finish, Job, NewJob, Release
@@ -12,31 +13,23 @@ MILLISECOND = 1_000
 """In microseconds, the unit of every moment in the database."""
 
 
+_STATUS = {str(status): status for status in JobStatus}
+_DECODE = json.JSONDecoder().raw_decode
+_NAMES = [field.name for field in fields(Job)]
+_AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (_NAMES.index(name) for name in ("status", "prior_status", "payload"))
+
+
 def job_of(row: Row) -> Job:
-    """The job as an operation left it."""
-    return Job(
-        id=row["id"],
-        kind=row["kind"],
-        status=JobStatus(row["status"]),
-        prior_status=JobStatus(row["prior_status"]),
-        attempt_id=row["attempt_id"],
-        max_attempts=row["max_attempts"],
-        priority=row["priority"],
-        timeout_ms=row["timeout_ms"],
-        submission_id=row["submission_id"],
-        rejudge_batch_id=row["rejudge_batch_id"],
-        chain_run_id=row["chain_run_id"],
-        node_id=row["node_id"],
-        origin_job_id=row["origin_job_id"],
-        payload=json.loads(row["payload"]),
-        actor=row["actor"],
-        reason=row["reason"],
-        error_code=row["error_code"],
-        trace_id=row["trace_id"],
-        lease_until=row["lease_until"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-    )
+    """The job as an operation left it.
+
+    By position, because looking twenty names up in every row was a third of what a batch cost on SQLite; statements
+    return the columns in the order of ``Job``'s fields, which a test holds.
+    """
+    values = list(row)
+    values[_AT_STATUS] = _STATUS[values[_AT_STATUS]]
+    values[_AT_PRIOR] = _STATUS[values[_AT_PRIOR]]
+    values[_AT_PAYLOAD] = _DECODE(values[_AT_PAYLOAD])[0]
+    return Job(*values)
 
 
 def insert_row(job: NewJob) -> tuple[object, ...]:

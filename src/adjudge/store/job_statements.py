@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from adjudge.store.statement import Statement
 
-_RETURNED = (
+RETURNED = (
     "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
     "chain_run_id, node_id, origin_job_id, payload, actor, reason, error_code, trace_id, lease_until, started_at, "
     "finished_at"
 )
+"""In the order of the fields of ``Job``, which is built by position."""
 _NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
 _FENCE = "id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND status = 'running'"
 
@@ -66,7 +67,7 @@ CLAIM = Statement(
         started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status IN ('pending', 'queued') AND available_at <= {{now}} AND attempt_id < max_attempts
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )
@@ -81,7 +82,7 @@ RECLAIM = Statement(
         started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status = 'running' AND lease_until <= {{now}} AND attempt_id < max_attempts
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )
@@ -90,7 +91,7 @@ SELECT_HELD = Statement(
     "jobs.select_held",
     "Find the jobs that a worker holds by a valid lease.",
     f"""
-    SELECT {_RETURNED} FROM {{given}} JOIN jobs ON id = given_id
+    SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id
     WHERE status = 'running' AND lease_owner = :worker AND lease_until > {{now}}
     """,
     given={"given_id": "text"},
@@ -116,7 +117,7 @@ FINISH = Statement(
         finished_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={
         "given_id": "text",
@@ -141,7 +142,7 @@ RELEASE = Statement(
         updated_at = {{now}}
     FROM {{given}}
     WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={
         "given_id": "text",
@@ -166,7 +167,7 @@ BURY = Statement(
     FROM {{given}}
     WHERE id = given_id AND attempt_id = given_attempt AND status = given_status
       AND (given_owner IS NULL OR (lease_owner = given_owner AND lease_until > {{now}}))
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={
         "given_id": "text",
@@ -198,7 +199,7 @@ CANCEL = Statement(
         actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status IN ('pending', 'queued', 'running')
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )
@@ -211,7 +212,7 @@ MARK_QUEUED = Statement(
         actor = :actor, reason = 'delivered', updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status = 'pending'
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )
@@ -224,7 +225,7 @@ UNQUEUE = Statement(
         actor = :actor, reason = 'message_lost', updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status = 'queued'
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )
@@ -248,7 +249,7 @@ DEFER = Statement(
         actor = :actor, reason = :reason, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND status = 'queued'
-    RETURNING {_RETURNED}
+    RETURNING {RETURNED}
     """,
     given={"given_id": "text"},
 )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -28,10 +28,14 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 
 class Row(Protocol):
-    """One row of a result, read by column name."""
+    """One row of a result, read by column name, or in the order of its columns."""
 
     def __getitem__(self, column: str, /) -> Any:
         """Return the value of ``column``."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the values."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
+from adjudge.store.job_statements import RETURNED
 from adjudge.store.job_values import Burial, Fence, Finish, Job, NewJob, Outcome, Release
 from tests.support.stores import Store, fence_of, figure
 
@@ -285,6 +287,10 @@ async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: Store) -> No
     with pytest.raises(InvalidTransition):
         await finish(store, fence, status=JobStatus.CANCELED)
     assert [job.status for job in (await finish(store, fence, status=JobStatus.FAILED)).done] == ["failed"]
+
+
+def test_statements_return_the_columns_in_the_order_of_a_jobs_fields() -> None:
+    assert [name.strip() for name in RETURNED.split(",")] == [field.name for field in fields(Job)]
 
 
 async def test_batches_of_nothing_are_nothing(store: Store) -> None:
