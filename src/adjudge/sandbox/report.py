@@ -18,6 +18,7 @@ from adjudge.domain.errors import InternalFault
 
 SCHEMA_VERSION: Final = 1
 REPORT_BYTES_MAX: Final = 64 * 1024
+_decode: Final = json.JSONDecoder().decode
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -239,7 +240,7 @@ def _load(line: bytes) -> dict[str, Any]:
     if len(line) > REPORT_BYTES_MAX:
         raise ProtocolError(ProtocolReason.TOO_LARGE, f"{len(line)} bytes")
     try:
-        body = json.loads(line)
+        body = _decode(line.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(ProtocolReason.INVALID_JSON, "not JSON") from error
     if not isinstance(body, dict):
@@ -305,8 +306,13 @@ def _collected(entries: Any, names: tuple[str, ...]) -> tuple[Collected, ...]:
     return tuple(result)
 
 
+_MEMBERS: Final[dict[type[StrEnum], dict[str, StrEnum]]] = {
+    kind: {member.value: member for member in kind} for kind in (RunVerdict, LimitKind, MemorySource)
+}
+
+
 def _member(kind: type[E], value: str, key: str) -> E:
-    try:
-        return kind(value)
-    except ValueError as error:
-        raise ProtocolError(ProtocolReason.UNKNOWN_VALUE, f"{key} {value[:40]!r}") from error
+    member = _MEMBERS[kind].get(value)
+    if not isinstance(member, kind):
+        raise ProtocolError(ProtocolReason.UNKNOWN_VALUE, f"{key} {value[:40]!r}")
+    return member
