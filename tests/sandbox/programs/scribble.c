@@ -13,12 +13,12 @@ static int make(void)
     snprintf(name, sizeof name, "%s/breach", path);
     return open(name, O_CREAT | O_WRONLY, 0666);
 }
-/* What is masked by /dev/null can be opened, and swallows everything. */
+/* What is masked by /dev/null can be opened, and swallows everything; so does /dev/zero. */
 static int write_to(int flags)
 {
     struct stat seen;
     int fd = open(path, O_WRONLY | flags);
-    if (fd >= 0 && fstat(fd, &seen) == 0 && S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3))
+    if (fd >= 0 && fstat(fd, &seen) == 0 && S_ISCHR(seen.st_mode) && (seen.st_rdev == makedev(1, 3) || seen.st_rdev == makedev(1, 5)))
         return errno = ENXIO, -1;
     return fd;
 }
