@@ -28,7 +28,7 @@ def main() -> int:
         emulated = machine.accelerator() == "tcg"
         settings = {
             "repository": str(image.REPOSITORY),
-            "time_scale": options.time_scale or ("10" if emulated else "1"),
+            "time_scale": options.time_scale or ("5" if emulated else "1"),
         }
         settings |= {"leg": options.leg} if options.leg else {}
         settings |= {"args": options.args.replace(" ", "+")} if options.args else {}
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-cgroup2", description=__doc__)
     parser.add_argument("--leg", choices=("root", "user"), help="run one leg only; the page is not written")
     parser.add_argument("--args", help="further arguments for pytest, split at spaces; the page is not written")
-    parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 10 without)")
+    parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 5 without)")
     parser.add_argument("--log", default=str(image.REPOSITORY / ".cache/cgroup2.log"), help="where the console is kept")
     return parser.parse_args()
 

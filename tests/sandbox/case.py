@@ -27,6 +27,10 @@ SMALL: Final = Limits(
 )
 
 
+ROOMY: Final = replace(SMALL, cpu_ms=round(2_000 * SCALE), memory_bytes=128 * MIB, output_bytes=1 * MIB)
+"""For programs that are to end well, and for starting an interpreter."""
+
+
 def ms(value: int) -> int:
     """A time limit for this machine."""
     return round(value * SCALE)
@@ -52,7 +56,7 @@ class Box:
         files = (source, *more.pop("files", ()))
         return RunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
 
-    def script(self, code: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunSpec:
+    def script(self, code: str, *arguments: str, within: Limits = ROOMY, **more: Any) -> RunSpec:
         """A few lines of Python."""
         return RunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
 

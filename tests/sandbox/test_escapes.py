@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.domain.limits import MIB
 from adjudge.sandbox import Mount, RunVerdict
-from tests.sandbox.case import Box, breaches, held, limits, ms
+from tests.sandbox.case import ROOMY, Box, breaches, held, limits, ms
 from tests.sandbox.host import Host
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
-ROOMY = limits(cpu_ms=ms(2_000), wall_ms=ms(8_000), memory_bytes=128 * MIB, output_bytes=1 * MIB)
 
 NEIGHBOUR = """
 import sys, time

@@ -16,7 +16,7 @@ OK, TLE, MLE, OLE, RE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.MLE, RunVerdic
 
 @pytest.mark.parametrize(("program", "arguments"), [("fork_bomb", ()), ("bombs.py", ("fork",))])
 async def test_a_fork_bomb_runs_into_its_limits_and_dies(box: Box, program: str, arguments: tuple[str, ...]) -> None:
-    report = await box.run(program, *arguments)
+    report = await box.run(program, *arguments, within=limits(cpu_ms=ms(600), memory_bytes=256 * MIB))
     assert report.verdict is TLE
     assert refused_if_known(report)
 
