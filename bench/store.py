@@ -25,7 +25,7 @@ from adjudge.store import job_statements as sql
 from adjudge.store.job_rows import finish_row, insert_row
 from adjudge.store.job_values import Fence, Finish, NewJob
 from adjudge.store.jobs import Jobs
-from adjudge.store.postgres import DATABASE_CLOCK, PostgresDatabase
+from adjudge.store.postgres import DATABASE_CLOCK, SESSION, PostgresDatabase
 from adjudge.store.sqlite import SqliteDatabase
 from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
 from bench.harness import Bench, Goal, sized
@@ -207,7 +207,7 @@ async def postgres(bench: Bench, server: PostgresServer) -> None:
         url = await created("plain")
         database = await PostgresDatabase.open(url)
         stack.push_async_callback(database.close)
-        connection = await asyncpg.connect(url, server_settings={"jit": "off"})
+        connection = await asyncpg.connect(url, server_settings=SESSION)
         stack.push_async_callback(connection.close)
         cycles = {"ours": ours(database), "bare driver": bare(BarePostgres(connection))}
         await beside_the_driver(bench, "PostgreSQL", cycles)

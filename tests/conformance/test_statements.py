@@ -115,3 +115,24 @@ async def test_every_statement_can_be_planned(store: Store, statement: Statement
             await tx.execute(raw("DEALLOCATE planned"))
 
         await store.do(prepare)
+
+
+BY_KEY = [statement for statement in all_statements() if statement.given and statement.name != "jobs.find_deduped"]
+
+
+@pytest.mark.parametrize("statement", BY_KEY, ids=lambda statement: statement.name)
+async def test_rows_handed_in_are_looked_up_by_key(postgres_store: Store, statement: Statement) -> None:
+    """On an empty table already: a session keeps its plans, and the table grows under them."""
+    rendered = render(statement, Dialect.POSTGRES, "0")
+    nulls = ", ".join(["NULL"] * (rendered.column_count + len(rendered.parameters)))
+
+    async def explain(tx: Tx) -> str:
+        await tx.execute(raw("SET LOCAL plan_cache_mode = force_generic_plan"))
+        await tx.execute(raw(f"PREPARE explained AS {rendered.sql}"))
+        rows = await tx.fetch(raw(f"EXPLAIN EXECUTE explained({nulls})"))
+        await tx.execute(raw("DEALLOCATE explained"))
+        return "\n".join(row["QUERY PLAN"] for row in rows)
+
+    plan = await postgres_store.do(explain)
+    assert "Seq Scan" not in plan, plan
+    assert not re.search("using (jobs_(running|queued|waiting)|outbox_due)", plan), plan

@@ -10,6 +10,8 @@ from adjudge.store.driver import Tx
 from adjudge.store.job_values import Delivery
 from adjudge.store.statement import Rows, Statement
 
+# Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
+
 INSERT = Statement(
     "outbox.insert",
     "Ask for jobs to be delivered, in the transaction that creates them.",
@@ -34,7 +36,7 @@ AGAIN = Statement(
 DROP = Statement(
     "outbox.drop",
     "Deliver no more messages about jobs that have ended.",
-    "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND state = 'pending'",
+    "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'",
     given={"given_id": "text"},
 )
 
@@ -59,7 +61,7 @@ DELIVERED = Statement(
     "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
     """
     UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND state = 'pending' AND next_attempt_at = given_taken_until
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND next_attempt_at = given_taken_until
     RETURNING job_id
     """,
     given={"given_id": "text", "given_entry_id": "text", "given_taken_until": "bigint"},
@@ -68,7 +70,10 @@ DELIVERED = Statement(
 NOT_DELIVERED = Statement(
     "outbox.not_delivered",
     "Keep why a delivery failed; the row stays pending and comes due again.",
-    "UPDATE outbox SET last_error = given_error FROM {given} WHERE job_id = given_id AND state = 'pending'",
+    """
+    UPDATE outbox SET last_error = given_error
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'
+    """,
     given={"given_id": "text", "given_error": "text"},
 )
 
