@@ -30,6 +30,7 @@ def main() -> int:
             "repository": str(image.REPOSITORY),
             "time_scale": options.time_scale or ("5" if emulated else "1"),
         }
+        settings |= {"ways": options.ways}
         settings |= {"leg": options.leg} if options.leg else {}
         settings |= {"args": options.args.replace(" ", "+")} if options.args else {}
         log = Path(options.log)
@@ -39,13 +40,13 @@ def main() -> int:
     complete = outcome.finished and not options.leg and not options.args
     if complete:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page(outcome, datetime.now(UTC)))
+        PAGE.write_text(page(outcome, options.ways, datetime.now(UTC)))
         sys.stdout.write(f"written: {PAGE.relative_to(image.REPOSITORY)}\n")
     good = outcome.finished and bool(outcome.legs) and all(leg.exit_code == 0 for leg in outcome.legs)
     return 0 if good else 1
 
 
-def page(outcome: machine.Outcome, now: datetime) -> str:
+def page(outcome: machine.Outcome, ways: str, now: datetime) -> str:
     """The page of the docs that holds the last result."""
     rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in outcome.legs]
     who = {"root": "as root", "user": "as an ordinary user with a delegated subtree"}
@@ -59,6 +60,7 @@ def page(outcome: machine.Outcome, now: datetime) -> str:
             f"- Last run: {now:%Y-%m-%d %H:%M} UTC",
             f"- Kernel: {outcome.kernel}, accelerator {outcome.accelerator}",
             f"- Controllers: {outcome.controllers}",
+            f"- Ways in: {ways.replace(',', ' and ')}",
             "",
             "| leg | passed | failed | pytest's summary |",
             "|---|---|---|---|",
@@ -71,6 +73,7 @@ def page(outcome: machine.Outcome, now: datetime) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make test-cgroup2", description=__doc__)
     parser.add_argument("--leg", choices=("root", "user"), help="run one leg only; the page is not written")
+    parser.add_argument("--ways", default="agent,command", help="agent, command, or both with a comma (default)")
     parser.add_argument("--args", help="further arguments for pytest, split at spaces; the page is not written")
     parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 5 without)")
     parser.add_argument("--log", default=str(image.REPOSITORY / ".cache/cgroup2.log"), help="where the console is kept")

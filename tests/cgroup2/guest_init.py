@@ -98,14 +98,23 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
         "PYTHONPATH": f"{configured['repository']}/src",
         "ADJUDGE_TEST_TIME_SCALE": configured.get("time_scale", "1"),
         "ADJUDGE_TEST_PROGRAMS": "/programs",
-        "ADJUDGE_TEST_CGROUP2": "1",
+        "ADJUDGE_TEST_WAYS": configured.get("ways", "agent,command"),
     }
     repository = configured["repository"]
     # Each leg is one user here, so the test that runs the suite as another is left to `make test`; so is the command
     # line, whose every start takes ten seconds on an emulated machine.
     argv = [sys.executable, "-m", "pytest", "tests/sandbox"]
     argv += [f"--ignore=tests/sandbox/test_{name}.py" for name in ("ordinary_user", "commands")]
-    argv += ["--confcutdir=tests/sandbox", "-q", "-p", "no:cacheprovider", "--color=no", "-rfE"]
+    argv += [
+        "--confcutdir=tests/sandbox",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",
+        "--color=no",
+        "-rfE",
+    ]
     argv += configured.get("args", "").split("+") if configured.get("args") else []
     say(f"<<<leg {name}")
     ended = subprocess.run(argv, cwd=repository, env=environment, preexec_fn=enter, check=False)

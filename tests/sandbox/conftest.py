@@ -15,6 +15,8 @@ from tests.sandbox import programs
 from tests.sandbox.case import Box
 from tests.sandbox.host import Host, adopt_orphans
 
+WAYS = os.environ.get("ADJUDGE_TEST_WAYS", "agent,command").split(",")
+"""The ways in that are tried; an emulated machine may not have the time for both."""
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -38,7 +40,7 @@ def host() -> Iterator[Host]:
         watched.close()
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session", params=["agent", "command"])
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=WAYS)
 async def box(request: pytest.FixtureRequest, program_folder: Path, host: Host) -> AsyncIterator[Box]:
     """A sandbox of two slots, kept for all cases: the second never notices what the first did."""
     async with Sandbox(slots=2, use_agent=request.param == "agent", state_dir=host.state) as sandbox:
