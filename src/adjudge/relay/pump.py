@@ -60,11 +60,9 @@ class Pump:
             return 0
         hints, broken = _hints(due)
         published = [*await self._publish(hints), *broken]
-        taken_until = {row.job_id: row.taken_until for row in due}
+        taking = {row.job_id: row.taking for row in due}
         sent = [
-            Delivery(item.job_id, item.entry_id, taken_until[item.job_id])
-            for item in published
-            if item.entry_id is not None
+            Delivery(item.job_id, item.entry_id, taking[item.job_id]) for item in published if item.entry_id is not None
         ]
         failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
 

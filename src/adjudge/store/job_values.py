@@ -123,7 +123,7 @@ class Delivery:
 
     job_id: str
     entry_id: str
-    taken_until: int
+    taking: int
 
 
 @dataclass(frozen=True, slots=True)

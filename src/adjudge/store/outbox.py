@@ -26,7 +26,7 @@ AGAIN = Statement(
     "outbox.again",
     "Ask for jobs to be delivered once more: after a retry, or because their message was lost.",
     """
-    UPDATE outbox SET state = 'pending', attempts = 0, next_attempt_at = {now} + given_delay_us,
+    UPDATE outbox SET state = 'pending', attempts = 0, takings = takings + 1, next_attempt_at = {now} + given_delay_us,
         dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     FROM {given} WHERE job_id = given_id
     """,
@@ -41,7 +41,7 @@ DROP = Statement(
 )
 
 _TAKE = """
-    UPDATE outbox SET attempts = attempts + 1,
+    UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
         next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
     WHERE id IN (
         SELECT id FROM outbox WHERE state = 'pending' AND next_attempt_at <= {{now}}
@@ -61,10 +61,10 @@ DELIVERED = Statement(
     "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
     """
     UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND next_attempt_at = given_taken_until
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
     RETURNING job_id
     """,
-    given={"given_id": "text", "given_entry_id": "text", "given_taken_until": "bigint"},
+    given={"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"},
 )
 
 NOT_DELIVERED = Statement(
@@ -82,7 +82,7 @@ READ_TAKEN = Statement(
     "outbox.read_taken",
     "Read what the stream is told about each job taken.",
     """
-    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts, next_attempt_at,
+    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts, takings,
            {now} - outbox.created_at AS waited_us
     FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
@@ -108,8 +108,8 @@ class DueRow:
     payload: str
     attempts: int
     waited_us: int
-    taken_until: int
-    """When other relays may take it again; it also names this taking."""
+    taking: int
+    """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
 
 
 async def insert(tx: Tx, rows: Rows) -> None:
@@ -147,7 +147,7 @@ async def take_due(tx: Tx, *, at_most: int, base_us: int = 1_000_000) -> list[Du
             row["payload"],
             row["attempts"],
             row["waited_us"],
-            row["next_attempt_at"],
+            row["takings"],
         )
         for row in rows
     ]
@@ -160,7 +160,7 @@ async def count_pending(tx: Tx) -> int:
 
 async def delivered(tx: Tx, deliveries: Sequence[Delivery]) -> list[str]:
     """Note deliveries; return the jobs for which they are still the last word."""
-    rows = [(item.job_id, item.entry_id, item.taken_until) for item in deliveries]
+    rows = [(item.job_id, item.entry_id, item.taking) for item in deliveries]
     return [row["job_id"] for row in await tx.fetch(DELIVERED, sorted(rows))] if rows else []
 
 

@@ -51,7 +51,7 @@ class Modelled:
     lease_until: int = 0
     available_at: int = 0
     replay_of: str | None = None
-    taken_until: int | None = None
+    taking: int | None = None
     """Which taking of its outbox row may still note its delivery."""
 
 
@@ -97,7 +97,7 @@ class JobMachine(RuleBasedStateMachine):
         job = self.model[job_id]
         job.status, job.owner = status, None
         if status in ("canceled", "failed"):
-            job.taken_until = None
+            job.taking = None
 
     @precondition(lambda self: self.live() < FEW)
     @rule(target=jobs, max_attempts=st.sampled_from([4, 3, 2, 1]), delay_ms=st.sampled_from([0, 0, 500]))
@@ -189,7 +189,7 @@ class JobMachine(RuleBasedStateMachine):
             self.end(job_id, "failed")
         else:
             job.status, job.owner, job.available_at = "pending", None, self.now + delay_ms * 1_000
-            job.taken_until = None
+            job.taking = None
 
     @rule(job_id=jobs, poisoned=st.booleans(), for_good=st.sampled_from([False, False, False, True]))
     def end_by_hand(self, job_id: str, poisoned: bool, for_good: bool) -> None:
@@ -237,8 +237,8 @@ class JobMachine(RuleBasedStateMachine):
         """A relay takes what is due and tells the stream; it may die before it can say so here."""
         due = self.run(self.store.do(lambda tx: outbox.take_due(tx, at_most=100)))
         for row in due:
-            self.model[row.job_id].taken_until = row.taken_until
-        return [Delivery(row.job_id, f"entry-{row.attempts}", row.taken_until) for row in due]
+            self.model[row.job_id].taking = row.taking
+        return [Delivery(row.job_id, f"entry-{row.attempts}", row.taking) for row in due]
 
     @rule(deliveries=takings)
     def mark(self, deliveries: list[Delivery]) -> None:
@@ -246,8 +246,8 @@ class JobMachine(RuleBasedStateMachine):
         self.run(self.store.do(lambda tx: self.store.jobs.mark_queued(tx, deliveries, actor="relay")))
         for item in deliveries:
             job = self.model[item.job_id]
-            if job.taken_until == item.taken_until:
-                job.taken_until = None
+            if job.taking == item.taking:
+                job.taking = None
                 job.status = "queued" if job.status == "pending" else job.status
 
     def requeue_all(self) -> None:

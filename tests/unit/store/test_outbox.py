@@ -16,7 +16,7 @@ async def take(store: Store, at_most: int = 100) -> list[DueRow]:
 
 
 async def note(store: Store, *due: DueRow, entry_id: str = "1-1") -> None:
-    deliveries = [Delivery(row.job_id, entry_id, row.taken_until) for row in due]
+    deliveries = [Delivery(row.job_id, entry_id, row.taking) for row in due]
     await store.do(lambda tx: store.jobs.mark_queued(tx, deliveries, actor="relay"))
 
 
@@ -36,7 +36,9 @@ async def test_a_taken_row_comes_due_again_later_each_time(store: Store) -> None
     await store.enqueue()
     for attempt, wait_ms in enumerate((1_000, 2_000, 4_000), 1):
         (row,) = await take(store)
-        assert (row.attempts, row.taken_until) == (attempt, store.clock.now_us + wait_ms * 1_000)
+        assert (row.attempts, row.taking) == (attempt, attempt)
+        due = await store.row("SELECT next_attempt_at AS at FROM outbox")
+        assert due["at"] == store.clock.now_us + wait_ms * 1_000
         assert await take(store) == []
         await store.clock.advance(ms=wait_ms)
     assert len(await take(store)) == 1

@@ -110,6 +110,7 @@ outbox = Table(
     number("priority", 2),
     words("state", default="pending"),
     number("attempts"),
+    number("takings"),
     moment("next_attempt_at"),
     words("last_error", nullable=True),
     moment("dispatched_at", nullable=True),

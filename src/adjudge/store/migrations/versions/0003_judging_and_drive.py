@@ -384,6 +384,7 @@ def upgrade() -> None:
         sa.Column("priority", sa.BigInteger(), server_default="2", nullable=False),
         sa.Column("state", sa.Text(), server_default="pending", nullable=False),
         sa.Column("attempts", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("takings", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("next_attempt_at", sa.BigInteger(), nullable=False),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.Column("dispatched_at", sa.BigInteger(), nullable=True),
