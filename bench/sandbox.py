@@ -8,6 +8,7 @@ fresh work directory and /tmp.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import subprocess
 import threading
@@ -26,7 +27,7 @@ from bench.sandbox_peers import Peer, find_peers, spawn, timed
 FOLDER = Path(".cache/bench-sandbox").absolute()
 SPACE_SECONDS = 0.030
 LIMITS = Limits(cpu_ms=10_000, wall_ms=30_000)
-RAW, AGENT, COMMAND = "raw spawn", "agent", "command"
+RAW, AGENT, PINNED, COMMAND = "raw spawn", "agent", "agent, pinned to a CPU", "command"
 SOURCES = {
     "noop": "int main(void) { return 0; }\n",
     "reader": "#include <unistd.h>\nint main(void) { char b[65536]; long n, all = 0; "
@@ -130,7 +131,7 @@ def goals(name: str, spaced: bool, load: str) -> Goal | None:
     """The goals are about the no-op: the rest is the program's own time."""
     if load != "no-op":
         return None
-    if name == AGENT:
+    if name in (AGENT, PINNED):
         return Goal(at_most=2.0 if spaced else 1.5)
     return Goal(at_most=10.0) if name == COMMAND and not spaced else None
 
@@ -158,24 +159,27 @@ async def measure_load(bench: Bench, load: Workload, boxes: dict[str, Sandbox], 
 async def measure_two(bench: Bench, load: Workload) -> None:
     """Two slots at once against two bare spawners."""
     runs = sized(full=400, quick=120)
-    raw, ours = [], []
-    async with Sandbox(slots=2) as box:
-        for _ in range(sized(full=5, quick=3)):
-            raw.append(await asyncio.to_thread(raw_rate, load, 2, runs))
-            ours.append(await box_rate(box, load, 2, runs))
-    figures = {"agents": median(ours), "raw spawns": median(raw)}
-    bench.compare(
-        "no-op, two at once: agents", figures, "agents", "raw spawns", unit="runs/s", goal=Goal(at_least=0.75)
-    )
+    seen: dict[str, list[float]] = {RAW: [], AGENT: [], PINNED: []}
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    async with Sandbox(slots=2) as free, Sandbox(slots=2, pin_cpus=cpus) as pinned:
+        for _ in range(sized(full=7, quick=3)):
+            seen[RAW].append(await asyncio.to_thread(raw_rate, load, 2, runs))
+            seen[AGENT].append(await box_rate(free, load, 2, runs))
+            seen[PINNED].append(await box_rate(pinned, load, 2, runs))
+    figures = {name: median(rates) for name, rates in seen.items()}
+    for name in (AGENT, PINNED):
+        label = f"no-op, two at once: {name}"
+        bench.compare(label, figures, name, RAW, unit="runs/s", goal=Goal(at_least=0.75))
 
 
 async def main() -> None:
     """Measure and print."""
     bench = Bench("sandbox")
     loads, peers = await asyncio.to_thread(build_programs), await asyncio.to_thread(find_peers)
-    async with Sandbox() as agent, Sandbox(use_agent=False) as command:
+    last_cpu = max(os.sched_getaffinity(0))
+    async with Sandbox() as agent, Sandbox(pin_cpus=[last_cpu]) as pinned, Sandbox(use_agent=False) as command:
         for load in loads:
-            await measure_load(bench, load, {AGENT: agent, COMMAND: command}, peers)
+            await measure_load(bench, load, {AGENT: agent, PINNED: pinned, COMMAND: command}, peers)
     await measure_two(bench, loads[0])
     for peer in peers:
         if peer.run is None:

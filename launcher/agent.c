@@ -1,10 +1,15 @@
 /* The agent's loop: a packet with descriptors in, a line of JSON out. */
 #include "agent.h"
 
+#include "lumber.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define IDLE_MS 3
 
 static uint8_t packet[REQUEST_PACKET_MAX];
 static uint8_t body[REQUEST_BYTES_MAX];
@@ -76,8 +81,16 @@ static bool read_message(struct message *message) {
     return fine && request.fd_count == message->fd_count;
 }
 
+/* Nothing to do for a moment: time to let go of what past runs left. */
+static bool tidy_when_idle(int control_fd) {
+    struct pollfd word = {.fd = control_fd, .events = POLLIN};
+    return lumber_is_empty() || poll(&word, 1, IDLE_MS) != 0 || lumber_clear();
+}
+
 enum run_result serve_one(struct box *box) {
     struct message message;
+    if (!tidy_when_idle(box->control_fd))
+        return RUN_DIRTY;
     if (!receive(box->control_fd, &message))
         return RUN_MASTER_GONE;
     if (!read_message(&message)) {

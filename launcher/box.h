@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define BOX_ROOT "/box" /* the program's root, as the agent sees it; below are the program's own paths */
 #define BOX_WORK "/work"
 #define BOX_TMP "/tmp"
 #define NS_PER_MS 1000000ULL

@@ -46,6 +46,12 @@ static void setup_stdio(struct child *child) {
         our_fault(child, "close_descriptors");
 }
 
+/* Without CAP_SYS_CHROOT, and with no descriptor from outside, there is no way back. */
+static void setup_root(struct child *child) {
+    if (chroot(BOX_ROOT) != 0)
+        our_fault(child, "root");
+}
+
 static void setup_directory(struct child *child) {
     if (chdir(BOX_WORK) != 0)
         our_fault(child, "directory");
@@ -133,6 +139,7 @@ void child_main(void *argument) {
     setup_session(child);
     setup_cgroup(child);
     setup_stdio(child);
+    setup_root(child);
     setup_directory(child);
     setup_limits(child);
     setup_identity(child);

@@ -27,7 +27,7 @@
  *   stderr    or a descriptor of the request. The program never holds a descriptor of the host's files.
  *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
  *
- * What is fresh in every run: /work and /tmp (tmpfs, mounted before and detached after), mounts of the request, the
+ * What is fresh in every run: /work and /tmp (tmpfs, mounted before and taken away after), mounts of the request, the
  * ipc namespace if it was used, the cgroup (v2) or its counters (v1). What is kept: the namespaces, because making a
  * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
  *
@@ -147,7 +147,7 @@ static bool enter_box(struct box *box, const struct options *options, struct fau
     if (!cgroup_enter(&box->cgroup, fault) || !root_build(&box->slot, fault) || !map_capture(box, options, fault) ||
         !namespaces_settle(box->slot.rootless, box->cgroup.kind != CGROUP_V2, fault))
         return false;
-    box->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    box->null_fd = open(BOX_ROOT "/dev/null", O_RDONLY | O_CLOEXEC);
     if (box->null_fd < 0)
         return fail_at(fault, "dev_null", -1);
     watch_init();

@@ -1,6 +1,8 @@
 /* The box's root and what stands in it. Everything here happens once per agent, before any program runs. */
 #include "root.h"
 
+#include "lumber.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -192,10 +194,11 @@ static bool show_proc(int root_fd, struct slot *slot, struct fault *fault) {
 /* pivot_root(".", "."): the old root ends up on top of the new one and is let go at once. */
 static bool enter(struct slot *slot, struct fault *fault) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    if (syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
+    if (chdir("/tmp") != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
         return fail_at(fault, "root_pivot", -1);
-    slot->root_rw_fd = open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (slot->root_rw_fd < 0 || mount_setattr(AT_FDCWD, "/", 0, &attr, sizeof attr) != 0)
+    slot->root_rw_fd = open_tree(AT_FDCWD, BOX_ROOT, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (slot->root_rw_fd < 0 || !lumber_make() || mount_setattr(AT_FDCWD, BOX_ROOT, 0, &attr, sizeof attr) != 0 ||
+        mount_setattr(AT_FDCWD, "/", 0, &attr, sizeof attr) != 0)
         return fail_at(fault, "root_read_only", -1);
     return true;
 }
@@ -207,7 +210,8 @@ bool root_build(struct slot *slot, struct fault *fault) {
         return fail_at(fault, "root_view", -1);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return fail_at(fault, "root_private", -1);
-    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID, "size=1m,nr_inodes=4k,mode=755") != 0 || chdir("/tmp") != 0)
+    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID, "size=64k,nr_inodes=1k,mode=755") != 0 || mkdir("/tmp" BOX_ROOT, 0755) != 0 ||
+        mount("tmpfs", "/tmp" BOX_ROOT, "tmpfs", MS_NOSUID, "size=1m,nr_inodes=4k,mode=755") != 0 || chdir("/tmp" BOX_ROOT) != 0)
         return fail_at(fault, "root_tmpfs", -1);
     int root_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)

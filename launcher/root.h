@@ -1,4 +1,8 @@
-/* The box's own root: a small read-only tmpfs with read-only views of the host's system directories. Built once. */
+/* The box's own root: a small read-only tmpfs with read-only views of the host's system directories. Built once.
+ *
+ *   /          the agent's root, which no program ever sees
+ *   /box       the program's root: it is chrooted there
+ *   /lumber    where mounts of past runs wait to be let go, many at a time (lumber.h) */
 #ifndef ADJUDGE_ROOT_H
 #define ADJUDGE_ROOT_H
 

@@ -84,7 +84,7 @@ static struct sums sum_over_box(int proc_fd, void (*add)(struct sums *, int, con
 }
 
 static uint64_t file_bytes(void) {
-    static const char *const places[] = {BOX_WORK, BOX_TMP};
+    static const char *const places[] = {BOX_ROOT BOX_WORK, BOX_ROOT BOX_TMP};
     struct statfs info;
     uint64_t bytes = 0;
     for (size_t i = 0; i < 2; i++)

@@ -1,6 +1,7 @@
 /* Fresh work directory, /tmp, input files and mounts. Runs in the agent, between programs: nobody else is in the box. */
 #include "workdir.h"
 
+#include "lumber.h"
 #include "root.h"
 
 #include <errno.h>
@@ -163,20 +164,29 @@ static int make_point(int dir_fd, const char *path, bool directory) {
     return made + 1;
 }
 
+static void name_in_box(char *path, size_t size, const char *target) { snprintf(path, size, BOX_ROOT "%s", target); }
+
+/* Below the work directory or /tmp a mount point goes with them; elsewhere we make it through our own view of the root. */
+static bool make_target(struct workdir *workdir, const struct slot *slot, const char *target, bool directory, size_t i) {
+    bool fresh = strncmp(target, BOX_WORK "/", sizeof BOX_WORK) == 0 || strncmp(target, BOX_TMP "/", sizeof BOX_TMP) == 0;
+    int box_fd = fresh ? open(BOX_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC) : slot->root_rw_fd;
+    int made = make_point(box_fd, target + 1, directory);
+    if (fresh)
+        close(box_fd);
+    else if (made > 0)
+        workdir->made_depth[i] = made;
+    return made >= 0;
+}
+
 static bool attach(struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i) {
-    const char *target = request->mounts[i].target;
+    char path[sizeof BOX_ROOT + REQUEST_NAME_MAX];
     struct stat source, point;
+    name_in_box(path, sizeof path, request->mounts[i].target);
     if (fstat(workdir->mount_trees[i], &source) != 0)
         return false;
-    if (lstat(target, &point) != 0) {
-        bool fresh = strncmp(target, BOX_WORK "/", 6) == 0 || strncmp(target, BOX_TMP "/", 5) == 0;
-        int made = fresh ? make_point(AT_FDCWD, target, S_ISDIR(source.st_mode))
-                         : make_point(slot->root_rw_fd, target + 1, S_ISDIR(source.st_mode));
-        if (made < 0)
-            return false;
-        workdir->made_depth[i] = fresh ? 0 : made;
-    }
-    if (move_mount(workdir->mount_trees[i], "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    if (lstat(path, &point) != 0 && !make_target(workdir, slot, request->mounts[i].target, S_ISDIR(source.st_mode), i))
+        return false;
+    if (move_mount(workdir->mount_trees[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0)
         return false;
     workdir->mount_attached[i] = true;
     return true;
@@ -202,13 +212,13 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     }
     if (!visit_host(workdir, slot, request, fault))
         return false;
-    workdir->work_mounted = mount_fresh(slot, &request->limits, BOX_WORK, "0700");
+    workdir->work_mounted = mount_fresh(slot, &request->limits, BOX_ROOT BOX_WORK, "0700");
     if (!workdir->work_mounted)
         return fail_at(fault, "work_directory", -1);
-    workdir->tmp_mounted = mount_fresh(slot, &request->limits, BOX_TMP, "1777");
+    workdir->tmp_mounted = mount_fresh(slot, &request->limits, BOX_ROOT BOX_TMP, "1777");
     if (!workdir->tmp_mounted)
         return fail_at(fault, "tmp_directory", -1);
-    workdir->work_fd = open(BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    workdir->work_fd = open(BOX_ROOT BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (workdir->work_fd < 0)
         return fail_at(fault, "work_directory", -1);
     return place_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
@@ -240,18 +250,19 @@ bool workdir_release(struct workdir *workdir, const struct slot *slot, const str
     close_fd(&workdir->work_fd);
     close_fd(&workdir->stdin_fd);
     for (size_t i = request->mount_count; i-- > 0;) {
-        const char *target = request->mounts[i].target;
+        char path[sizeof BOX_ROOT + REQUEST_NAME_MAX];
+        name_in_box(path, sizeof path, request->mounts[i].target);
         close_fd(&workdir->mount_trees[i]);
-        if (workdir->mount_attached[i] && umount2(target, MNT_DETACH | UMOUNT_NOFOLLOW) != 0)
+        if (workdir->mount_attached[i] && !lumber_put_away(path))
             clean = false;
-        if (workdir->made_depth[i] > 0 && !unmake_point(slot, target, workdir->made_depth[i]))
+        if (workdir->made_depth[i] > 0 && !unmake_point(slot, request->mounts[i].target, workdir->made_depth[i]))
             clean = false;
     }
     for (size_t i = 0; i < request->file_count; i++)
         close_fd(&workdir->file_trees[i]);
-    if (workdir->work_mounted && umount2(BOX_WORK, MNT_DETACH) != 0)
+    if (workdir->work_mounted && !lumber_put_away(BOX_ROOT BOX_WORK))
         clean = false;
-    if (workdir->tmp_mounted && umount2(BOX_TMP, MNT_DETACH) != 0)
+    if (workdir->tmp_mounted && !lumber_put_away(BOX_ROOT BOX_TMP))
         clean = false;
     return clean;
 }

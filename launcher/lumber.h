@@ -1,0 +1,14 @@
+/* Mounts of past runs. Letting go of a mount makes the kernel wait for all CPUs, which costs more than the mount itself;
+ * moving it out of the program's sight does not. So they are moved to /lumber, outside of every program's root, and let
+ * go together: when there are many, when they hold memory, and when there is nothing else to do. */
+#ifndef ADJUDGE_LUMBER_H
+#define ADJUDGE_LUMBER_H
+
+#include <stdbool.h>
+
+bool lumber_make(void);                  /* once, while the agent's root is being made */
+bool lumber_put_away(const char *point); /* a mount with all that is on it; false: it is still there */
+bool lumber_is_empty(void);
+bool lumber_clear(void);                 /* nothing of past runs exists afterwards */
+
+#endif
