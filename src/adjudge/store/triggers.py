@@ -52,10 +52,6 @@ class Guard:
             refuse = f"FOR EACH ROW WHEN ({self.when}) EXECUTE FUNCTION adjudge_refuse('{self.name}')"
         return [f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {self.table} {refuse}"]
 
-    def drop(self, dialect: Dialect) -> list[str]:
-        """The DDL that takes it away."""
-        return [f"DROP TRIGGER {self.name}" + ("" if dialect is Dialect.SQLITE else f" ON {self.table}")]
-
 
 @dataclass(frozen=True)
 class Log:
@@ -89,12 +85,6 @@ class Log:
             f"{function} AS $$ BEGIN {body} END $$",
             f"CREATE TRIGGER {self.name} AFTER UPDATE ON {self.table} {rows} EXECUTE FUNCTION {self.name}()",
         ]
-
-    def drop(self, dialect: Dialect) -> list[str]:
-        """The DDL that takes it away."""
-        if dialect is Dialect.SQLITE:
-            return [f"DROP TRIGGER {self.name}"]
-        return [f"DROP TRIGGER {self.name} ON {self.table}", f"DROP FUNCTION {self.name}()"]
 
 
 REFUSE = (
@@ -181,9 +171,3 @@ def create_triggers(dialect: Dialect) -> list[str]:
     """All the DDL, in order."""
     shared = [REFUSE] if dialect is Dialect.POSTGRES else []
     return [*shared, *(text for trigger in TRIGGERS for text in trigger.create(dialect))]
-
-
-def drop_triggers(dialect: Dialect) -> list[str]:
-    """Undo ``create_triggers``."""
-    shared = ["DROP FUNCTION adjudge_refuse()"] if dialect is Dialect.POSTGRES else []
-    return [*(text for trigger in reversed(TRIGGERS) for text in trigger.drop(dialect)), *shared]

@@ -15,8 +15,6 @@ _LONGEST_NUMBER = 4_096
 _INT64 = 2**63
 _TESTLIB_SLACK = 1e-15
 
-ReadFloat = Callable[[bytes], float | None]
-
 
 def spec_float(token: bytes) -> float | None:
     """The grammar of the 2025-09 package format: decimal, no hex, no infinities."""
