@@ -12,7 +12,7 @@ SOURCES := src tests bench fuzz scripts hatch_build.py
 help: ## List what can be made
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
 	@for bench in $(wildcard bench/*.py); do name=$$(basename "$$bench" .py); \
-		case "$$name" in __init__|harness) ;; *) echo "  make bench-$$name" ;; esac; done
+		case "$$name" in *_*|harness) ;; *) echo "  make bench-$$name" ;; esac; done
 
 up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
