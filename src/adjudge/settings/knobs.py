@@ -184,14 +184,14 @@ class Judge:
     )
     stdout_limit_bytes: int = _knob(
         262_144,
-        "How much of the launcher's standard output is read.",
+        "How much of a program's standard output is kept.",
         "JUDGE_STDOUT_LIMIT_BYTES",
         bare=True,
         least=1024,
     )
     stderr_limit_bytes: int = _knob(
         1_048_576,
-        "How much of the launcher's standard error is kept.",
+        "How much of a program's standard error is kept.",
         "JUDGE_STDERR_LIMIT_BYTES",
         bare=True,
         least=1024,
