@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,45 +23,54 @@ def main() -> int:
     """Return 0 when both legs ran and nothing failed."""
     options = _options()
     _require_tools()
+    legs = [options.leg] if options.leg else ["root", "user"]
     with tempfile.TemporaryDirectory(prefix="adjudge-cgroup2-") as folder:
         here = Path(folder)
-        programs = compile_all(here / "programs")
-        image.build(here / "disk", here / "staging", programs)
-        emulated = machine.accelerator() == "tcg"
-        settings = {
-            "repository": str(image.REPOSITORY),
-            "time_scale": options.time_scale or ("5" if emulated else "1"),
-        }
-        settings |= {"ways": options.ways}
-        settings |= {"leg": options.leg} if options.leg else {}
-        settings |= {"args": options.args.replace(" ", "+")} if options.args else {}
-        log = Path(options.log)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        outcome = machine.boot(here / "disk", machine.newest_kernel(), settings, log, 3600 if emulated else 900)
-    sys.stdout.write(log.read_text())
-    complete = outcome.finished and not options.leg and not options.args
-    if complete:
+        image.build(here / "disk", here / "staging", compile_all(here / "programs"))
+        with ThreadPoolExecutor(len(legs)) as pool:
+            outcomes = list(pool.map(lambda leg: _run_leg(here, leg, options), legs))
+    for leg in legs:
+        sys.stdout.write(_log(options, leg).read_text())
+    if all(outcome.finished for outcome in outcomes) and not options.leg and not options.args:
         PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(page(outcome, options.ways, datetime.now(UTC)))
+        PAGE.write_text(page(outcomes, options.ways, datetime.now(UTC)))
         sys.stdout.write(f"written: {PAGE.relative_to(image.REPOSITORY)}\n")
-    good = outcome.finished and bool(outcome.legs) and all(leg.exit_code == 0 for leg in outcome.legs)
-    return 0 if good else 1
+    ended = [leg for outcome in outcomes for leg in outcome.legs]
+    return 0 if len(ended) == len(legs) and all(leg.exit_code == 0 for leg in ended) else 1
 
 
-def page(outcome: machine.Outcome, ways: str, now: datetime) -> str:
+def _run_leg(here: Path, leg: str, options: argparse.Namespace) -> machine.Outcome:
+    """Boot a machine of its own for one leg, on a disk of its own."""
+    disk = here / f"disk-{leg}"
+    subprocess.run(["cp", "--sparse=always", str(here / "disk"), str(disk)], check=True)
+    emulated = machine.accelerator() == "tcg"
+    settings = {"repository": str(image.REPOSITORY), "leg": leg, "ways": options.ways}
+    settings["time_scale"] = options.time_scale or ("5" if emulated else "1")
+    settings |= {"args": options.args.replace(" ", "+")} if options.args else {}
+    return machine.boot(disk, machine.newest_kernel(), settings, _log(options, leg), 3600 if emulated else 900)
+
+
+def _log(options: argparse.Namespace, leg: str) -> Path:
+    folder = Path(options.logs)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"cgroup2-{leg}.log"
+
+
+def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
     """The page of the docs that holds the last result."""
-    rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in outcome.legs]
+    first, legs = outcomes[0], [leg for outcome in outcomes for leg in outcome.legs]
+    rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in legs]
     who = {"root": "as root", "user": "as an ordinary user with a delegated subtree"}
     return "\n".join(
         [
             "# The hostile suite on cgroup v2",
             "",
             "Written by `make test-cgroup2`, which boots a Debian kernel in a virtual machine and runs `tests/sandbox`",
-            f"in it, {' and then '.join(who.get(leg.name, leg.name) for leg in outcome.legs)}. Do not edit.",
+            f"in it, {' and then '.join(who.get(leg.name, leg.name) for leg in legs)}. Do not edit.",
             "",
             f"- Last run: {now:%Y-%m-%d %H:%M} UTC",
-            f"- Kernel: {outcome.kernel}, accelerator {outcome.accelerator}",
-            f"- Controllers: {outcome.controllers}",
+            f"- Kernel: {first.kernel}, accelerator {first.accelerator}",
+            f"- Controllers: {first.controllers}",
             f"- Ways in: {ways.replace(',', ' and ')}",
             "",
             "| leg | passed | failed | pytest's summary |",
@@ -76,7 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--ways", default="agent,command", help="agent, command, or both with a comma (default)")
     parser.add_argument("--args", help="further arguments for pytest, split at spaces; the page is not written")
     parser.add_argument("--time-scale", help="factor on the suite's time limits (default 1 with KVM, 5 without)")
-    parser.add_argument("--log", default=str(image.REPOSITORY / ".cache/cgroup2.log"), help="where the console is kept")
+    parser.add_argument("--logs", default=str(image.REPOSITORY / ".cache"), help="where the consoles are kept")
     return parser.parse_args()
 
 

@@ -37,7 +37,6 @@ async def test_200_ms_of_cpu_are_200_ms_reported(box: Box) -> None:
     report = await box.run("burn", "200", within=ROOMY)
     assert report.verdict is RunVerdict.OK
     assert abs(report.time_ms - 200) <= max(10 * SCALE, 0.05 * 200), report
-    assert report.wall_ms >= report.time_ms - 1
 
 
 async def test_memory_of_a_whole_tree_is_counted(box: Box) -> None:

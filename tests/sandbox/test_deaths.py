@@ -18,7 +18,7 @@ from tests.sandbox.host import LAUNCHERS, Host, cgroups_of, descendants
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
-SHORT = limits(cpu_ms=ms(500), wall_ms=ms(500))
+SHORT = limits(cpu_ms=ms(3_000), wall_ms=ms(1_000), processes=4)
 
 
 def _launchers(below: int | None = None) -> dict[int, str]:
