@@ -115,6 +115,20 @@ static int chroot_out(void)
     return CALL(SYS_chroot, ".") < 0 || stat("/", &top) || stat(".", &here) ? -1 : 0;
 }
 
+/* A root that is only a changed one has something above it, for whoever has a foot outside. */
+static int above_root(void)
+{
+    struct stat top, above;
+    int here = open("/", O_PATH | O_DIRECTORY);
+    for (int i = 0; i < 64; i++)
+        here = openat(here, "..", O_PATH | O_DIRECTORY);
+    errno = ENOENT;
+    return stat("/", &top) == 0 && fstat(here, &above) == 0 && top.st_dev == above.st_dev && top.st_ino == above.st_ino ? -1 : 0;
+}
+static int lumber_room(void) { return open("/lumber", O_PATH); }
+static int lumber_above(void) { return open("/proc/self/root/../lumber", O_PATH); }
+static int root_of_init(void) { return open("/proc/1/root", O_PATH | O_DIRECTORY); }
+
 static int by_handle(void)
 {
     struct { struct file_handle head; unsigned char bytes[128]; } handle = {0};
@@ -242,7 +256,7 @@ int main(void)
     TRY(join_init_mount); TRY(join_init_net); TRY(join_init_user); TRY(join_own_ipc);
     TRY(mount_tmpfs); TRY(mount_proc); TRY(mount_bind); TRY(remount_root); TRY(unmount_work); TRY(unmount_root);
     TRY(pivot); TRY(open_fs); TRY(clone_tree); TRY(set_mount);
-    TRY(chroot_out); TRY(by_handle);
+    TRY(chroot_out); TRY(above_root); TRY(lumber_room); TRY(lumber_above); TRY(root_of_init); TRY(by_handle);
     TRY(load_module); TRY(load_module_file); TRY(drop_module);
     TRY(node_mem); TRY(node_disk); TRY(node_sda);
     TRY(dev_mem); TRY(dev_kmem); TRY(dev_port); TRY(dev_kmsg); TRY(dev_disk); TRY(dev_kvm); TRY(dev_fuse);
