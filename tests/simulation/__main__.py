@@ -12,7 +12,6 @@ def main(argument: str) -> int:
     """Run ``FIRST-LAST`` or one seed."""
     first, _, last = argument.partition("-")
     seeds = range(int(first), int(last or first) + 1)
-    quiet()
     connection, failed, started = template(), 0, time.monotonic()
     say = sys.stdout.write
     for seed in seeds:
@@ -26,4 +25,5 @@ def main(argument: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "1-200"))
+    with quiet():
+        sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "1-200"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-import structlog
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
@@ -30,9 +30,15 @@ def template() -> sqlite3.Connection:
 Witness = Callable[[Scenario], None]
 
 
-def quiet() -> None:
-    """Thousands of simulated mishaps are no news."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Log nothing meanwhile: thousands of simulated mishaps are no news."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def simulate(

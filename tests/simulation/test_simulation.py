@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,9 @@ MUTANT_SEEDS = range(1, 61)
 
 
 @pytest.fixture(scope="module")
-def schema() -> sqlite3.Connection:
-    quiet()
-    return template()
+def schema() -> Iterator[sqlite3.Connection]:
+    with quiet():
+        yield template()
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

@@ -14,6 +14,7 @@ from adjudge.judge.artifacts import ArtifactCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.sources import Source, SourceFile
+from adjudge.observe import metrics
 from adjudge.sandbox import Sandbox
 from adjudge.settings import Settings
 
@@ -25,10 +26,38 @@ def find_languages() -> Languages:
     return Languages.load(os.get_exec_path())
 
 
+class SandboxCounters:
+    """What happens in the sandbox, counted where every figure of the process is."""
+
+    def protocol_error(self, reason: str) -> None:
+        """A report that cannot be believed."""
+        metrics.JUDGE_PROTOCOL_ERRORS.labels(reason).inc()
+
+    def output_truncated(self, stream: str) -> None:
+        """An output cut at its limit."""
+        metrics.JUDGE_OUTPUT_TRUNCATED.labels(stream).inc()
+
+    def exec_started(self) -> None:
+        """A program began to run."""
+        metrics.JUDGE_EXEC_INFLIGHT.inc()
+
+    def exec_finished(self, result: str, seconds: float) -> None:
+        """It ended."""
+        metrics.JUDGE_EXEC_INFLIGHT.dec()
+        metrics.JUDGE_EXEC.labels(result).inc()
+        metrics.JUDGE_EXEC_DURATION.labels(result).observe(seconds)
+
+    def degraded(self, reason: str) -> None:
+        """It ran the slow way."""
+        metrics.SANDBOX_DEGRADED.labels(reason).inc()
+
+
 def sandbox(settings: Settings, slots: int) -> Sandbox:
     """A sandbox as the settings want it."""
     return Sandbox(
         slots=slots,
+        pin_cpus=sorted(os.sched_getaffinity(0)) if settings.worker.pin_cpus else None,
+        metrics=SandboxCounters(),
         stdout_limit_bytes=settings.judge.stdout_limit_bytes,
         stderr_limit_bytes=settings.judge.stderr_limit_bytes,
     )

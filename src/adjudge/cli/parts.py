@@ -22,7 +22,7 @@ from adjudge.judge.pipeline import Judge
 from adjudge.registry import Health, Registry, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
-from adjudge.relay.patrol import Reconciler, Watchdog, patrol
+from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
@@ -180,3 +180,4 @@ async def schedule(settings: Settings, database: Database, stream: Stream, name:
         roles.create_task(Pump(database, jobs, stream, name=name).run())
         roles.create_task(patrol(watchdog.tick, every_ms=interval_ms))
         roles.create_task(patrol(reconciler.tick, every_ms=_RECONCILE_MS))
+        roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))

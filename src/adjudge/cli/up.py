@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
@@ -26,6 +27,8 @@ from adjudge.store.health import ping
 from adjudge.stream import Stream, consumer_name
 
 _GRACE_SEC: Final = 10
+_EXAMPLE: Final = Path("examples/problems/multiples")
+"""What a newcomer in a checkout can judge at once."""
 _BACKLOG: Final = 2048
 
 
@@ -139,6 +142,10 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
     click.echo(f"  health   {base}{API_ROOT}/health/ready")
     click.echo(f"  API      {base}{OPENAPI_PATH}")
     click.echo(f"  figures  {base}/metrics")
+    if _EXAMPLE.is_dir():
+        click.echo(
+            f"  try      .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
+        )
     for note in settings.strangers:
         click.echo(f"  note     {note}")
     click.echo("Ctrl-C stops it.")

@@ -88,6 +88,10 @@ JUDGE_PROTOCOL_ERRORS: Final = _counter(
 )
 JUDGE_OUTPUT_TRUNCATED: Final = _counter("judge_output_truncated_total", "Outputs cut at their limit.", "stream")
 
+SANDBOX_DEGRADED: Final = _counter(
+    "sandbox_degraded_total", "Runs that fell back from the agent to one process per run.", "reason"
+)
+
 # Workers: written by the claim, heartbeat, finish and reclaim of jobs.
 WORKER_CLAIM: Final = _counter("worker_claim_total", "Claims of jobs, won and refused.", "status", "reason")
 WORKER_HEARTBEAT: Final = _counter(

@@ -1,8 +1,8 @@
 """The patrol: whatever is not as it should be is noticed here, from the rows alone.
 
-Two rounds. The *watchdog* frees running jobs whose lease has expired. The *reconciler* announces again jobs that were
-queued long ago and that the stream no longer knows. Both are continuous, neither needs the other, and any number may
-run at once: each takes rows that nobody else holds.
+Three rounds. The *watchdog* frees running jobs whose lease has expired. The *reconciler* announces again jobs that were
+queued long ago and that the stream no longer knows. The *census* counts what waits. All are continuous, none needs the
+others, and any number may run at once: each takes rows that nobody else holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx
+from adjudge.store import Database, Tx, dead_letters, outbox
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Stream
 
@@ -73,6 +73,23 @@ class Reconciler:
         if count:
             _log.warning("messages_lost", jobs=count)
         return count
+
+
+class Census:
+    """Counts what waits: the figures that say whether the drive keeps up."""
+
+    def __init__(self, database: Database, stream: Stream) -> None:
+        self._database = database
+        self._stream = stream
+
+    async def tick(self) -> int:
+        """Count once; return how many jobs wait."""
+        metrics.OUTBOX_PENDING.set(await self._database.read(outbox.count_pending))
+        metrics.DEAD_LETTERS.set(await self._database.read(dead_letters.count_open))
+        depth = await self._stream.depth()
+        for band, waiting in depth.items():
+            metrics.QUEUE_DEPTH.labels(str(band)).set(waiting)
+        return sum(depth.values())
 
 
 async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:

@@ -136,6 +136,11 @@ class Worker:
     slots: int = _knob(
         0, "How many submissions it judges at once; 0: as many as there are cores.", "WORKER_SLOTS", least=0
     )
+    pin_cpus: bool = _knob(
+        False,
+        "Whether each slot keeps to a core of its own: steadier times, where nothing else runs.",
+        "WORKER_PIN_CPUS",
+    )
     drain_sec: float = _knob(
         30.0, "How long it may finish what runs once it is asked to end.", "WORKER_DRAIN_SEC", least=0
     )

@@ -283,26 +283,14 @@ class Worker:
             await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
 
     async def _execute(self, job: Job, fence: Fence) -> End:
-        metrics.JUDGE_EXEC_INFLIGHT.inc()
-        started = asyncio.get_running_loop().time()
-        result = "ok"
         try:
             async with asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000):
                 return End(job, fence, completion=await self._handlers[job.kind].run(job))
         except TimeoutError:
-            result = "timeout"
             return End(job, fence, error=InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms."))
-        except asyncio.CancelledError:
-            result = "canceled"
-            raise
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
-            result = "error"
             _log.warning("job_failed", error=repr(error))
             return End(job, fence, error=error)
-        finally:
-            metrics.JUDGE_EXEC_INFLIGHT.dec()
-            metrics.JUDGE_EXEC.labels(result).inc()
-            metrics.JUDGE_EXEC_DURATION.labels(result).observe(asyncio.get_running_loop().time() - started)
 
     async def _write(self, end: End) -> RefusalReason | None:
         self._writing.add(end.fence)
@@ -363,6 +351,9 @@ class Worker:
         for job in outcome.done:
             metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()
             self._start(job, usable[job.id], claimed_at)
+            metrics.WORKER_RECLAIM_INFLIGHT.inc()
+            task = self._running[Fence(job.id, job.attempt_id, settings.name)]
+            task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
         waiting, over = [], []
         for refused in outcome.refused:
             decision = _DECISIONS.get(refused.reason, "done_or_stale")
