@@ -1,3 +1,3 @@
 blocks = []
 while True:
-    blocks.append(bytearray(1 << 20))
+    blocks.append(b"x" * (1 << 20) + b"%d" % len(blocks))
