@@ -125,6 +125,7 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
 def main() -> None:
     prepare()
     configured = settings()
+    say("")  # the firmware left the console in the middle of a line
     say(f"kernel {os.uname().release}")
     say(f"controllers {(CGROUPS / 'cgroup.controllers').read_text().strip()}")
     # A developer's first question of a new kernel: what does the doctor say of it?
