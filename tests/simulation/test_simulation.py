@@ -74,7 +74,8 @@ def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
 
 
 def _claim_without_its_gate(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(job_statements, "CLAIM", _without(job_statements.CLAIM, "status IN ('pending', 'queued')"))
+    gate = f"{job_statements._STANDS} IN ('pending', 'queued')"
+    patch.setattr(job_statements, "CLAIM", _without(job_statements.CLAIM, gate))
 
 
 def _retry_without_a_bound(patch: pytest.MonkeyPatch) -> None:
