@@ -1,3 +1,3 @@
 blocks = []
 while True:
-    blocks.append(b"x" * (1 << 20) + b"%d" % len(blocks))
+    blocks.append(b"x" * (64 << 20) + b"%d" % len(blocks))
