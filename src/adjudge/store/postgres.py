@@ -106,7 +106,7 @@ class _PostgresTx:
         rendered = self._render(statement)
         try:
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
-        except Exception as error:
+        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _translate(error)
             if self.failure is error:
                 raise

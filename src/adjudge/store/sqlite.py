@@ -91,7 +91,7 @@ class SqliteTx:
         self._now = self._clock()  # one moment for the whole statement
         try:
             return self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters)))
-        except Exception as error:
+        except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _translate(error)
             if self.failure is error:
                 raise
