@@ -34,6 +34,9 @@ understood with what is below it alone, and a driver can be replaced without tou
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
+    ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
+    ("chains", "judge"): "executors judge and verify; the judge knows no chain",
+    ("chains", "packages"): "executors check, build and verify packages; packages know no chain",
 }
 """Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
 
@@ -63,8 +66,10 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
     "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
-    "httpx": (frozenset({"registry"}), "etcd is spoken to in one room"),
-    "yaml": (frozenset({"packages"}), "YAML is a format of problem packages"),
+    "httpx": (frozenset({"registry", "chains"}), "etcd is spoken to in one room; executors call allowed hosts"),
+    "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
+    "jsonschema": (frozenset({"chains"}), "executors describe their cfg by schemas"),
+    "cronsim": (frozenset({"chains"}), "times of day are a trigger's business"),
 }
 """Package → the rooms that may import it, and why."""
 
