@@ -34,6 +34,7 @@ understood with what is below it alone, and a driver can be replaced without tou
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
+    ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
     ("chains", "judge"): "executors judge and verify; the judge knows no chain",
     ("chains", "packages"): "executors check, build and verify packages; packages know no chain",

@@ -7,47 +7,25 @@ or replaced at any time, and this driver makes its groups anew when they are gon
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.commands.core import AsyncScript
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.exceptions import RedisError, ResponseError
 
-from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, Unavailable
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.stream import codec, scripts
 from adjudge.stream.driver import BANDS, Hint, Message, Published, band_of
+from adjudge.stream.link import Link
 from adjudge.stream.turns import Turns
 from adjudge.stream.waiting import Found, Waiter
 
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
-_COMMAND_TIMEOUT_SEC: Final = 10.0
 _SLACK_SEC: Final = 0.05
-_ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
-_PASSING: Final = (
-    "OOM",
-    "READONLY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "LOADING",
-    "BUSY ",
-    "MISCONF",
-    "NOREPLICAS",
-    "TRYAGAIN",
-)
-"""What Redis answers when it cannot serve now and may later."""
-_LOCKED: Final = ("NOAUTH", "WRONGPASS", "NOPERM", "unauthenticated")
-"""What it answers to those who may not."""
 
 
 class RedisStream:
@@ -62,17 +40,13 @@ class RedisStream:
         payload_ttl_sec: int = 86_400,
         group: str | None = None,
     ) -> None:
-        self._url, self._place = url, _place(url)
-        if not _ENVIRONMENT.fullmatch(environment):
-            raise InvalidInput(
-                f"environment: {environment!r} must be small letters, digits and -.", field="environment"
-            )
-        self._keys = [f"adjudge:{environment}:jobs:{band}" for band in BANDS]
+        self._link = Link(url, environment=environment)
+        self._keys = [f"{self._link.prefix}jobs:{band}" for band in BANDS]
         self._band_of_key = dict(zip(self._keys, BANDS, strict=True))
-        self._payload_prefix = f"adjudge:{environment}:payload:"
-        self._group = group or f"adjudge:{environment}:workers"
+        self._payload_prefix = f"{self._link.prefix}payload:"
+        self._group = group or f"{self._link.prefix}workers"
         self._maxlen, self._payload_ttl_sec = maxlen, payload_ttl_sec
-        self._client = self._connect()
+        self._client = self._link.connect()
         self._publish = self._client.register_script(scripts.PUBLISH)
         self._take = self._client.register_script(scripts.TAKE)
         self._autoclaim = self._client.register_script(scripts.AUTOCLAIM)
@@ -127,7 +101,7 @@ class RedisStream:
     async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Look each entry up by its id, all in one round trip."""
         known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
-        with self._reporting():
+        with self._link.reporting():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for priority, entry_id in known:
                     pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
@@ -159,19 +133,6 @@ class RedisStream:
             await waiter.close()
         self._waiters.clear()
         await self._client.aclose()
-
-    def _connect(self, **options: Any) -> Redis:
-        defaults: dict[str, Any] = {
-            "decode_responses": True,
-            "encoding_errors": "replace",  # one unreadable payload must not spoil the reply for its neighbours
-            "protocol": 2,
-            "socket_timeout": _COMMAND_TIMEOUT_SEC,
-            "socket_connect_timeout": 5.0,
-            "health_check_interval": 0,
-            # A command whose answer was lost may have taken messages: trying it again is the caller's decision.
-            "retry": Retry(NoBackoff(), 0),
-        }
-        return Redis.from_url(self._url, **(defaults | options))
 
     async def _publish_some(self, hints: Sequence[Hint]) -> list[Published]:
         now_ms = time.time_ns() // 1_000_000
@@ -214,8 +175,8 @@ class RedisStream:
         if rows or wait_ms < 1:
             return self._messages(rows)
         if consumer not in self._waiters:
-            self._waiters[consumer] = Waiter(self._connect, self._group, consumer, self._keys)
-        with self._reporting():
+            self._waiters[consumer] = Waiter(self._link.connect, self._group, consumer, self._keys)
+        with self._link.reporting():
             try:
                 found = await self._waiters[consumer].wait(wait_ms)
             except ResponseError as error:
@@ -226,7 +187,7 @@ class RedisStream:
 
     async def _with_payloads(self, found: Found) -> list[Message]:
         refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in found]
-        with self._reporting():
+        with self._link.reporting():
             payloads: list[Any] = await self._client.mget(refs) if refs else []
         return [
             codec.decode(entry_id, self._band_of_key[key], fields, payload)
@@ -246,7 +207,7 @@ class RedisStream:
             await asyncio.wait(reads, timeout=0.02)
 
     async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
-        with self._reporting():
+        with self._link.reporting():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for key in self._keys:
                     pipeline.execute_command(command, key, *arguments)
@@ -254,7 +215,7 @@ class RedisStream:
             return dict(zip(BANDS, map(_count, replies), strict=True))
 
     async def _run(self, script: AsyncScript, *arguments: Any) -> Any:
-        with self._reporting():
+        with self._link.reporting():
             return await script(keys=self._keys, args=arguments)
 
     def _messages(self, rows: list[list[Any]]) -> list[Message]:
@@ -267,13 +228,6 @@ class RedisStream:
     def _own(self, payload_ref: str | None) -> str:
         """The key if it is one of our payloads; a mangled entry must not make us touch any other."""
         return payload_ref if payload_ref and payload_ref.startswith(self._payload_prefix) else ""
-
-    @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        try:
-            yield
-        except (RedisError, OSError) as error:
-            raise _failure(error, self._place) from error
 
 
 def _published(hint: Hint, answer: str) -> Published:
@@ -288,28 +242,3 @@ def _count(reply: Any) -> int:
             return 0
         raise reply
     return int(reply["pending"] if isinstance(reply, dict) else reply)
-
-
-def _place(url: str) -> str:
-    """Host, port and database: what an error may say of a URL that holds a password."""
-    try:
-        parts = urlsplit(url)
-        place = f"{parts.hostname}:{parts.port or 6379}{parts.path}" if parts.hostname else parts.path
-    except ValueError:
-        parts, place = urlsplit(""), ""
-    if parts.scheme not in {"redis", "rediss", "unix"} or not place:
-        raise InvalidInput(
-            "redis_url: give redis://USER:PASSWORD@HOST:PORT/NUMBER, or rediss:// for TLS.", field="redis_url"
-        )
-    return place
-
-
-def _failure(error: Exception, place: str) -> AdjudgeError:
-    words = str(error)
-    if isinstance(error, AuthenticationError | AuthorizationError) or any(code in words for code in _LOCKED):
-        return Unavailable(f"Redis at {place} refused our credentials: check the URL's user and password.")
-    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
-        return Unavailable(f"Redis at {place} is away ({type(error).__name__}).")
-    if any(code in words for code in _PASSING):
-        return Unavailable(f"Redis at {place} cannot serve: {words[:200]}")
-    return InternalFault(f"Redis at {place} did not understand us: {words[:200]}")
