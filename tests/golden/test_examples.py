@@ -12,16 +12,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.progress import Progress
 
 from adjudge.cli.judging import read_source
-from adjudge.cli.problem_verify import Verifier
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult
 from adjudge.packages.findings import Severity
 from adjudge.packages.load import loaded
+from adjudge.packages.verification import Verifier
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"
 NAMES = sorted(path.name for path in PROBLEMS.iterdir() if path.is_dir())
@@ -150,7 +149,7 @@ def test_package_is_read_without_a_finding(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 async def test_jury_gets_what_it_must(judge: Judge, name: str) -> None:
     with loaded(PROBLEMS / name) as package:
-        found = await Verifier(judge, package, 2, Progress(disable=True)).run()
+        found = await Verifier(judge, package, 2).run()
     assert found.complaints == []
     assert [(item.submission.path, item.reasons) for item in found.judged if item.reasons] == []
     assert {item.submission.path: item.outcome.verdict for item in found.judged} == JURY[name]

@@ -18,7 +18,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from adjudge import settings as settings_source
 from adjudge.cli.judging import open_judge, read_source
-from adjudge.cli.jury import completed
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
@@ -26,6 +25,7 @@ from adjudge.judge.cases import CaseResult
 from adjudge.judge.pipeline import CaseDone, CompileDone, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult, number
+from adjudge.packages.jury import completed
 from adjudge.packages.load import Package, loaded
 from adjudge.packages.manifest import revision
 

@@ -10,11 +10,11 @@ from uuid import uuid4
 import click
 
 from adjudge.cli.judging import open_judge
-from adjudge.cli.jury import completed
 from adjudge.cli.problem_show import print_findings
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
+from adjudge.packages.jury import completed
 from adjudge.packages.load import Package, loaded, name_from
 from adjudge.packages.scaffold import scaffold
 
