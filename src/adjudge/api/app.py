@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -10,13 +9,11 @@ from fastapi.openapi.utils import get_openapi
 
 from adjudge import __version__
 from adjudge.api import errors
+from adjudge.api.authentication import authenticator
 from adjudge.api.envelope import Envelope
+from adjudge.api.parts import Parts
 from adjudge.api.routes import about, health
-from adjudge.api.wire import Problem
-from adjudge.domain.ids import NewId, new_id
-
-Check = Callable[[], Awaitable[None]]
-"""Asks one part whether it answers; returns if it does, raises if not."""
+from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
@@ -25,8 +22,8 @@ _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def create_app(*, checks: Mapping[str, Check], mint_request_id: NewId = new_id) -> FastAPI:
-    """Build the application. ``checks`` are the parts that must answer before it counts as ready."""
+def create_app(parts: Parts) -> FastAPI:
+    """Build the application around ``parts``."""
     app = FastAPI(
         title="Adjudge",
         version=__version__,
@@ -36,11 +33,12 @@ def create_app(*, checks: Mapping[str, Check], mint_request_id: NewId = new_id) 
         redoc_url=None,
         responses=_PROBLEM_RESPONSE,
     )
-    app.include_router(health.router(checks), prefix=API_ROOT)
+    app.state.authenticate = authenticator(parts.database, visitors_may_read=True)
+    app.include_router(health.router(parts.checks), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
     app.include_router(about.metrics_router())
     errors.install(app)
-    app.add_middleware(Envelope, mint_request_id=mint_request_id)
+    app.add_middleware(Envelope, mint_request_id=parts.mint)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     return app
 

@@ -21,6 +21,7 @@ from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import logs
 
 COMMANDS: Final[dict[str, str]] = {
+    "api": "adjudge.cli.api",
     "check": "adjudge.cli.check",
     "config": "adjudge.cli.config",
     "dlq": "adjudge.cli.dlq",

@@ -6,6 +6,8 @@
     ├── InvalidInput            400  the caller can fix it
     │   ├── InvalidStatus            a status value that does not exist
     │   └── InvalidTransition        an edge the state machine does not have
+    ├── Unauthenticated         401  we do not know who you are
+    ├── Forbidden               403  we do, and you may not
     ├── NotFound                404  <KIND>_NOT_FOUND
     ├── Conflict                409  somebody else was first
     │   └── FenceRefused             a write by a claimant that no longer holds the job
@@ -53,6 +55,20 @@ class InvalidTransition(InvalidInput):
     """That change of status is not allowed."""
 
     code = "INVALID_TRANSITION"
+
+
+class Unauthenticated(AdjudgeError):
+    """Log in, or send an API token."""
+
+    code = "UNAUTHENTICATED"
+    http_status = 401
+
+
+class Forbidden(AdjudgeError):
+    """You may not do that."""
+
+    code = "FORBIDDEN"
+    http_status = 403
 
 
 class NotFound(AdjudgeError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +16,8 @@ from adjudge.api.app import create_app
 from adjudge.api.envelope import SECURITY_HEADERS
 from adjudge.api.errors import MEDIA_TYPE, table
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
+from tests.support.api import make_parts
+from tests.support.stores import Store
 
 
 class _Part:
@@ -33,8 +37,12 @@ def part() -> _Part:
 
 
 @pytest.fixture
-def app(part: _Part) -> FastAPI:
-    app = create_app(checks={"database": part.check}, mint_request_id=lambda: "minted")
+async def app(part: _Part, sqlite_store: Store, tmp_path: Path) -> AsyncIterator[FastAPI]:
+    async with make_parts(sqlite_store, tmp_path) as parts:
+        yield _with_failures(create_app(replace(parts, checks={"database": part.check}, mint=lambda: "minted")))
+
+
+def _with_failures(app: FastAPI) -> FastAPI:
     failures: dict[str, Exception] = {
         "not-found": NotFound("problem", "a-plus-b"),
         "conflict": Conflict(version=3),

@@ -15,6 +15,8 @@ STABLE = {
     "InvalidInput": ("INVALID_INPUT", 400),
     "InvalidStatus": ("INVALID_STATUS", 400),
     "InvalidTransition": ("INVALID_TRANSITION", 400),
+    "Unauthenticated": ("UNAUTHENTICATED", 401),
+    "Forbidden": ("FORBIDDEN", 403),
     "NotFound": ("ERROR", 404),
     "Conflict": ("CONFLICT", 409),
     "FenceRefused": ("CONFLICT", 409),

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from adjudge import __version__
-from adjudge.api.wire import Version
+from adjudge.api.wire.base import Version
 from adjudge.observe import metrics
 
 

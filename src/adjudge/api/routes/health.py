@@ -8,7 +8,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from adjudge.api.wire import Live, Ready
+from adjudge.api.wire.base import Live, Ready
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 

@@ -1,4 +1,4 @@
-"""Models of what goes over the wire: the one place where a value gets a second shape."""
+"""What every model on the wire is, and the models that belong to no group of routes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,32 @@
+"""What the server is made of: everything that routes and pages need, passed in by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.ids import NewId, new_id
+from adjudge.registry.driver import Registry
+from adjudge.settings import Settings
+from adjudge.store import Database
+from adjudge.store.jobs import Jobs
+from adjudge.stream.driver import Stream
+
+Check = Callable[[], Awaitable[None]]
+"""Asks one part whether it answers; returns if it does, raises if not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of one server."""
+
+    settings: Settings
+    database: Database
+    jobs: Jobs
+    blobs: Blobs
+    stream: Stream
+    registry: Registry
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    """What must answer before the server counts as ready."""
+    mint: NewId = new_id

@@ -1,0 +1,42 @@
+"""``adjudge api``: one HTTP server among as many as are wanted; workers and schedulers run elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import closing
+
+import click
+import uvloop
+
+from adjudge import settings as settings_source
+from adjudge.api.parts import Parts
+from adjudge.cli.parts import make_jobs, open_blobs, open_registry, open_stream
+from adjudge.cli.serving import listen, serve_http
+from adjudge.observe import logs
+from adjudge.settings import Settings
+from adjudge.store import open_database
+
+
+@click.command("api")
+@click.option("--host", help="Address to listen on.")
+@click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
+def command(host: str | None, port: int | None) -> None:
+    """Serve HTTP; judging and delivering are other processes' work."""
+    settings = settings_source.load({"server.host": host, "server.port": port})
+    logs.configure(settings.log.level, settings.log.format)
+    with (
+        closing(listen(settings.server.host, settings.server.port)) as listener,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_serve(settings, listener))
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_stream(settings) as stream,
+        open_blobs(settings) as blobs,
+        open_registry(settings, database) as registry,
+    ):
+        await serve_http(Parts(settings, database, make_jobs(settings), blobs, stream, registry), listener)

@@ -1,0 +1,100 @@
+"""Serving HTTP: what ``adjudge api`` and ``adjudge up`` share."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+import uvicorn
+
+from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.api.parts import Parts
+from adjudge.domain.errors import InvalidInput
+from adjudge.settings import Settings
+from adjudge.store.health import ping
+
+_GRACE_SEC: Final = 10
+_EXAMPLE: Final = Path("examples/problems/multiples")
+"""What a newcomer in a checkout can judge at once."""
+_BACKLOG: Final = 2048
+
+
+async def serve_http(parts: Parts, listener: socket.socket) -> None:
+    """Answer requests until a signal ends it."""
+
+    async def database_answers() -> None:
+        await ping(parts.database)
+
+    app = create_app(replace(parts, checks={"database": database_answers}))
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,  # the envelope logs requests, with their ids
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE_SEC,
+    )
+    _announce(parts.settings, listener)
+    await Server(config).serve([listener])
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, ending with exit code 0 when it was asked to end; a second signal ends it at once."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let a signal end the server, and nothing more: uvicorn would raise it again afterwards."""
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything else starts, or say who is in the way."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise InvalidInput(
+            f"server.port: cannot listen on {host} port {port}: {error.strerror or error}. "
+            "Choose another with --port (or PORT=… make up); 0 picks a free one.",
+            field="server.port",
+        ) from error
+    return listener
+
+
+def _announce(settings: Settings, listener: socket.socket) -> None:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    base = f"http://{shown}:{port}"
+    click.echo(f"Adjudge is up at {base}")
+    click.echo(f"  truth    {settings.database.url}")
+    click.echo(f"  health   {base}{API_ROOT}/health/ready")
+    click.echo(f"  API      {base}{OPENAPI_PATH}")
+    click.echo(f"  figures  {base}/metrics")
+    if _EXAMPLE.is_dir():
+        click.echo(
+            f"  try      .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
+        )
+    for note in settings.strangers:
+        click.echo(f"  note     {note}")
+    click.echo("Ctrl-C stops it.")

@@ -1,0 +1,93 @@
+"""Who may do what: permission points, and the roles that are made of them.
+
+A route asks for a point, never for a role. Whether *this* object may be seen or changed (another user's submission, a
+draft of somebody else's) is decided where the object is read.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Permission(StrEnum):
+    """One thing that somebody may or may not do."""
+
+    PROBLEM_READ = "problem:read"
+    PROBLEM_READ_DRAFT = "problem:read_draft"
+    PROBLEM_WRITE = "problem:write"
+    PROBLEM_PUBLISH = "problem:publish"
+    SUBMISSION_CREATE = "submission:create"
+    SUBMISSION_READ = "submission:read"
+    SUBMISSION_READ_ALL = "submission:read_all"
+    SUBMISSION_CANCEL = "submission:cancel"
+    SUBMISSION_CANCEL_ALL = "submission:cancel_all"
+    SUBMISSION_CHANGE = "submission:change"
+    REJUDGE_READ = "rejudge:read"
+    REJUDGE_WRITE = "rejudge:write"
+    REJUDGE_APPLY = "rejudge:apply"
+    EXECUTION_CREATE = "execution:create"
+    CHAIN_READ = "chain:read"
+    CHAIN_WRITE = "chain:write"
+    RUN_READ = "run:read"
+    RUN_CONTROL = "run:control"
+    ACCOUNT_OWN = "account:own"
+    WEBHOOK_OWN = "webhook:own"
+    USER_READ = "user:read"
+    USER_WRITE = "user:write"
+    OPS_READ = "ops:read"
+    OPS_CONTROL = "ops:control"
+
+
+class Role(StrEnum):
+    """A name for a set of points, given to a user."""
+
+    ADMIN = "admin"
+    SETTER = "setter"
+    JUDGE = "judge"
+    CONTESTANT = "contestant"
+    SERVICE = "service"
+
+
+_P = Permission
+
+NOBODY: Final = frozenset({_P.PROBLEM_READ})
+"""What a visitor who is not logged in may do, where the settings let visitors in at all."""
+
+_CONTESTANT: Final = NOBODY | {
+    _P.SUBMISSION_CREATE,
+    _P.SUBMISSION_READ,
+    _P.SUBMISSION_CANCEL,
+    _P.EXECUTION_CREATE,
+    _P.ACCOUNT_OWN,
+    _P.WEBHOOK_OWN,
+}
+
+ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
+    Role.CONTESTANT: _CONTESTANT,
+    Role.SERVICE: _CONTESTANT | {_P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL},
+    Role.SETTER: _CONTESTANT
+    | {_P.PROBLEM_WRITE, _P.PROBLEM_PUBLISH, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL, _P.REJUDGE_READ},
+    Role.JUDGE: _CONTESTANT
+    | {
+        _P.PROBLEM_READ_DRAFT,
+        _P.SUBMISSION_READ_ALL,
+        _P.SUBMISSION_CANCEL_ALL,
+        _P.SUBMISSION_CHANGE,
+        _P.REJUDGE_READ,
+        _P.REJUDGE_WRITE,
+        _P.REJUDGE_APPLY,
+        _P.CHAIN_READ,
+        _P.RUN_READ,
+        _P.OPS_READ,
+    },
+    Role.ADMIN: frozenset(Permission),
+}
+EVERYTHING: Final = "*"
+"""The scope of a token that may do all that its user may."""
+
+
+def granted(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
+    """What a token of a user with ``role`` may do: never more than its user, never more than its scopes."""
+    points = ROLE_PERMISSIONS[role]
+    return points if EVERYTHING in scopes else frozenset(point for point in points if point in scopes)

@@ -1,0 +1,79 @@
+"""A server in the test's own process: the real application on a real store, asked over ASGI."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+
+from adjudge import settings as settings_source
+from adjudge.api.app import create_app
+from adjudge.api.parts import Parts
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.domain.access import EVERYTHING
+from adjudge.domain.ids import new_id
+from adjudge.registry.database import DatabaseRegistry
+from adjudge.store import tokens, users
+from adjudge.stream import MemoryStream
+from tests.support.stores import Store
+
+
+@asynccontextmanager
+async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Parts]:
+    """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
+    settings = settings_source.load(overrides or {}, environ={})
+    blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream(maxlen=10_000)
+    registry = DatabaseRegistry(store.database, lease_sec=15)
+    try:
+        yield Parts(settings, store.database, store.jobs, blobs, stream, registry)
+    finally:
+        await registry.close()
+        await stream.close()
+        await blobs.close()
+
+
+@dataclass
+class Api:
+    """The application, and clients of it."""
+
+    app: FastAPI
+    parts: Parts
+    store: Store
+
+    async def user(self, role: str, name: str | None = None) -> tuple[str, str]:
+        """Create a user with a token; return the user's id and the token."""
+        user_id, secret = new_id(), tokens.new_secret()
+        await self.store.do(
+            lambda tx: users.add(tx, users.NewUser(user_id, name or f"{role}-{user_id[-6:]}", role=role))
+        )
+        await self.store.do(
+            lambda tx: tokens.add(tx, tokens.NewToken(new_id(), user_id, "test", secret, (EVERYTHING,)))
+        )
+        return user_id, secret
+
+    @asynccontextmanager
+    async def client(self, token: str | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+        """A client that sends ``token`` with every request; without one, a visitor."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://adjudge", headers=headers, **options) as it:
+            yield it
+
+    @asynccontextmanager
+    async def as_role(self, role: str) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of a new user with ``role``."""
+        _, secret = await self.user(role)
+        async with self.client(secret) as client:
+            yield client
+
+
+@asynccontextmanager
+async def make_api(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Api]:
+    """The whole application around ``store``."""
+    async with make_parts(store, folder, overrides) as parts:
+        yield Api(create_app(parts), parts, store)
