@@ -1,0 +1,172 @@
+"""What a node type is to the engine: the contract between chains and whatever they run.
+
+An executor does one kind of work and knows nothing of rows, leases or DAGs. It is handed a context and answers with a
+``NodeResult``, or with ``Waiting`` when the rest happens elsewhere. What it raises is classified where all failures
+are (``adjudge.domain.retry.classify``): a domain error that the caller would have to fix (``InvalidInput``,
+``NotFound``, ``Conflict``) is final; everything else, ``NodeFailed`` included, is tried again for as long as the node's
+``retry`` allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from adjudge.domain.errors import AdjudgeError
+from adjudge.store.driver import Tx
+
+
+class NodeFailed(AdjudgeError):
+    """The node's work failed; another attempt may help."""
+
+    code = "NODE_FAILED"
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """The work is done. ``artifact`` is any JSON value; dependents see it as ``artifacts.<node id>``."""
+
+    artifact: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The work goes on elsewhere: the node stays ``running`` and holds no worker until somebody resumes it.
+
+    The wait is recorded in the transaction that ends the execution, and the kind's probe is asked in the same
+    transaction, so a thing that ended before the wait was recorded is not missed.
+    """
+
+    on: str
+    """The kind of thing awaited: ``run``, ``submission``, ``approval``, ``timer``…; it must have a probe."""
+    key: str
+    """Which one."""
+    artifact: Any = None
+    """Kept on the node while it waits; it stands if whoever resumes the node gives none."""
+    until_ms: int | None = None
+    """Unix time in milliseconds. A ``timer`` then succeeds; any other wait then fails as timed out."""
+
+
+class Latch(Protocol):
+    """The part of ``asyncio.Event`` that an executor needs."""
+
+    def is_set(self) -> bool:
+        """Whether it happened."""
+        ...
+
+    async def wait(self) -> object:
+        """Wait until it happens."""
+        ...
+
+
+class NodeContext(Protocol):
+    """What an executor may know and do while it works."""
+
+    @property
+    def run_id(self) -> str:
+        """The run that the node belongs to."""
+        ...
+
+    @property
+    def chain_id(self) -> str:
+        """The chain that is being run."""
+        ...
+
+    @property
+    def chain_name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def node_id(self) -> str:
+        """The node; an instance of a mapped node is called ``id[0]``, ``id[1]``…"""
+        ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1; attempts asked for by hand count on."""
+        ...
+
+    @property
+    def cfg(self) -> Mapping[str, Any]:
+        """The node's cfg with its templates filled in, valid by ``cfg_schema``."""
+        ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What the run was started with."""
+        ...
+
+    @property
+    def artifacts(self) -> Mapping[str, Any]:
+        """What the node's dependencies left behind, by node id. One that was skipped or failed has none."""
+        ...
+
+    @property
+    def checkpoint(self) -> Any | None:
+        """What an earlier attempt of this node saved last."""
+        ...
+
+    @property
+    def actor(self) -> str:
+        """On whose behalf the run was started."""
+        ...
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that the run belongs to."""
+        ...
+
+    @property
+    def stop_requested(self) -> Latch:
+        """Set once the run is to stop. Whoever heeds it may end in good order; whoever does not is killed later."""
+        ...
+
+    async def save_checkpoint(self, document: Any) -> None:
+        """Keep ``document`` for the next attempt; refused (``FenceRefused``) once this attempt is superseded."""
+        ...
+
+    async def log(self, text: str) -> None:
+        """Add a line to the node's log, which is kept and streamed."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs the nodes of one type. One object serves all of them, at the same time."""
+
+    @property
+    def type(self) -> str:
+        """The name that DAGs call it by."""
+        ...
+
+    @property
+    def cfg_schema(self) -> Mapping[str, Any]:
+        """JSON Schema (draft 2020-12) of its cfg.
+
+        Checked when a chain is defined, where a string that holds ``{{ … }}`` passes for anything, and again on the
+        filled-in cfg before the node runs.
+        """
+        ...
+
+    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+        """Do the work. It may be canceled at any await, and may be run again after a crash: make it idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """How an awaited thing ended."""
+
+    success: bool
+    artifact: Any = None
+    error: str | None = None
+
+
+Probe = Callable[[Tx, str], Awaitable[Awaited | None]]
+"""Looks whether the thing called ``key`` has ended, in the transaction that records the wait.
+
+It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
+calling ``resume``: then one of the two always sees the other.
+"""
