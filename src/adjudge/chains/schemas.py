@@ -1,0 +1,110 @@
+"""Holding a node's cfg to its executor's JSON Schema (draft 2020-12), with errors that people can act on.
+
+At definition time a string may hold an expression that becomes anything, so what a schema says of such a string is
+left for later; what it says of everything around it holds already. Before a node runs its cfg is checked again, then
+with nothing left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+
+from adjudge.chains.templating import is_templated
+from adjudge.domain.errors import InvalidInput
+
+_SHOWN = 60
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse a schema that is none, with a ValueError."""
+    try:
+        Draft202012Validator.check_schema(dict(schema))
+    except SchemaError as error:
+        raise ValueError(f"cfg_schema is no JSON Schema: {error.message}") from None
+
+
+def check_cfg(schema: Mapping[str, Any], cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
+    """Refuse a cfg that its schema does not allow, naming every place; ``templated``: expressions may still stand."""
+    found = [
+        said
+        for error in Draft202012Validator(dict(schema)).iter_errors(cfg)
+        if not (templated and _is_excused(error))
+        for said in _said(error, place)
+    ]
+    if found:
+        raise InvalidInput(" ".join(dict.fromkeys(found)), field=place)
+
+
+def _is_excused(error: ValidationError) -> bool:
+    """Whether it may vanish once expressions have become values."""
+    if is_templated(error.instance):
+        return True
+    if error.validator not in ("anyOf", "oneOf"):
+        return False
+    branches: dict[Any, list[ValidationError]] = defaultdict(list)
+    for inner in error.context or ():
+        branches[inner.schema_path[0]].append(inner)
+    return any(all(_is_excused(inner) for inner in branch) for branch in branches.values())
+
+
+def _said(error: ValidationError, place: str) -> Iterator[str]:
+    where = place + "".join(
+        f"[{step}]" if isinstance(step, int) else f".{step}" for step in map(_step, error.absolute_path)
+    )
+    given = json.dumps(error.instance, ensure_ascii=False, default=str)
+    given = given if len(given) <= _SHOWN else given[:_SHOWN] + "…"
+    if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
+        yield from _unknown(error, where)
+    elif error.validator == "required":
+        yield f"{where}: {error.message.split(' is a ')[0]} is missing; give it."
+    elif error.validator in ("anyOf", "oneOf"):
+        yield f"{where}: {given} fits none of the ways it may be given."
+    else:
+        yield f"{where}: {given} cannot be used: {_rule(error)}."
+
+
+def _step(step: Any) -> str | int:
+    return step if isinstance(step, int) else str(step)
+
+
+def _unknown(error: ValidationError, where: str) -> Iterator[str]:
+    known = sorted(error.schema.get("properties", {})) if isinstance(error.schema, Mapping) else []
+    for name in sorted(set(map(str, error.instance)) - set(known)):
+        near = difflib.get_close_matches(name, known, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else f"the names are: {', '.join(known) or 'none'}."
+        yield f"{where}: there is no {name!r}; {fix}"
+
+
+def _rule(error: ValidationError) -> str:
+    value = error.validator_value
+    if error.validator == "type":
+        return f"it must be {' or '.join(_names(value))}"
+    if error.validator == "enum":
+        return f"choose one of {', '.join(map(str, value))}"
+    words = {
+        "minimum": "at least",
+        "maximum": "at most",
+        "exclusiveMinimum": "more than",
+        "minLength": "its length must be at least",
+        "maxLength": "its length may be at most",
+        "minItems": "its entries must be at least",
+        "maxItems": "its entries may be at most",
+        "pattern": "it must match",
+        "const": "it must be",
+    }
+    name = str(error.validator)
+    return f"{words[name]} {value}" if name in words else error.message
+
+
+def _names(value: Any) -> list[str]:
+    kinds = [value] if isinstance(value, str) else list(value)
+    words = {"object": "an object", "array": "a list", "string": "a text", "integer": "a whole number"}
+    words |= {"number": "a number", "boolean": "true or false", "null": "null"}
+    return [words.get(kind, kind) for kind in kinds]
