@@ -13,15 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from adjudge.domain.errors import AdjudgeError
+from adjudge.domain.errors import NodeFailed
 from adjudge.store.driver import Tx
 
-
-class NodeFailed(AdjudgeError):
-    """The node's work failed; another attempt may help."""
-
-    code = "NODE_FAILED"
-    retryable = True
+__all__ = ["Awaited", "Executor", "Latch", "NodeContext", "NodeFailed", "NodeResult", "Probe", "Waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ class NodeContext(Protocol):
 
     @property
     def node_id(self) -> str:
-        """The node; an instance of a mapped node is called ``id[0]``, ``id[1]``…"""
+        """The node; the instances of a mapped node are called ``id[0]``, ``id[1]`` and so on."""
         ...
 
     @property

@@ -7,13 +7,25 @@
     │   ├── InvalidStatus            a status value that does not exist
     │   └── InvalidTransition        an edge the state machine does not have
     ├── Unauthenticated         401  we do not know who you are
+    │   └── LoginFailed              that name and password do not belong together
     ├── Forbidden               403  we do, and you may not
+    │   ├── CsrfRefused              a page of somebody else's may have sent that
+    │   └── PasswordChangeRequired   the password was given by somebody else: choose your own first
     ├── NotFound                404  <KIND>_NOT_FOUND
     ├── Conflict                409  somebody else was first
     │   └── FenceRefused             a write by a claimant that no longer holds the job
+    ├── BodyTooLarge            413  more than is read of a request
+    ├── TooMany                 429  not now: come back after Retry-After
+    │   ├── RateLimited              too fast
+    │   ├── QuotaExhausted           enough for today
+    │   ├── InFlightCap              too many of yours wait for a verdict
+    │   └── QueueFull                everybody's wait is too long already
     ├── Unavailable             503  a part we need is away: try again
+    │   ├── NoWorkerForLanguage      nobody alive can run that language
+    │   ├── TimedOut                 a request took longer than it may
     │   └── OutcomeUnknown           a commit was sent and its answer lost: look it up
     └── InternalFault           500  our own fault
+        └── NodeFailed               a chain node's work failed; another attempt may help
 
 A class's docstring is its default message. ``code`` is stable and documented; ``fields`` carry what a reader needs
 to act (ids, the offending field), never secrets.
@@ -71,6 +83,24 @@ class Forbidden(AdjudgeError):
     http_status = 403
 
 
+class LoginFailed(Unauthenticated):
+    """That name and password do not belong together."""
+
+    code = "LOGIN_FAILED"
+
+
+class CsrfRefused(Forbidden):
+    """The request does not come from a page of ours: load the page again, or use an API token."""
+
+    code = "CSRF_REFUSED"
+
+
+class PasswordChangeRequired(Forbidden):
+    """Choose a password of your own first."""
+
+    code = "PASSWORD_CHANGE_REQUIRED"
+
+
 class NotFound(AdjudgeError):
     """There is no such object."""
 
@@ -110,12 +140,63 @@ class FenceRefused(Conflict):
         super().__init__(f"Job {job_id!r} refused the write: {reason}.", job_id=job_id, reason=str(reason))
 
 
+class BodyTooLarge(AdjudgeError):
+    """The request's body is larger than may be sent."""
+
+    code = "BODY_TOO_LARGE"
+    http_status = 413
+
+
+class TooMany(AdjudgeError):
+    """Not now: come back later."""
+
+    code = "TOO_MANY_REQUESTS"
+    http_status = 429
+    retryable = True
+
+
+class RateLimited(TooMany):
+    """You are too fast: come back when Retry-After has passed."""
+
+    code = "RATE_LIMITED"
+
+
+class QuotaExhausted(TooMany):
+    """You have used up what you may submit in a day."""
+
+    code = "QUOTA_EXHAUSTED"
+
+
+class InFlightCap(TooMany):
+    """Too many of your submissions wait for a verdict: let some of them finish."""
+
+    code = "IN_FLIGHT_CAP"
+
+
+class QueueFull(TooMany):
+    """The queue is longer than it may be: come back when it is shorter."""
+
+    code = "QUEUE_FULL"
+
+
 class Unavailable(AdjudgeError):
     """A part that is needed is away for the moment: try again."""
 
     code = "UNAVAILABLE"
     http_status = 503
     retryable = True
+
+
+class NoWorkerForLanguage(Unavailable):
+    """No worker that is alive can run that language."""
+
+    code = "NO_WORKER_FOR_LANGUAGE"
+
+
+class TimedOut(Unavailable):
+    """It took longer than a request may: ask for less, or try again."""
+
+    code = "TIMED_OUT"
 
 
 class OutcomeUnknown(Unavailable):
@@ -128,3 +209,10 @@ class InternalFault(AdjudgeError):
     """Adjudge failed at its own work."""
 
     code = "INTERNAL_FAULT"
+
+
+class NodeFailed(InternalFault):
+    """The node's work failed; another attempt may help."""
+
+    code = "NODE_FAILED"
+    retryable = True
