@@ -11,7 +11,7 @@ not use it never notice.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -32,7 +32,7 @@ class Described:
 
     type: str
     cfg_schema: Mapping[str, Any]
-    factory: type[Any]
+    factory: Callable[..., Any]
     distribution: str
     """The package that brought it."""
 
@@ -96,7 +96,7 @@ def found(points: Iterable[EntryPoint] | None = None) -> Registry:
             described = _described(point)
             if described.type in known:
                 first = known[described.type].distribution
-                raise ValueError(f"the type {described.type!r} is already brought by {first}")  # noqa: TRY301
+                raise ValueError(f"the type {described.type!r} is already brought by {first}")
         except Exception as error:  # noqa: BLE001 — importing a third party's module may raise anything
             disabled.setdefault(point.name, Disabled(point.name, f"{_distribution(point)}: {_text(error)}"))
             _log.warning("executor_disabled", type=point.name, package=_distribution(point), reason=_text(error))

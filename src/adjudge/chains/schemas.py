@@ -75,15 +75,16 @@ def _step(step: Any) -> str | int:
 
 
 def _unknown(error: ValidationError, where: str) -> Iterator[str]:
+    given: Any = error.instance
     known = sorted(error.schema.get("properties", {})) if isinstance(error.schema, Mapping) else []
-    for name in sorted(set(map(str, error.instance)) - set(known)):
+    for name in sorted(set(map(str, given)) - set(known)):
         near = difflib.get_close_matches(name, known, n=1)
         fix = f"did you mean {near[0]!r}?" if near else f"the names are: {', '.join(known) or 'none'}."
         yield f"{where}: there is no {name!r}; {fix}"
 
 
 def _rule(error: ValidationError) -> str:
-    value = error.validator_value
+    value: Any = error.validator_value
     if error.validator == "type":
         return f"it must be {' or '.join(_names(value))}"
     if error.validator == "enum":
