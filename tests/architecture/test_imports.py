@@ -34,6 +34,7 @@ understood with what is below it alone, and a driver can be replaced without tou
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
+    ("cache", "store"): "revisions of what is cached are rows, bumped by the writes themselves",
     ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
     ("chains", "judge"): "executors judge and verify; the judge knows no chain",
@@ -69,6 +70,8 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
     "httpx": (frozenset({"registry", "chains"}), "etcd is spoken to in one room; executors call allowed hosts"),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
+    "markdown_it": (frozenset({"packages"}), "statements become pages in one room"),
+    "nh3": (frozenset({"packages"}), "statements become harmless in one room"),
     "jsonschema": (frozenset({"chains"}), "executors describe their cfg by schemas"),
     "cronsim": (frozenset({"chains"}), "times of day are a trigger's business"),
 }
