@@ -199,6 +199,7 @@ NODE = Machine(
         (_N.FAILED, _N.SUCCESS, "completed by hand"),
         (_N.STOPPED, _N.SUCCESS, "completed by hand"),
         (_N.SKIPPED, _N.PENDING, "what caused the skip was retried or completed"),
+        (_N.STOPPED, _N.PENDING, "it had not begun, and what it waits for was retried or completed"),
     ),
 )
 

@@ -23,6 +23,7 @@ STABLE = {
     "Unavailable": ("UNAVAILABLE", 503),
     "OutcomeUnknown": ("OUTCOME_UNKNOWN", 503),
     "InternalFault": ("INTERNAL_FAULT", 500),
+    "NodeFailed": ("NODE_FAILED", 500),
 }
 
 

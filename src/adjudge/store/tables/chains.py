@@ -26,6 +26,11 @@ from adjudge.store.tables.base import (
     words,
 )
 
+
+def _partial(name: str, *columns: str, where: str) -> Index:
+    return Index(name, *columns, postgresql_where=text(where), sqlite_where=text(where))
+
+
 chains = Table(
     "chains",
     METADATA,
@@ -73,6 +78,15 @@ chain_runs = Table(
     moment("updated_at"),
     moment("started_at", nullable=True),
     moment("finished_at", nullable=True),
+    # Kept under the lock of this row, so that ending a node never counts the others.
+    number("nodes_total"),
+    number("nodes_open"),
+    number("nodes_failed"),
+    moment("stop_requested_at", nullable=True),
+    words("started_by", nullable=True),
+    words("parent_run_id", nullable=True),
+    words("parent_node_id", nullable=True),
+    words("origin_run_id", nullable=True),
     one_of("status", RunStatus),
     exactly_when("finished_at", "status", CHAIN_RUN.terminal),
     UniqueConstraint("chain_id", "idempotency_key"),
@@ -83,6 +97,9 @@ chain_runs = Table(
         postgresql_where=text("finished_at IS NULL"),
         sqlite_where=text("finished_at IS NULL"),
     ),
+    _partial("chain_runs_finished", "finished_at", where="finished_at IS NOT NULL"),
+    _partial("chain_runs_stopping", "stop_requested_at", where="status = 'stopping'"),
+    _partial("chain_runs_parent", "parent_run_id", where="parent_run_id IS NOT NULL"),
 )
 
 chain_nodes = Table(
@@ -102,8 +119,29 @@ chain_nodes = Table(
     moment("updated_at"),
     moment("started_at", nullable=True),
     moment("ended_at", nullable=True),
+    number("ordinal"),
+    number("priority", 2),
+    # How many of its dependencies have still to end, and how the others did; of a mapped node that has begun, the same
+    # of its instances.
+    number("waiting_on"),
+    number("deps_success"),
+    number("deps_failed"),
+    number("deps_skipped"),
+    words("parent_id", nullable=True),
+    document("item", nullable=True),
+    words("artifact_digest", nullable=True),
+    number("artifact_bytes"),
+    # Only in runs that limit how many nodes may run at once: 'wanted' by one that may run, 'held' by one that does.
+    words("place", nullable=True),
+    words("wait_on", nullable=True),
+    words("wait_key", nullable=True),
+    moment("wait_until", nullable=True),
     PrimaryKeyConstraint("run_id", "node_id"),
     one_of("status", NodeStatus),
+    _partial("chain_nodes_instances", "run_id", "parent_id", "ordinal", where="parent_id IS NOT NULL"),
+    _partial("chain_nodes_places", "run_id", "place", "priority", "ordinal", where="place IS NOT NULL"),
+    _partial("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
+    _partial("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),
 )
 
 chain_checkpoints = Table(
@@ -115,6 +153,18 @@ chain_checkpoints = Table(
     document("checkpoint"),
     moment("updated_at"),
     PrimaryKeyConstraint("run_id", "node_id"),
+)
+
+chain_node_logs = Table(
+    "chain_node_logs",
+    METADATA,
+    Column("id", SERIAL, primary_key=True, autoincrement=True),
+    reference("run_id", "chain_runs", ondelete="CASCADE"),
+    words("node_id"),
+    number("attempt", None),
+    words("text"),
+    moment("at"),
+    Index(None, "run_id", "node_id", "id"),
 )
 
 chain_status_log = Table(
