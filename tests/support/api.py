@@ -13,8 +13,11 @@ from fastapi import FastAPI
 
 from adjudge import settings as settings_source
 from adjudge.api.app import create_app
+from adjudge.api.gate import Gate
 from adjudge.api.parts import Parts
+from adjudge.api.sampling import Sampler
 from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.cache.buckets import MemoryBuckets
 from adjudge.domain.access import EVERYTHING
 from adjudge.domain.ids import new_id
 from adjudge.registry.database import DatabaseRegistry
@@ -22,16 +25,23 @@ from adjudge.store import tokens, users
 from adjudge.stream import MemoryStream
 from tests.support.stores import Store
 
+_WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
+"""Most tests have no worker alive, and more to say in a second than a person."""
+
 
 @asynccontextmanager
 async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Parts]:
     """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
-    settings = settings_source.load(overrides or {}, environ={})
+    settings = settings_source.load(_WITHOUT_WORKERS | (overrides or {}), environ={})
     blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream(maxlen=10_000)
     registry = DatabaseRegistry(store.database, lease_sec=15)
+    buckets = MemoryBuckets()
+    sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
+    gate = Gate(settings.admission, store.database, buckets, sampler)
     try:
-        yield Parts(settings, store.database, store.jobs, blobs, stream, registry)
+        yield Parts(settings, store.database, store.jobs, blobs, stream, registry, buckets, gate)
     finally:
+        await gate.close()
         await registry.close()
         await stream.close()
         await blobs.close()

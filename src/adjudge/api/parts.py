@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from adjudge.api.gate import Gate
 from adjudge.blobs.driver import Blobs
+from adjudge.cache.buckets import Buckets
 from adjudge.domain.ids import NewId, new_id
 from adjudge.registry.driver import Registry
 from adjudge.settings import Settings
@@ -27,6 +29,9 @@ class Parts:
     blobs: Blobs
     stream: Stream
     registry: Registry
+    buckets: Buckets
+    """Shared by all servers while Redis answers, of this process while it does not."""
+    gate: Gate
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     mint: NewId = new_id

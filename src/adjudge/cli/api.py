@@ -10,9 +10,8 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.api.parts import Parts
-from adjudge.cli.parts import make_jobs, open_blobs, open_registry, open_stream
-from adjudge.cli.serving import listen, serve_http
+from adjudge.cli.parts import open_blobs, open_stream
+from adjudge.cli.serving import listen, open_parts, serve_http
 from adjudge.observe import logs
 from adjudge.settings import Settings
 from adjudge.store import open_database
@@ -37,6 +36,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         open_database(settings.database.url.reveal()) as database,
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_registry(settings, database) as registry,
+        open_parts(settings, database, stream, blobs) as parts,
     ):
-        await serve_http(Parts(settings, database, make_jobs(settings), blobs, stream, registry), listener)
+        await serve_http(parts, listener)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,15 +15,35 @@ import click
 import uvicorn
 
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.api.gate import Gate
+from adjudge.api.limits import EnduringBuckets
 from adjudge.api.parts import Parts
+from adjudge.api.sampling import Sampler
+from adjudge.blobs.driver import Blobs
+from adjudge.cli.parts import make_jobs, open_buckets, open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings import Settings
+from adjudge.store import Database
 from adjudge.store.health import ping
+from adjudge.stream import Stream
 
 _GRACE_SEC: Final = 10
 _EXAMPLE: Final = Path("examples/problems/multiples")
 """What a newcomer in a checkout can judge at once."""
 _BACKLOG: Final = 2048
+
+
+@asynccontextmanager
+async def open_parts(settings: Settings, database: Database, stream: Stream, blobs: Blobs) -> AsyncIterator[Parts]:
+    """Everything that a server is made of, around what its process shares with other roles."""
+    async with open_registry(settings, database) as registry, open_buckets(settings) as shared:
+        buckets = EnduringBuckets(shared)
+        sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
+        gate = Gate(settings.admission, database, buckets, sampler)
+        try:
+            yield Parts(settings, database, make_jobs(settings), blobs, stream, registry, buckets, gate)
+        finally:
+            await gate.close()
 
 
 async def serve_http(parts: Parts, listener: socket.socket) -> None:

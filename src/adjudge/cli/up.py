@@ -10,10 +10,9 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.api.parts import Parts
 from adjudge.blobs.driver import Blobs
-from adjudge.cli.parts import make_jobs, open_blobs, open_registry, open_stream, open_worker, schedule
-from adjudge.cli.serving import listen, serve_http
+from adjudge.cli.parts import open_blobs, open_stream, open_worker, schedule
+from adjudge.cli.serving import listen, open_parts, serve_http
 from adjudge.observe import logs
 from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 from adjudge.settings import Settings
@@ -41,13 +40,13 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         open_database(settings.database.url.reveal()) as database,
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_registry(settings, database) as registry,
+        open_parts(settings, database, stream, blobs) as parts,
         asyncio.TaskGroup() as roles,
     ):
         name = f"up-{consumer_name(worker_id=settings.worker.name)}"
         scheduler = roles.create_task(schedule(settings, database, stream, name))
         worker = roles.create_task(_judge(settings, database, stream, blobs, name))
-        await serve_http(Parts(settings, database, make_jobs(settings), blobs, stream, registry), listener)
+        await serve_http(parts, listener)
         scheduler.cancel()
         worker.cancel()
 

@@ -23,6 +23,8 @@ class Permission(StrEnum):
     SUBMISSION_CANCEL = "submission:cancel"
     SUBMISSION_CANCEL_ALL = "submission:cancel_all"
     SUBMISSION_CHANGE = "submission:change"
+    SUBMISSION_UNLIMITED = "submission:unlimited"
+    """No rate, no quota, no cap in flight; the queue's own limit holds for all but admins."""
     REJUDGE_READ = "rejudge:read"
     REJUDGE_WRITE = "rejudge:write"
     REJUDGE_APPLY = "rejudge:apply"
@@ -65,15 +67,24 @@ _CONTESTANT: Final = NOBODY | {
 
 ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     Role.CONTESTANT: _CONTESTANT,
-    Role.SERVICE: _CONTESTANT | {_P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL},
+    Role.SERVICE: _CONTESTANT | {_P.SUBMISSION_UNLIMITED, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL},
     Role.SETTER: _CONTESTANT
-    | {_P.PROBLEM_WRITE, _P.PROBLEM_PUBLISH, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL, _P.REJUDGE_READ},
+    | {
+        _P.SUBMISSION_UNLIMITED,
+        _P.PROBLEM_WRITE,
+        _P.PROBLEM_PUBLISH,
+        _P.CHAIN_READ,
+        _P.RUN_READ,
+        _P.RUN_CONTROL,
+        _P.REJUDGE_READ,
+    },
     Role.JUDGE: _CONTESTANT
     | {
         _P.PROBLEM_READ_DRAFT,
         _P.SUBMISSION_READ_ALL,
         _P.SUBMISSION_CANCEL_ALL,
         _P.SUBMISSION_CHANGE,
+        _P.SUBMISSION_UNLIMITED,
         _P.REJUDGE_READ,
         _P.REJUDGE_WRITE,
         _P.REJUDGE_APPLY,

@@ -21,6 +21,8 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.settings.knobs import (
     PREFIX,
     SECTIONS,
+    Accounts,
+    Admission,
     Database,
     Files,
     Jobs,
@@ -63,6 +65,8 @@ class Settings:
     worker: Worker
     retry: Retry
     judge: Judge
+    accounts: Accounts
+    admission: Admission
     log: Log
     sources: Mapping[str, str]
     """``section.key`` → where its value came from."""
@@ -124,6 +128,14 @@ def _finished(settings: Settings) -> Settings:
             f"jobs.heartbeat_sec is {jobs.heartbeat_sec:g} ({sources['jobs.heartbeat_sec']}) and jobs.lease_sec is "
             f"{jobs.lease_sec:g} ({sources['jobs.lease_sec']}): a lease must outlast two heartbeats.",
             field="jobs.heartbeat_sec",
+        )
+    admission = settings.admission
+    if admission.low_watermark > admission.high_watermark > 0:
+        raise InvalidInput(
+            f"admission.low_watermark is {admission.low_watermark} ({sources['admission.low_watermark']}), above "
+            f"admission.high_watermark, {admission.high_watermark} ({sources['admission.high_watermark']}): what was "
+            "closed at the high one opens at the low one.",
+            field="admission.low_watermark",
         )
     if settings.database.url.reveal():
         return settings

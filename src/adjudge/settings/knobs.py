@@ -58,6 +58,35 @@ class Server:
     )
     host: str = _knob("127.0.0.1", "Address to listen on; 0.0.0.0 for all.", "HOST", pattern=r"\S+")
     port: int = _knob(8080, "Port to listen on; 0 picks a free one.", "PORT", least=0, most=65535)
+    public_url: str = _knob(
+        "",
+        "https://HOST as people reach it, if a proxy stands in front; empty: as each request says.",
+        "PUBLIC_URL",
+        pattern=r"(https?://[^/\s]+)?",
+    )
+    trusted_proxies: str = _knob(
+        "",
+        "Addresses of proxies whose X-Forwarded-For and -Proto are believed, with commas; empty: nobody's.",
+        "TRUSTED_PROXIES",
+    )
+    body_limit_bytes: int = _knob(
+        8 * 1024**2, "The largest body that a request may have; uploads have their own.", "BODY_LIMIT_BYTES", least=1024
+    )
+    upload_limit_bytes: int = _knob(
+        512 * 1024**2, "The largest upload of a problem package.", "UPLOAD_LIMIT_BYTES", least=1024
+    )
+    request_timeout_sec: float = _knob(
+        30.0, "How long a request may take; event streams and ?wait= have their own.", "REQUEST_TIMEOUT_SEC", least=1
+    )
+    shutdown_sec: float = _knob(
+        10.0, "How long requests under way may finish once the server is asked to end.", "SHUTDOWN_SEC", least=0
+    )
+    cors_origins: str = _knob(
+        "", "Origins whose pages may call the API with a token, with commas; * for all; empty: none.", "CORS_ORIGINS"
+    )
+    metrics_access: Literal["loopback", "token", "open"] = _knob(
+        "loopback", "Who reads /metrics: this machine, holders of ops:read, or everybody.", "METRICS_ACCESS"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +129,13 @@ class Jobs:
     reclaim_grace_sec: float = _knob(
         2.0, "How long past its lease a job is left alone.", "JOB_RECLAIM_GRACE_SEC", bare=True, least=0
     )
+    stream_consumer: str = _knob(
+        "",
+        "A worker's name as a reader of the stream, one for each worker; empty: the worker's name.",
+        "JOB_STREAM_CONSUMER",
+        bare=True,
+        pattern=r"[A-Za-z0-9._:@-]{0,128}",
+    )
     stream_maxlen: int = _knob(
         200_000, "About how many messages a stream keeps.", "JOB_STREAM_MAXLEN", bare=True, least=1000
     )
@@ -140,6 +176,18 @@ class Worker:
         False,
         "Whether each slot keeps to a core of its own: steadier times, where nothing else runs.",
         "WORKER_PIN_CPUS",
+    )
+    limits: str = _knob(
+        "",
+        "How many jobs of a language or a kind it runs at once, beside its slots: language:java=1, kind:node=4.",
+        "WORKER_LIMITS",
+        pattern=r"((language|kind):[A-Za-z0-9._+-]+ *= *[1-9][0-9]{0,3}( *, *|$))*",
+    )
+    rate_per_sec: float = _knob(
+        0.0,
+        "How many jobs may start in a second, over all workers that share a Redis; 0: as many as there are.",
+        "WORKER_RATE_PER_SEC",
+        least=0,
     )
     drain_sec: float = _knob(
         30.0, "How long it may finish what runs once it is asked to end.", "WORKER_DRAIN_SEC", least=0
@@ -204,6 +252,77 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
+class Accounts:
+    """People and programs: how they get in."""
+
+    registration: Literal["open", "invitation", "closed"] = _knob(
+        "invitation", "Who may make an account: anybody, whoever was invited, or nobody.", "REGISTRATION"
+    )
+    visitors_may_read: bool = _knob(
+        True, "Whether published problems are shown to whoever is not logged in.", "VISITORS_MAY_READ"
+    )
+    password_min_length: int = _knob(10, "The shortest password.", "PASSWORD_MIN_LENGTH", least=6, most=128)
+    session_idle_hours: float = _knob(
+        72.0, "A session that is not used for so long has ended.", "SESSION_IDLE_HOURS", least=0.1
+    )
+    session_max_hours: float = _knob(720.0, "A session ends after so long anyway.", "SESSION_MAX_HOURS", least=0.1)
+    login_per_min: float = _knob(
+        10.0, "Tries to log in for one name, and thrice as many for one address.", "LOGIN_PER_MIN", least=0.1
+    )
+    credential_cache_sec: float = _knob(
+        3.0,
+        "How long a token or session that was revoked elsewhere may still be believed.",
+        "CREDENTIAL_CACHE_SEC",
+        least=0,
+        most=5,
+    )
+    oidc_issuer: str = _knob(
+        "", "https://HOST of an OpenID Connect provider that people may log in by; empty: none.", "OIDC_ISSUER"
+    )
+    oidc_client_id: str = _knob("", "Who we are to that provider.", "OIDC_CLIENT_ID")
+    oidc_client_secret: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Secret(""), "The secret that proves it; empty for a public client.", "OIDC_CLIENT_SECRET"
+    )
+    oidc_label: str = _knob("Single sign-on", "What the button to log in by it says.", "OIDC_LABEL")
+    oidc_registration: bool = _knob(
+        True, "Whether somebody whom the provider knows and we do not gets an account.", "OIDC_REGISTRATION"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What is let in. Whoever holds submission:unlimited has no rate, quota or cap; 0 switches a limit off."""
+
+    user_per_sec: float = _knob(
+        1.0, "Submissions of one user in a second, over time.", "ADMISSION_USER_PER_SEC", least=0
+    )
+    user_burst: int = _knob(20, "How many of them may come at once.", "ADMISSION_USER_BURST", least=1)
+    address_per_sec: float = _knob(
+        20.0, "Submissions from one address in a second, over time.", "ADMISSION_ADDRESS_PER_SEC", least=0
+    )
+    address_burst: int = _knob(200, "How many of them may come at once.", "ADMISSION_ADDRESS_BURST", least=1)
+    daily_quota: int = _knob(1000, "Submissions of one user in a day (UTC).", "ADMISSION_DAILY_QUOTA", least=0)
+    in_flight: int = _knob(20, "Submissions of one user without a verdict.", "ADMISSION_IN_FLIGHT", least=0)
+    high_watermark: int = _knob(
+        20_000, "From so many waiting jobs on, no more are let in but admins'.", "ADMISSION_HIGH_WATERMARK", least=0
+    )
+    low_watermark: int = _knob(
+        15_000, "Until no more than so many wait; at most the high watermark.", "ADMISSION_LOW_WATERMARK", least=0
+    )
+    overload: Literal["refuse", "accept_later"] = _knob(
+        "refuse",
+        "Past the high watermark: answer 429, or 202 and deliver the job later.",
+        "ADMISSION_OVERLOAD",
+    )
+    later_sec: int = _knob(
+        30, "How much later, and what Retry-After says in both cases.", "ADMISSION_LATER_SEC", least=1, most=3600
+    )
+    health_gate: bool = _knob(
+        True, "Whether a language that no worker alive can run is refused at once.", "ADMISSION_HEALTH_GATE"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What is logged, and how it looks."""
 
@@ -220,6 +339,8 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "worker": Worker,
         "retry": Retry,
         "judge": Judge,
+        "accounts": Accounts,
+        "admission": Admission,
         "log": Log,
     }
 )

@@ -1,0 +1,224 @@
+"""The gate: what is let in, in which band, and what is turned away with which reason.
+
+Three questions, the cheapest first. Can anybody run it, and is there room (the sample, no round trip)? Is this caller
+too fast (buckets, one round trip where they are shared)? Has this caller too much under way, or enough for today (rows,
+read at most once a second for each user)? Limits that are 0 are not asked for.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from adjudge.api.sampling import Sampler
+from adjudge.api.viewer import Viewer
+from adjudge.cache.buckets import Buckets, Want
+from adjudge.domain.access import Permission, Role
+from adjudge.domain.errors import (
+    AdjudgeError,
+    InFlightCap,
+    InvalidInput,
+    NoWorkerForLanguage,
+    QueueFull,
+    QuotaExhausted,
+    RateLimited,
+)
+from adjudge.domain.ids import uuid7
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.settings.knobs import Admission as Limits
+from adjudge.store import Database, Tx, admission
+from adjudge.store.admission import Use
+
+ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
+_DAY_SEC: Final = 86_400
+_USE_LIFE_SEC: Final = 1.0
+_USES_KEPT: Final = 10_000
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Let in: with which priority, and how much later than now the job may be delivered."""
+
+    band: int
+    delay_ms: int = 0
+    """Above 0 only where overload is met by accepting for later: say so with ``Retry-After``."""
+
+    @property
+    def retry_after_sec(self) -> int:
+        """When it makes sense to look; 0 where it is judged in its turn."""
+        return ceil(self.delay_ms / 1_000)
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A user's rows as last counted, with what this process has let in since."""
+
+    day: int
+    in_flight: int
+    today: int
+    at_sec: float
+
+
+class Gate:
+    """Decides for one process; what must hold across processes it reads from Redis and the database."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        database: Database,
+        buckets: Buckets,
+        sampler: Sampler,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._limits = limits
+        self._database = database
+        self._buckets = buckets
+        self._sampler = sampler
+        self._clock = clock
+        self._uses: OrderedDict[str, _Counted] = OrderedDict()
+        self._closed = False
+
+    async def admit(
+        self, viewer: Viewer, *, address: str, count: int, languages: Collection[str], in_contest: bool = False
+    ) -> Admission:
+        """Let ``count`` jobs of ``viewer`` in, or say why not and when to come back."""
+        band = band_of(viewer.role, in_contest=in_contest)
+        try:
+            delay_ms = await self._check_house(band, languages)
+            if not viewer.may(Permission.SUBMISSION_UNLIMITED):
+                await self._check_rate(viewer.id, address, count)
+                await self._check_use(viewer.id, count)
+        except AdjudgeError as refused:
+            metrics.ADMISSION.labels("refused", refused.code.lower()).inc()
+            log.info("admission", decision="refused", reason=refused.code, user_id=viewer.user_id, count=count)
+            raise
+        decision = "later" if delay_ms else "admitted"
+        metrics.ADMISSION.labels(decision, "queue_full" if delay_ms else "ok").inc(count)
+        log.debug("admission", decision=decision, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
+        return Admission(band, delay_ms)
+
+    async def close(self) -> None:
+        """Stop sampling."""
+        await self._sampler.close()
+
+    async def _check_house(self, band: int, languages: Collection[str]) -> int:
+        sample = await self._sampler.current()
+        if self._limits.health_gate and sample.languages is not None:
+            missing = sorted(set(languages) - sample.languages)
+            if missing:
+                raise NoWorkerForLanguage(
+                    f"No worker that is alive can run {', '.join(missing)}; {sample.workers} are. Try again later, or "
+                    "ask an operator.",
+                    languages=",".join(missing),
+                    retry_after_sec=self._limits.later_sec,
+                )
+        if band == ADMIN_BAND or not self._is_full(sample.waiting):
+            return 0
+        if self._limits.overload == "accept_later":
+            return self._limits.later_sec * 1_000
+        raise QueueFull(waiting=sample.waiting, retry_after_sec=self._limits.later_sec)
+
+    def _is_full(self, waiting: int) -> bool:
+        """Close at the high watermark, open at the low one: a gate at one mark alone would flutter."""
+        if not self._limits.high_watermark:
+            return False
+        mark = self._limits.low_watermark if self._closed else self._limits.high_watermark
+        was_closed, self._closed = self._closed, waiting > mark or (not self._closed and waiting == mark)
+        if was_closed != self._closed:
+            log.warning("admission.gate", state="closed" if self._closed else "open", waiting=waiting)
+        return self._closed
+
+    async def _check_rate(self, user_id: str, address: str, count: int) -> None:
+        limits, wants = self._limits, []
+        if limits.user_per_sec:
+            wants.append(_want(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
+        if limits.address_per_sec:
+            key = f"submit:address:{network_of(address)}"
+            wants.append(_want(key, limits.address_per_sec, limits.address_burst, count))
+        wait_sec = max(await self._buckets.take_many(wants), default=0.0) if wants else 0.0
+        if wait_sec > 0:
+            raise RateLimited(retry_after_sec=ceil(wait_sec))
+
+    async def _check_use(self, user_id: str, count: int) -> None:
+        """Count over rows; a count that would refuse is taken anew before it does."""
+        limits = self._limits
+        if not (limits.in_flight or limits.daily_quota):
+            return
+        now_sec = self._clock()
+        counted = self._uses.get(user_id)
+        if counted is None or counted.day != _day(now_sec) or now_sec - counted.at_sec > _USE_LIFE_SEC:
+            counted = await self._count(user_id, now_sec)
+        if self._over(counted, count):
+            counted = await self._count(user_id, now_sec)
+        if limits.in_flight and counted.in_flight + count > limits.in_flight:
+            raise InFlightCap(in_flight=counted.in_flight, limit=limits.in_flight, retry_after_sec=1)
+        if limits.daily_quota and counted.today + count > limits.daily_quota:
+            left_sec = ceil((_day(now_sec) + 1) * _DAY_SEC - now_sec)
+            raise QuotaExhausted(used=counted.today, limit=limits.daily_quota, retry_after_sec=max(1, left_sec))
+        counted.in_flight += count
+        counted.today += count
+
+    def _over(self, counted: _Counted, count: int) -> bool:
+        limits = self._limits
+        return bool(
+            (limits.in_flight and counted.in_flight + count > limits.in_flight)
+            or (limits.daily_quota and counted.today + count > limits.daily_quota)
+        )
+
+    async def _count(self, user_id: str, now_sec: float) -> _Counted:
+        day = _day(now_sec)
+
+        async def read(tx: Tx) -> Use:
+            return await admission.count_use(
+                tx,
+                user_id,
+                since_id=uuid7(day * _DAY_SEC * 1_000, 0),
+                open_at_most=self._limits.in_flight,
+                since_at_most=self._limits.daily_quota,
+            )
+
+        use = await self._database.read(read)
+        counted = self._uses[user_id] = _Counted(day, use.in_flight, use.today, now_sec)
+        self._uses.move_to_end(user_id)
+        while len(self._uses) > _USES_KEPT:
+            self._uses.popitem(last=False)
+        return counted
+
+
+def band_of(role: Role | None, *, in_contest: bool = False) -> int:
+    """Admins before staff, staff before contestants, contestants before practice; programs practise."""
+    if role is Role.ADMIN:
+        return ADMIN_BAND
+    if role in (Role.SETTER, Role.JUDGE):
+        return STAFF_BAND
+    return CONTESTANT_BAND if in_contest else PRACTICE_BAND
+
+
+def network_of(address: str) -> str:
+    """What counts as one address: IPv6 hands whole networks to one household."""
+    try:
+        known = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if known.version == 6:
+        return str(ipaddress.ip_network((known, 64), strict=False))
+    return str(known)
+
+
+def _want(key: str, rate_per_sec: float, burst: int, count: int) -> Want:
+    if count > burst:
+        raise InvalidInput(f"You may submit at most {burst} at once, not {count}: send smaller batches.", limit=burst)
+    return Want(key, rate_per_sec, burst, count)
+
+
+def _day(now_sec: float) -> int:
+    return int(now_sec // _DAY_SEC)

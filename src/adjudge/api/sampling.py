@@ -1,0 +1,95 @@
+"""What admission knows of the house as a whole: how much waits and what workers can run, at most a second old.
+
+Sampled for all requests together, never by each: a sample past half of its life is renewed in the background while
+requests go on with it; only the first request after a quiet time waits for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from adjudge.domain.errors import AdjudgeError
+from adjudge.observe.logs import get_logger
+from adjudge.registry.driver import Health, Registry
+from adjudge.store import Database
+from adjudge.store.admission import count_waiting
+
+_LIFE_SEC: Final = 1.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The house at one moment."""
+
+    waiting: int = 0
+    languages: frozenset[str] | None = None
+    """What workers that take new jobs can run; None while nobody can tell."""
+    workers: int = 0
+
+
+class Sampler:
+    """Takes samples."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        *,
+        count_to: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._count_to = count_to
+        self._clock = clock
+        self._sample = Sample()
+        self._taken_at = float("-inf")
+        self._taking: asyncio.Task[None] | None = None
+
+    async def current(self) -> Sample:
+        """The sample to decide by."""
+        age_sec = self._clock() - self._taken_at
+        if age_sec > _LIFE_SEC / 2 and self._taking is None:
+            self._taking = asyncio.create_task(self._take())
+            self._taking.add_done_callback(self._taken)
+        if age_sec > _LIFE_SEC and self._taking is not None:
+            await asyncio.shield(self._taking)
+        return self._sample
+
+    async def close(self) -> None:
+        """Stop sampling."""
+        if self._taking is not None:
+            self._taking.cancel()
+            await asyncio.wait([self._taking])
+
+    async def _take(self) -> None:
+        """Renew each part that answers; one that does not keeps its last value, or lets everything in."""
+        sample = self._sample
+        try:
+            waiting = await self._database.read(lambda tx: count_waiting(tx, at_most=self._count_to))
+            sample = replace(sample, waiting=waiting)
+        except AdjudgeError as error:
+            log.warning("admission.depth_unknown", error=error.message)
+        try:
+            ready = [
+                worker.info
+                for worker in await self._registry.list()
+                if worker.info.health not in (Health.STARTING, Health.DRAINING)
+            ]
+            languages = frozenset(language for info in ready for language in info.languages)
+            sample = replace(sample, languages=languages, workers=len(ready))
+        except AdjudgeError as error:
+            log.warning("admission.workers_unknown", error=error.message)
+            sample = replace(sample, languages=None)
+        self._sample, self._taken_at = sample, self._clock()
+
+    def _taken(self, task: asyncio.Task[None]) -> None:
+        self._taking = None
+        if not task.cancelled() and task.exception() is not None:
+            log.error("admission.sampling_failed", exc_info=task.exception())
