@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, ForeignKey, Integer, MetaData, Text
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.elements import TextClause
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 METADATA = MetaData(
@@ -66,3 +68,22 @@ def exactly_when(column: str, status: str, values: Iterable[StrEnum]) -> CheckCo
     """``column`` is set exactly when ``status`` is one of ``values``."""
     quoted = ", ".join(f"'{value}'" for value in sorted(values))
     return CheckConstraint(f"({column} IS NOT NULL) = ({status} IN ({quoted}))", name=f"{column}_exactly_when")
+
+
+class CurrentTransaction(FunctionElement[int]):
+    """The number of the transaction that writes the row: how a reader knows that nothing below a row can still appear.
+
+    SQLite has one writer, so its counters already are in the order of commits, and the number is always 0.
+    """
+
+    inherit_cache = True
+
+
+@compiles(CurrentTransaction)
+def _elsewhere(*_: Any, **__: Any) -> str:
+    return "0"
+
+
+@compiles(CurrentTransaction, "postgresql")
+def _on_postgres(*_: Any, **__: Any) -> str:
+    return "CAST(CAST(pg_current_xact_id() AS text) AS bigint)"

@@ -1,12 +1,24 @@
 """Submissions, their verdicts test by test, and rejudging."""
 
-from sqlalchemy import Boolean, CheckConstraint, Column, Double, Index, PrimaryKeyConstraint, Table, false, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    false,
+    text,
+)
 
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.tables.base import (
     METADATA,
     SERIAL,
+    CurrentTransaction,
     document,
     exactly_when,
     identifier,
@@ -52,6 +64,13 @@ submissions = Table(
     Index(None, "problem_id", "id"),
     Index(None, "contest_id", "id"),
     Index(
+        "submissions_solved",
+        "user_id",
+        "problem_id",
+        postgresql_where=text("status = 'accepted'"),
+        sqlite_where=text("status = 'accepted'"),
+    ),
+    Index(
         "submissions_open",
         "user_id",
         postgresql_where=text("finished_at IS NULL"),
@@ -96,6 +115,9 @@ rejudge_batches = Table(
     moment("applied_at", nullable=True),
     one_of("state", BATCH_STATES),
     one_of("policy", BATCH_POLICIES),
+    number("ended"),
+    words("revision", default="pinned"),
+    words("actor", nullable=True),
 )
 
 rejudge_items = Table(
@@ -109,6 +131,16 @@ rejudge_items = Table(
     Column("applied", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("batch_id", "submission_id"),
     Index(None, "job_id"),
+    words("revision_id", nullable=True),
+    number("old_version", None, nullable=True),
+    number("old_time_ms", None, nullable=True),
+    number("old_mem_kb", None, nullable=True),
+    words("old_job_id", nullable=True),
+    words("new_verdict", nullable=True),
+    Column("new_score", Double, nullable=True),
+    number("new_time_ms", None, nullable=True),
+    number("new_mem_kb", None, nullable=True),
+    words("outcome", nullable=True),
 )
 
 submission_status_log = Table(
@@ -126,4 +158,6 @@ submission_status_log = Table(
     moment("at"),
     Index(None, "submission_id"),
     CheckConstraint("version > 0", name="version_positive"),
+    Column("xid", BigInteger, nullable=False, server_default=CurrentTransaction()),
+    Index(None, "xid", "id"),
 )
