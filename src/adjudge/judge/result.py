@@ -115,10 +115,14 @@ class JudgeResult:
         return rows
 
     def _feedback(self, result: CaseResult, cases: Mapping[str, Case]) -> str:
-        case = cases[result.name]
-        if case.is_sample or case.full_feedback:
-            return "full"
-        return self.problem.group(case.group).feedback.value
+        return feedback_on(self.problem, cases[result.name])
+
+
+def feedback_on(problem: Problem, case: Case) -> str:
+    """How much the author may see of one test."""
+    if case.is_sample or case.full_feedback:
+        return "full"
+    return problem.group(case.group).feedback.value
 
 
 def number(value: Fraction) -> int | float:

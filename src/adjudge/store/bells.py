@@ -14,6 +14,9 @@ from contextlib import suppress
 OUTBOX = "adjudge_outbox"
 """Rung when the outbox has something to deliver at once."""
 
+WATCH = "adjudge_watch"
+"""Rung when something that people watch has changed: a submission, an execution, the progress of a job."""
+
 Callback = Callable[[], None]
 
 

@@ -75,9 +75,11 @@ SELECT_TASK = Statement(
     "submissions.select_task",
     "Read what judging a submission needs to know.",
     """
-    SELECT submissions.id AS id, language, source_digest, revision_id, manifest_digest, definition
+    SELECT submissions.id AS id, language, source_digest, problem_revisions.id AS revision_id, manifest_digest,
+           definition, body AS source_text
     FROM submissions
-    JOIN problem_revisions ON problem_revisions.id = revision_id
+    JOIN problem_revisions ON problem_revisions.id = COALESCE(CAST(:revision_id AS text), submissions.revision_id)
+    LEFT JOIN source_texts ON digest = source_digest
     WHERE submissions.id = :submission_id
     """,
 )
@@ -116,4 +118,21 @@ INSERT_CASES = Statement(
         "given_limit_hit": "text",
         "given_message": "text",
     },
+)
+
+INSERT_SOURCES = Statement(
+    "source_texts.insert",
+    "Keep small sources beside the submissions that name them; one that is there already is left as it is.",
+    """
+    INSERT INTO source_texts (digest, body, created_at)
+    SELECT given_digest, given_body, {now} FROM {given} WHERE true
+    ON CONFLICT (digest) DO NOTHING
+    """,
+    given={"given_digest": "text", "given_body": "text"},
+)
+
+SELECT_SOURCE = Statement(
+    "source_texts.select",
+    "Read a small source.",
+    "SELECT body FROM source_texts WHERE digest = :digest",
 )

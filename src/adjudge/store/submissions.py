@@ -16,6 +16,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import submission_statements as sql
+from adjudge.store.bells import WATCH
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
@@ -42,6 +43,11 @@ class NewSubmission:
     priority: int = 2
     timeout_ms: int | None = None
     trace_id: str | None = None
+    delay_ms: int = 0
+    source_text: str | None = None
+    """The source itself where it is small: it is kept in the database then, in the same transaction."""
+    job_id: str | None = None
+    """The id that its job is to have, where somebody had to know it beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class JudgeTask:
     manifest_digest: str
     definition: str
     """The problem as a JSON document: how its files are used."""
+    source_text: str | None = None
+    """The source, where it is kept in the database; else it is a blob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +125,24 @@ class Submissions:
         """Create submissions, their jobs and their outbox rows together: all of them, or none."""
         if not submissions:
             return []
+        texts = {item.source_digest: item.source_text for item in submissions if item.source_text is not None}
+        if texts:
+            await tx.execute(sql.INSERT_SOURCES, sorted(texts.items()))
         await tx.execute(sql.INSERT, [_insert_row(submission) for submission in submissions])
         jobs = [
             NewJob(
-                id=self._mint(),
+                id=submission.job_id or self._mint(),
                 kind=JUDGE,
                 dedupe_key=submission.id,
                 submission_id=submission.id,
                 priority=submission.priority,
                 timeout_ms=submission.timeout_ms,
-                payload={"submission_id": submission.id, "revision_id": submission.revision_id},
+                delay_ms=submission.delay_ms,
+                payload={
+                    "submission_id": submission.id,
+                    "revision_id": submission.revision_id,
+                    "language": submission.language,
+                },
                 actor=submission.user_id,
                 trace_id=submission.trace_id,
             )
@@ -169,13 +185,19 @@ class Submissions:
         return version + 1
 
 
-async def task_of(tx: Tx, submission_id: str) -> JudgeTask:
-    """Read what is to be judged, against what."""
-    row = await first(tx, sql.SELECT_TASK, submission_id=submission_id)
+async def task_of(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
+    """Read what is to be judged, against what: the revision pinned when it was handed in, unless another is named."""
+    row = await first(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
     if row is None:
         raise NotFound("submission", submission_id)
     return JudgeTask(
-        row["id"], row["language"], row["source_digest"], row["revision_id"], row["manifest_digest"], row["definition"]
+        row["id"],
+        row["language"],
+        row["source_digest"],
+        row["revision_id"],
+        row["manifest_digest"],
+        row["definition"],
+        row["source_text"],
     )
 
 
@@ -193,6 +215,7 @@ async def change(tx: Tx, changes: Sequence[Change]) -> None:
         raise Conflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
     edges = [(row["prior_status"], row["status"]) for row in rows]
     tx.on_commit(lambda: _count(edges))
+    tx.ring(WATCH)
 
 
 class JudgeRunOwner:

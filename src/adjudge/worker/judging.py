@@ -12,11 +12,12 @@ from typing import Any
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem import Feedback, Problem
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import CaseResult as JudgedCase
-from adjudge.judge.pipeline import Judge, Options, Submission
-from adjudge.judge.result import JudgeResult
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
+from adjudge.judge.result import JudgeResult, feedback_on
 from adjudge.judge.sources import Source, SourceFile
 from adjudge.observe import metrics
 from adjudge.packages.document import from_document
@@ -25,6 +26,7 @@ from adjudge.store import Database, problems
 from adjudge.store.job_values import Job
 from adjudge.store.submissions import CaseResult, Judgement, JudgeTask, task_of
 from adjudge.worker.handler import Completion
+from adjudge.worker.progress import NOWHERE, ProgressBoard, Reporter
 
 SOURCE_BYTES_MAX = 16 * 1024 * 1024
 
@@ -32,7 +34,17 @@ SOURCE_BYTES_MAX = 16 * 1024 * 1024
 class JudgeHandler:
     """Judges the submission that a job names, against the revision that was pinned when it was handed in."""
 
-    def __init__(self, database: Database, blobs: Blobs, cache: BlobCache, judge: Judge, *, margin: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        blobs: Blobs,
+        cache: BlobCache,
+        judge: Judge,
+        *,
+        margin: float,
+        board: ProgressBoard | None = None,
+    ) -> None:
+        self._board = board
         self._database = database
         self._blobs = blobs
         self._cache = cache
@@ -48,17 +60,22 @@ class JudgeHandler:
         """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
         if job.submission_id is None:
             raise InvalidInput(f"Job {job.id!r} names no submission.", field="submission_id")
-        submission_id = job.submission_id
-        task = await self._database.read(lambda tx: task_of(tx, submission_id))
+        reporter = self._board.reporter(job) if self._board else NOWHERE
+        reporter.report("preparing")
+        submission_id, revision_id = job.submission_id, job.payload.get("revision_id")
+        task = await self._database.read(lambda tx: task_of(tx, submission_id, revision_id))
         source = Source((SourceFile("source", await self._source(task)),))
         options = Options(margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id)
         problem = from_document(json.loads(task.definition))
         async with self._files(task) as files:
-            result = await self._judge.judge(problem, files, Submission(source, task.language), options)
+            watched = Watched(problem, reporter)
+            result = await self._judge.judge(problem, files, Submission(source, task.language), options, watched)
         metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
         return _completion(result)
 
     async def _source(self, task: JudgeTask) -> bytes:
+        if task.source_text is not None:
+            return task.source_text.encode()
         data = bytearray()
         async with aclosing(self._blobs.open(task.source_digest)) as pieces:
             async for piece in pieces:
@@ -74,6 +91,40 @@ class JudgeHandler:
         async with AsyncExitStack() as held:
             found = {path: await held.enter_async_context(self._cache.hold(digest)) for path, digest in digests.items()}
             yield PackageFiles(found, Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))))
+
+
+class Watched:
+    """Tells those who watch what the judge does, test by test, and which of it the author may see."""
+
+    def __init__(self, problem: Problem, reporter: Reporter) -> None:
+        self._problem = problem
+        self._reporter = reporter
+        self._cases = {case.name: case for case in problem.cases}
+        self._failed: set[str] = set()
+
+    def __call__(self, event: CompileDone | CaseDone) -> None:
+        """Report one step."""
+        if isinstance(event, CompileDone):
+            self._reporter.report("testing", 0, len(self._cases))
+            return
+        row = event.result
+        step = {
+            "name": row.name,
+            "verdict": row.verdict.value if row.verdict else None,
+            "time_ms": row.run.time_ms if row.run else 0,
+            "mem_kb": row.run.mem_kb if row.run else 0,
+            "shown": self._is_shown(row),
+        }
+        self._reporter.report("testing", event.index + 1, event.total, step=step)
+
+    def _is_shown(self, row: JudgedCase) -> bool:
+        """As the result's ``author_view`` has it: a group that shows its first failure shows nothing after it."""
+        feedback = feedback_on(self._problem, self._cases[row.name])
+        if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row.group in self._failed:
+            return False
+        if feedback == Feedback.FIRST_FAILURE.value and row.verdict not in (None, Verdict.AC):
+            self._failed.add(row.group)
+        return True
 
 
 def _completion(result: JudgeResult) -> Completion:

@@ -1,0 +1,99 @@
+"""The board that running jobs write their progress on: many reports, one transaction, never in anybody's way.
+
+A handler asks for a reporter and says how far it is; saying so only keeps the latest word. A task of its own writes
+what is new, for all jobs of the worker at once and at most every so often. What could not be written is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from adjudge.domain.errors import AdjudgeError
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, progress
+from adjudge.store.job_values import Fence, Job
+
+_log = get_logger(__name__)
+TAIL: Final = 32
+"""How many of the last steps are shown."""
+
+
+class Reporter(Protocol):
+    """Where one job says how far it is."""
+
+    def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
+        """Say it; ``step`` is what was just done, small and free of test data."""
+        ...
+
+
+class ProgressBoard:
+    """The reports of one worker; used as a context, it writes them while the block lasts."""
+
+    def __init__(self, database: Database, *, worker: str, every_ms: int = 200) -> None:
+        self._database = database
+        self._worker = worker
+        self._every_ms = every_ms
+        self._latest: dict[Fence, progress.Report] = {}
+        self._something = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+
+    def reporter(self, job: Job) -> Reporter:
+        """The reporter of a job that this worker holds."""
+        return _JobReporter(self, Fence(job.id, job.attempt_id, self._worker))
+
+    def put(self, report: progress.Report) -> None:
+        """Keep the latest word of a job until it is written."""
+        self._latest[report.fence] = report
+        self._something.set()
+
+    async def __aenter__(self) -> Self:
+        """Begin to write."""
+        self._writer = asyncio.create_task(self._write_for_ever(), name="progress")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop writing."""
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+
+    async def _write_for_ever(self) -> None:
+        while True:
+            await self._something.wait()
+            await self.write()
+            await asyncio.sleep(self._every_ms / 1_000)
+
+    async def write(self) -> None:
+        """Write what is new, once."""
+        self._something.clear()
+        reports, self._latest = list(self._latest.values()), {}
+        try:
+            await self._database.transact(lambda tx: progress.write(tx, reports))
+        except AdjudgeError as error:
+            _log.debug("progress_dropped", error=error.message, jobs=len(reports))
+
+
+class _JobReporter:
+    def __init__(self, board: ProgressBoard, fence: Fence) -> None:
+        self._board = board
+        self._fence = fence
+        self._tail: deque[Mapping[str, Any]] = deque(maxlen=TAIL)
+
+    def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
+        if step is not None:
+            self._tail.append(step)
+        self._board.put(progress.Report(self._fence, stage, done, total, tuple(self._tail)))
+
+
+class _Nowhere:
+    def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
+        """Nobody watches."""
+
+
+NOWHERE: Final[Reporter] = _Nowhere()
