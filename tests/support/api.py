@@ -18,6 +18,7 @@ from adjudge.api.parts import Parts
 from adjudge.api.sampling import Sampler
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.cache.buckets import MemoryBuckets
+from adjudge.cache.opening import open_cache
 from adjudge.domain.access import EVERYTHING
 from adjudge.domain.ids import new_id
 from adjudge.registry.database import DatabaseRegistry
@@ -39,7 +40,8 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
     sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     gate = Gate(settings.admission, store.database, buckets, sampler)
     try:
-        yield Parts(settings, store.database, store.jobs, blobs, stream, registry, buckets, gate)
+        async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
+            yield Parts(settings, store.database, store.jobs, blobs, stream, registry, buckets, gate, cache)
     finally:
         await gate.close()
         await registry.close()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from adjudge.api.gate import Gate
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets
+from adjudge.cache.cache import Cache
 from adjudge.domain.ids import NewId, new_id
 from adjudge.registry.driver import Registry
 from adjudge.settings import Settings
@@ -32,6 +33,8 @@ class Parts:
     buckets: Buckets
     """Shared by all servers while Redis answers, of this process while it does not."""
     gate: Gate
+    cache: Cache
+    """``await cache.get(Entity.X, key, load)``; only for what the asker was found to be allowed."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     mint: NewId = new_id

@@ -20,6 +20,7 @@ from adjudge.api.limits import EnduringBuckets
 from adjudge.api.parts import Parts
 from adjudge.api.sampling import Sampler
 from adjudge.blobs.driver import Blobs
+from adjudge.cache.opening import open_cache
 from adjudge.cli.parts import make_jobs, open_buckets, open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings import Settings
@@ -36,12 +37,22 @@ _BACKLOG: Final = 2048
 @asynccontextmanager
 async def open_parts(settings: Settings, database: Database, stream: Stream, blobs: Blobs) -> AsyncIterator[Parts]:
     """Everything that a server is made of, around what its process shares with other roles."""
-    async with open_registry(settings, database) as registry, open_buckets(settings) as shared:
+    async with (
+        open_registry(settings, database) as registry,
+        open_buckets(settings) as shared,
+        open_cache(
+            database,
+            settings.jobs.redis_url.reveal(),
+            settings.server.environment,
+            max_entries=settings.cache.entries,
+            max_bytes=settings.cache.bytes,
+        ) as cache,
+    ):
         buckets = EnduringBuckets(shared)
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
         try:
-            yield Parts(settings, database, make_jobs(settings), blobs, stream, registry, buckets, gate)
+            yield Parts(settings, database, make_jobs(settings), blobs, stream, registry, buckets, gate, cache)
         finally:
             await gate.close()
 

@@ -23,6 +23,7 @@ from adjudge.settings.knobs import (
     SECTIONS,
     Accounts,
     Admission,
+    Cache,
     Database,
     Files,
     Jobs,
@@ -67,6 +68,7 @@ class Settings:
     judge: Judge
     accounts: Accounts
     admission: Admission
+    cache: Cache
     log: Log
     sources: Mapping[str, str]
     """``section.key`` → where its value came from."""

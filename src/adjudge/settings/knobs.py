@@ -162,6 +162,9 @@ class Files:
     s3_secret_access_key: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
         Secret(""), "The key that proves it.", "S3_SECRET_ACCESS_KEY"
     )
+    package_bytes: int = _knob(
+        512 * 1024**2, "The largest archive of a problem that may be uploaded.", "PACKAGE_BYTES", least=1024
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +326,14 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
+class Cache:
+    """What a server remembers of the database; beside it Redis remembers for all servers, where there is Redis."""
+
+    entries: int = _knob(20_000, "How many things; the longest unused goes first.", "CACHE_ENTRIES", least=1)
+    bytes: int = _knob(64 * 1024**2, "How much they may take together.", "CACHE_BYTES", least=0)
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What is logged, and how it looks."""
 
@@ -341,6 +352,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "judge": Judge,
         "accounts": Accounts,
         "admission": Admission,
+        "cache": Cache,
         "log": Log,
     }
 )

@@ -1,0 +1,49 @@
+"""What is cached, for how long, and where: one row for each thing.
+
+Keys read ``ns:entity:selector#v<rev>``. What a revision is bumped by stands with the writes, in the store. Only what
+every visitor may see is shared through Redis; what depends on who asks stays in the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+_MINUTE: Final = 60.0
+_HOUR: Final = 60 * _MINUTE
+
+
+class Entity(StrEnum):
+    """A kind of thing that is cached; its name is the key's beginning and the label of its figures."""
+
+    PROBLEM_LIST = "problem:list"
+    PROBLEM = "problem:item"
+    TEMPLATE = "problem:tpl"
+    USER_LIST = "catalog:list"
+    SUBMISSION_STATUS = "submission:status"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long a value is believed. ``stale_sec`` more it is served while a newer one is fetched behind it."""
+
+    ttl_sec: float
+    stale_sec: float
+    absent_sec: float
+    """How long it is remembered that there is no such thing."""
+    is_shared: bool
+    """Whether Redis may hold it: never source, logs, tokens or personal data."""
+
+
+POLICIES: Final = MappingProxyType(
+    {
+        Entity.PROBLEM_LIST: Policy(10 * _MINUTE, 5 * _MINUTE, 5.0, is_shared=True),
+        Entity.PROBLEM: Policy(_HOUR, 10 * _MINUTE, 5.0, is_shared=True),
+        Entity.TEMPLATE: Policy(24 * _HOUR, _HOUR, 5.0, is_shared=True),
+        Entity.USER_LIST: Policy(5 * _MINUTE, 0.0, 5.0, is_shared=False),
+        Entity.SUBMISSION_STATUS: Policy(3.0, 0.0, 1.0, is_shared=False),
+    }
+)
+"""A status is believed for 3 seconds, so that nobody ever sees one that is 5 seconds old."""

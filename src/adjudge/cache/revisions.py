@@ -1,0 +1,76 @@
+"""Which revision of everything cached is the present one: known in the process, learnt from the database.
+
+A write bumps revisions in its own transaction. This process hears of it by a bell and, should the bell be lost, by a
+look every second. A process that fell behind serves what it has for that long and no longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from adjudge.domain.errors import AdjudgeError
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, cache_revisions
+from adjudge.store.bells import Wakeup
+
+POLL_MS: Final = 1_000
+_log = get_logger(__name__)
+
+
+class Revisions:
+    """Names and the number of their latest change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[str, int] = {}
+        self._seen = 0
+
+    def of(self, name: str) -> int:
+        """The present revision; 0 where nothing has been written under that name yet."""
+        return self._known.get(name, 0)
+
+    def touch(self, name: str) -> None:
+        """Make what this process keeps under ``name`` obsolete; for names that no other process shares."""
+        self._known[name] = self._known.get(name, 0) + 1
+
+    async def catch_up(self) -> None:
+        """Learn what has been written since the last look."""
+        seen = self._seen
+        changed = await self._database.read(lambda tx: cache_revisions.since(tx, seen))
+        for name, revision in changed.items():
+            if revision > self._known.get(name, 0):
+                self._known[name] = revision
+            self._seen = max(self._seen, revision)
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[None]:
+        """Keep up with the database while the block lasts."""
+        wakeup = Wakeup()
+        stop_listening = self._database.listen(cache_revisions.BELL, wakeup.set)
+        await self.catch_up()
+        follower = asyncio.create_task(self._follow(wakeup))
+        try:
+            yield
+        finally:
+            stop_listening()
+            follower.cancel()
+            with suppress(asyncio.CancelledError):
+                await follower
+
+    async def _follow(self, wakeup: Wakeup) -> None:
+        behind = False
+        while True:
+            await wakeup.wait(POLL_MS)
+            wakeup.clear()
+            try:
+                await self.catch_up()
+            except AdjudgeError as error:
+                if not behind:
+                    _log.warning("cache.revisions_unknown", error=error.message)
+                behind = True
+                await asyncio.sleep(POLL_MS / 1_000)
+            else:
+                behind = False

@@ -1,0 +1,63 @@
+"""Revisions of what is cached: a write bumps those it makes obsolete, in its own transaction.
+
+All bumps count on one row, which a transaction holds until it commits. So numbers appear in the order of commits, and
+whoever has seen number 7 and asks for what came after it misses nothing. Only rare writes bump (an edit of a problem,
+never a verdict), so nobody queues there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Statement
+
+BELL: Final = "adjudge_cache"
+"""Rung when a revision was bumped."""
+CATALOGUE: Final = "catalogue"
+"""Bumped by whatever changes the list of problems."""
+_COUNTER: Final = "*"
+
+COUNT = Statement(
+    "cache_revisions.count",
+    "Take the next number, and hold the counter until the commit.",
+    """
+    INSERT INTO cache_revisions (name, revision) VALUES (:name, 1)
+    ON CONFLICT (name) DO UPDATE SET revision = cache_revisions.revision + 1
+    RETURNING revision
+    """,
+)
+
+BUMP = Statement(
+    "cache_revisions.bump",
+    "Give names the number of the write that makes what is cached under them obsolete.",
+    """
+    INSERT INTO cache_revisions (name, revision) SELECT given_name, :revision FROM {given} WHERE true
+    ON CONFLICT (name) DO UPDATE SET revision = :revision
+    """,
+    given={"given_name": "text"},
+)
+
+SELECT_SINCE = Statement(
+    "cache_revisions.select_since",
+    "Read what was bumped after a number.",
+    "SELECT name, revision FROM cache_revisions WHERE revision > :revision",
+)
+
+
+def of_problem(name: str) -> str:
+    """What a problem's page hangs on; ``name`` is its slug or its id."""
+    return f"problem:{name}"
+
+
+async def bump(tx: Tx, names: Iterable[str]) -> None:
+    """Make everything cached under ``names`` obsolete once this transaction commits."""
+    rows = await tx.fetch(COUNT, name=_COUNTER)
+    await tx.execute(BUMP, [(name,) for name in sorted(set(names))], revision=rows[0]["revision"])
+    tx.ring(BELL)
+
+
+async def since(tx: Tx, revision: int) -> dict[str, int]:
+    """What was bumped after ``revision``."""
+    return {row["name"]: int(row["revision"]) for row in await tx.fetch(SELECT_SINCE, revision=revision)}
