@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.databases import PostgresDatabases
 from tests.support.service import MissingService, Service
-from tests.support.services import EtcdServer, PostgresServer, RedisServer, S3Server
+from tests.support.services import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
 
 S = TypeVar("S", bound=Service)
 
@@ -54,6 +54,12 @@ def s3_server() -> Iterator[S3Server]:
 def etcd_server() -> Iterator[EtcdServer]:
     """A private etcd, started once. Each test takes a prefix of its own."""
     yield from _running(EtcdServer())
+
+
+@pytest.fixture(scope="session")
+def browser_server() -> Iterator[Browser]:
+    """A private Chromium, started once. Each test takes a context of its own."""
+    yield from _running(Browser())
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ understood with what is below it alone, and a driver can be replaced without tou
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
+    ("web", "api"): "pages are another skin of the same server: who is asking and what they may do is decided once",
     ("cache", "store"): "revisions of what is cached are rows, bumped by the writes themselves",
     ("cache", "stream"): "one Redis: stream.link says how it is reached and what its failures mean",
     ("packages", "judge"): "making and verifying a package runs the jury's programs; the judge knows no package",
@@ -67,6 +68,8 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "pydantic": (frozenset({"api", "web"}), "wire models stay on the wire; values inside are dataclasses"),
     "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
     "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
+    "jinja2": (frozenset({"web"}), "templates are pages"),
+    "markupsafe": (frozenset({"web"}), "templates are pages"),
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
     "httpx": (frozenset({"registry", "chains"}), "etcd is spoken to in one room; executors call allowed hosts"),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),

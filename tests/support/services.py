@@ -224,7 +224,40 @@ class EtcdServer(Service):
         return http_status(self.port, "/health") == 200
 
 
-SERVICES: tuple[type[Service], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer)
+class Browser(Service):
+    """Chromium without a window, driven over its debugging port; each test takes a context of its own."""
+
+    name = "Chromium"
+    apt_packages: ClassVar[tuple[str, ...]] = ("chromium",)
+
+    @classmethod
+    def find(cls) -> Path | None:
+        """Look on PATH under the names that distributions give it."""
+        names = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+        return first_usable(Path(found) for name in names if (found := shutil.which(name)))
+
+    @property
+    def endpoint(self) -> str:
+        """Its debugging port."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self, binary: Path) -> None:
+        """Nothing: it starts with an empty profile."""
+
+    def command(self, binary: Path) -> Sequence[str]:
+        """Keep to itself: no first-run pages, no updates, no phoning home."""
+        quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+        # It draws our own pages only, and its own sandbox needs rights that a container may withhold.
+        alone = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        where = [f"--remote-debugging-port={self.port}", f"--user-data-dir={self.folder / 'profile'}"]
+        return [str(binary), *alone, *quiet, *where, "about:blank"]
+
+    def is_ready(self) -> bool:
+        """Whether it can be driven."""
+        return http_status(self.port, "/json/version") == 200
+
+
+SERVICES: tuple[type[Service], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer, Browser)
 
 
 def _version_of_folder(folder: Path) -> int:

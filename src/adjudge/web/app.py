@@ -1,0 +1,28 @@
+"""Puts the pages onto the server that ``api`` built."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import Response
+
+from adjudge.api.parts import Parts
+from adjudge.domain.errors import NotFound
+from adjudge.web.render import Pages
+from adjudge.web.routes import preferences
+from adjudge.web.routes.router import page_router
+
+
+def install(app: FastAPI, parts: Parts) -> None:  # noqa: ARG001
+    """Add every page, its static files, and a page for addresses that lead nowhere."""
+    pages = Pages()
+    app.include_router(pages.assets.router())
+    app.include_router(preferences.router(pages))
+    lost = page_router(pages)
+
+    @lost.get("/{path:path}")
+    async def nowhere(path: str) -> Response:
+        if path.startswith("api/"):
+            raise HTTPException(404)
+        raise NotFound("page", f"/{path}")
+
+    app.include_router(lost)

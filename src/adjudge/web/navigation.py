@@ -1,0 +1,34 @@
+"""Where the bar on top of every page leads: each entry only for those who may go there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.viewer import Viewer
+from adjudge.domain.access import Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the bar."""
+
+    path: str
+    label: str
+    """The key of its words."""
+    permission: Permission
+
+
+ENTRIES: Final = (
+    Entry("/problems", "nav.problems", Permission.PROBLEM_READ),
+    Entry("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
+    Entry("/setting", "nav.setting", Permission.PROBLEM_WRITE),
+    Entry("/chains", "nav.chains", Permission.CHAIN_READ),
+    Entry("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
+    Entry("/ops", "nav.ops", Permission.OPS_READ),
+)
+
+
+def navigation(viewer: Viewer) -> list[Entry]:
+    """The entries for ``viewer``."""
+    return [entry for entry in ENTRIES if viewer.may(entry.permission)]

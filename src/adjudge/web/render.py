@@ -1,0 +1,120 @@
+"""From a template and what it shows to an answer."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from adjudge import __version__
+from adjudge.api.viewer import viewer_of
+from adjudge.domain.errors import AdjudgeError, Unauthenticated
+from adjudge.observe.logs import get_logger
+from adjudge.web import words
+from adjudge.web.navigation import navigation
+from adjudge.web.static_files import Assets
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_PACK_FROM: Final = 1_024
+
+_log = get_logger(__name__)
+
+
+class Pages:
+    """Renders pages: templates, words and assets, put together once."""
+
+    def __init__(self) -> None:
+        self.assets = Assets()
+        self._templates = Environment(
+            loader=FileSystemLoader(Path(__file__).parent / "templates"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.globals.update(
+            asset=self.assets.url, has_asset=self.assets.__contains__, navigation=navigation, version=__version__
+        )
+        self._templates.filters.update(moment=moment, size=size)
+
+    async def show(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
+        """Render ``template`` for whoever is asking, in their language."""
+        spoken = words_of(request)
+        viewer = await viewer_of(request)
+        text = self._templates.get_template(template).render(
+            t=spoken, viewer=viewer, languages=words.languages(), path=request.url.path, here=str(request.url), **shown
+        )
+        return _html(request, text, status, spoken.language)
+
+    async def fail(self, request: Request, error: AdjudgeError) -> Response:
+        """Say what went wrong and what to do about it, as a page."""
+        if error.http_status >= 500:
+            _log.error("page.failed", code=error.code, detail=error.message, exc_info=error)
+        return await self.show(request, "error.html", status=error.http_status, error=error)
+
+
+def page_route(pages: Pages) -> type[APIRoute]:
+    """The kind of route whose failures are pages too; a visitor who must log in is taken there and back."""
+
+    class PageRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_as_page(request: Request) -> Response:
+                try:
+                    return await handle(request)
+                except Unauthenticated:
+                    return see_other(f"/login?next={request.url.path}")
+                except AdjudgeError as error:
+                    return await pages.fail(request, error)
+
+            return handle_as_page
+
+    return PageRoute
+
+
+def see_other(path: str) -> Response:
+    """Send the browser on after a form: reloading must not send the form again."""
+    return Response(status_code=303, headers={"Location": path})
+
+
+def words_of(request: Request) -> words.Words:
+    """The reader's language."""
+    return words.choose(request.cookies.get(words.COOKIE), request.headers.get("Accept-Language", ""))
+
+
+def moment(us: int | None) -> str:
+    """A point in time for machines; the page's script shows it in the reader's zone."""
+    return "" if us is None else datetime.fromtimestamp(us / 1_000_000, UTC).isoformat(timespec="milliseconds")
+
+
+def size(count_bytes: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("B", "KiB", "MiB"):
+        if count_bytes < 1024:
+            return f"{count_bytes:.0f} {unit}"
+        count_bytes /= 1024
+    return f"{count_bytes:.1f} GiB"
+
+
+def _html(request: Request, text: str, status: int, language: str) -> Response:
+    headers = {
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Cache-Control": "private, no-cache",
+        "Content-Language": language,
+        "Vary": "Accept-Encoding, Accept-Language, Cookie",
+    }
+    body = text.encode()
+    if len(body) > _PACK_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        body, headers["Content-Encoding"] = gzip.compress(body, 1, mtime=0), "gzip"
+    return Response(body, status, headers, "text/html")

@@ -1,0 +1,12 @@
+"""The router that every group of pages starts from."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from adjudge.web.render import Pages, page_route
+
+
+def page_router(pages: Pages) -> APIRouter:
+    """Pages are no part of the API's description, and fail as pages."""
+    return APIRouter(include_in_schema=False, route_class=page_route(pages))

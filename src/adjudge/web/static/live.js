@@ -1,0 +1,89 @@
+// Keeps a part of a page in step with the server: events say that something changed, the part itself is fetched anew.
+//
+// The server stays the only one that renders. A lost connection is resumed by the browser with Last-Event-ID; where
+// event streams do not get through at all, the part is fetched every two seconds instead.
+
+import { showTimes } from "./times.js";
+
+const POLL_MS = 2000;
+const FAILURES_BEFORE_POLLING = 3;
+
+export function start() {
+  for (const part of document.querySelectorAll("[data-live]")) follow(part);
+}
+
+function follow(part) {
+  let busy = false;
+  let again = false;
+  let polling = null;
+  let failures = 0;
+  let source = null;
+
+  async function refresh() {
+    if (busy) { again = true; return; }
+    busy = true;
+    try {
+      const answer = await fetch(part.dataset.live, { headers: { Accept: "text/html" } });
+      if (answer.ok) replace(part, await answer.text());
+      if (part.querySelector("[data-live-done]")) stop();
+    } catch { /* the next event or poll tries again */ } finally {
+      busy = false;
+      if (again) { again = false; refresh(); }
+    }
+  }
+
+  function stop() {
+    source?.close();
+    clearInterval(polling);
+    part.dataset.state = "done";
+  }
+
+  function poll() {
+    source?.close();
+    part.dataset.state = "polling";
+    polling ??= setInterval(refresh, POLL_MS);
+  }
+
+  function connect() {
+    if (!part.dataset.events || !("EventSource" in window)) { poll(); return; }
+    source = new EventSource(part.dataset.events);
+    source.onopen = () => { failures = 0; part.dataset.state = "live"; refresh(); };
+    source.onerror = () => {
+      part.dataset.state = "reconnecting";
+      failures += 1;
+      if (failures >= FAILURES_BEFORE_POLLING || source.readyState === EventSource.CLOSED) poll();
+    };
+    for (const name of (part.dataset.eventNames ?? "message").split(" ")) source.addEventListener(name, refresh);
+  }
+
+  if (part.querySelector("[data-live-done]")) part.dataset.state = "done";
+  else connect();
+}
+
+// Replaces what changed, child by child, so that focus, selection and open details survive.
+function replace(part, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  morph(part, fresh);
+  showTimes(part);
+}
+
+function morph(old, fresh) {
+  const before = [...old.childNodes];
+  const after = [...fresh.childNodes];
+  for (let index = 0; index < Math.max(before.length, after.length); index += 1) {
+    const [was, is] = [before[index], after[index]];
+    if (!is) was.remove();
+    else if (!was) old.append(document.importNode(is, true));
+    else if (!was.isEqualNode(is)) morphNode(was, is);
+  }
+}
+
+function morphNode(was, is) {
+  if (was.nodeType !== is.nodeType || was.nodeName !== is.nodeName || was.nodeType !== Node.ELEMENT_NODE) {
+    was.replaceWith(document.importNode(is, true));
+    return;
+  }
+  for (const { name } of [...was.attributes]) if (!is.hasAttribute(name) && name !== "open") was.removeAttribute(name);
+  for (const { name, value } of is.attributes) if (was.getAttribute(name) !== value) was.setAttribute(name, value);
+  morph(was, is);
+}

@@ -1,0 +1,84 @@
+"""Every word that pages show, in every language they speak.
+
+A language is a TOML file in ``locales/``. A key that one language has and another lacks is found by a test, so that
+nobody sees half a translation; a key that no language has is our own fault and fails loudly.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = Path(__file__).parent / "locales"
+DEFAULT: Final = "en"
+COOKIE: Final = "adjudge_lang"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of one language."""
+
+    language: str
+    """As browsers name it: ``en``, ``zh-Hans``."""
+    name: str
+    """As its speakers name it."""
+    texts: Mapping[str, str]
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The text under ``key``, with ``values`` put in; ``count`` chooses between ``key.one`` and ``key.other``."""
+        if "count" in values:
+            key = f"{key}.{'one' if values['count'] == 1 else 'other'}"
+        return self.texts[key].format(**values) if values else self.texts[key]
+
+    def named(self, group: str, value: object) -> str:
+        """What a value of an enumeration is called; itself where nobody named it (a third party's node type)."""
+        return self.texts.get(f"{group}.{value}", str(value))
+
+
+@cache
+def languages() -> dict[str, Words]:
+    """Every language there is, by its file's name."""
+    return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def choose(cookie: str | None, accepted: str) -> Words:
+    """The reader's own choice, else what their browser asks for, else English."""
+    known = languages()
+    if cookie in known:
+        return known[cookie]
+    for wanted in _by_preference(accepted):
+        if wanted.partition("-")[0] in known:
+            return known[wanted.partition("-")[0]]
+    return known[DEFAULT]
+
+
+def _by_preference(accepted: str) -> list[str]:
+    """Languages of an ``Accept-Language`` header, the most wanted first; what cannot be read is passed over."""
+    weighed = []
+    for part in accepted.split(",")[:20]:
+        tag, _, parameter = part.strip().partition(";")
+        try:
+            weight = float(parameter.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if tag and weight > 0:
+            weighed.append((weight, tag.lower()))
+    return [tag for _, tag in sorted(weighed, key=lambda item: -item[0])]
+
+
+def _read(path: Path) -> Words:
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    about = content.pop("language")
+    return Words(about["tag"], about["name"], dict(_flat(content, "")))
+
+
+def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,57 @@
+"""Drawings of graphs: every edge leads down, nothing is lost, straight things stay straight."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge.domain.layering import Bend, Layering, lay_out
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
+    names = [f"n{index}" for index in range(draw(st.integers(0, 25)))]
+    return {
+        name: draw(st.lists(st.sampled_from(names[:index]), max_size=4)) if index else []
+        for index, name in enumerate(names)
+    }
+
+
+def _layer_of(found: Layering) -> dict[object, int]:
+    return {place: index for index, layer in enumerate(found.layers) for place in layer}
+
+
+@given(graphs())
+def test_every_node_has_one_place_and_every_edge_goes_down_layer_by_layer(graph: dict[str, list[str]]) -> None:
+    found = lay_out(graph)
+    places = [place for layer in found.layers for place in layer]
+    assert len(places) == len(set(places))
+    assert {place for place in places if not isinstance(place, Bend)} == set(graph)
+    layer = _layer_of(found)
+    assert {(edge[0], edge[-1]) for edge in found.edges} == {
+        (dep, node) for node, deps in graph.items() for dep in deps
+    }
+    for edge in found.edges:
+        assert [layer[place] for place in edge] == list(range(layer[edge[0]], layer[edge[-1]] + 1))
+
+
+def test_two_parallel_lines_do_not_cross() -> None:
+    graph = {"a1": [], "b1": [], "b2": ["b1"], "a2": ["a1"], "a3": ["a2"], "b3": ["b2"]}
+    found = lay_out(graph)
+    sides = {tuple(str(place)[0] for place in layer) for layer in found.layers}
+    assert sides == {("a", "b")}
+
+
+def test_a_long_edge_bends_in_every_layer_it_passes() -> None:
+    found = lay_out({"a": [], "b": ["a"], "c": ["b"], "d": ["c", "a"]})
+    (long,) = [edge for edge in found.edges if edge[0] == "a" and edge[-1] == "d"]
+    assert [place.layer for place in long[1:-1] if isinstance(place, Bend)] == [1, 2]
+
+
+def test_a_very_long_chain_needs_no_recursion() -> None:
+    graph = {str(index): [str(index - 1)] if index else [] for index in range(3_000)}
+    assert len(lay_out(graph).layers) == 3_000
+
+
+def test_an_unknown_dependency_is_passed_over() -> None:
+    assert lay_out({"a": ["ghost"]}) == Layering((("a",),), ())

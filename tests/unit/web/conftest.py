@@ -1,0 +1,23 @@
+"""The server with its pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from adjudge.web.app import install
+from tests.support.api import Api, make_api
+from tests.support.store_fixtures import sqlite_store, sqlite_template, sqlite_url
+from tests.support.stores import Store
+
+__all__ = ["sqlite_store", "sqlite_template", "sqlite_url"]
+
+
+@pytest.fixture
+async def pages(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:  # pytest's way
+    """The application with its pages, on SQLite."""
+    async with make_api(sqlite_store, tmp_path) as api:
+        install(api.app, api.parts)
+        yield api

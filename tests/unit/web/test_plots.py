@@ -1,0 +1,65 @@
+"""Drawings are well-formed, carry every value, and cannot be broken out of."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge.web.drawing import draw_dag
+from adjudge.web.plots import Bar, Series, Span, bars, gantt, lines
+
+HOSTILE = "</svg><script>alert(1)</script>\"'&"
+
+
+def _parsed(markup: str) -> ET.Element:
+    return ET.fromstring(markup)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e12)), max_size=30))
+def test_lines_draw_any_figures(points: list[tuple[float, float]]) -> None:
+    root = _parsed(lines("wait", [Series("p50", sorted(points))], unit="ms"))
+    assert root.get("aria-label") == "wait"
+
+
+def test_bars_and_their_limit_are_drawn_to_scale() -> None:
+    root = _parsed(bars("times", [Bar("1", 500), Bar("2", 1000, "bad")], limit=1000, unit="ms"))
+    small, large = [float(rect.get("height", "")) for rect in root.iter("rect")]
+    assert large == pytest.approx(2 * small, rel=0.02)
+    (limit,) = [line for line in root.iter("line") if line.get("class") == "limit"]
+    assert float(limit.get("y1", "")) == pytest.approx(float([*root.iter("rect")][1].get("y", "")), abs=0.2)
+
+
+def test_a_gantt_row_starts_where_its_work_did() -> None:
+    root = _parsed(gantt("run", [Span("a", 0, 1), Span("b", 1, 3)]))
+    first, second = [*root.iter("rect")]
+    begin, wide = float(first.get("x", "")), float(first.get("width", ""))
+    assert float(second.get("x", "")) == pytest.approx(begin + wide, abs=0.2)
+
+
+def test_nothing_that_is_drawn_can_break_out() -> None:
+    for markup in (
+        lines(HOSTILE, [Series(HOSTILE, [(0, 1), (1, 2)])], unit=HOSTILE),
+        bars(HOSTILE, [Bar(HOSTILE, 1)]),
+        gantt(HOSTILE, [Span(HOSTILE, 0, 1)]),
+        draw_dag(HOSTILE, {HOSTILE: []}, meaning=lambda _: "good", caption=str, link=str),
+    ):
+        root = _parsed(markup)
+        assert {element.tag for element in root.iter()} <= {
+            "svg",
+            "line",
+            "text",
+            "rect",
+            "polyline",
+            "title",
+            "g",
+            "a",
+        }
+
+
+def test_a_graph_shows_every_node_and_edge() -> None:
+    root = _parsed(draw_dag("chain", {"a": [], "b": ["a"], "c": ["a", "b"]}, meaning=lambda _: "info", caption=str))
+    assert len([*root.iter("rect")]) == 3
+    assert len([*root.iter("path")]) == 3
