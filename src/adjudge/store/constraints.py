@@ -21,6 +21,7 @@ TAKEN = {
     "problem_revisions_problem_id_number_key": ("number", "That revision exists already; read the problem again."),
     "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),
     "chains_name_key": ("name", "A chain with that name exists; choose another name."),
+    "chain_triggers_chain_id_name_key": ("name", "The chain has a trigger of that name; choose another name."),
 }
 ILLEGAL = {
     "jobs_legal_edge": "A job cannot change its status that way.",

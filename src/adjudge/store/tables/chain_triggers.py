@@ -1,6 +1,6 @@
 """What starts chains without a person, and every tick that it gave."""
 
-from sqlalchemy import Boolean, Column, Index, PrimaryKeyConstraint, Table, text, true
+from sqlalchemy import Boolean, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, text, true
 
 from adjudge.store.tables.base import METADATA, document, identifier, moment, number, one_of, reference, words
 
@@ -26,7 +26,7 @@ chain_triggers = Table(
     moment("created_at"),
     moment("updated_at"),
     one_of("kind", TRIGGER_KINDS),
-    Index(None, "chain_id", "name", unique=True),
+    UniqueConstraint("chain_id", "name"),
     Index("chain_triggers_due", "next_at", postgresql_where=text("enabled"), sqlite_where=text("enabled")),
     Index(
         "chain_triggers_event",

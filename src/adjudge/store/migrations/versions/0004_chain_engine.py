@@ -160,8 +160,8 @@ def create_triggers() -> None:
             ["chain_id"], ["chains.id"], name=op.f("chain_triggers_chain_id_fkey"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("chain_triggers_pkey")),
+        sa.UniqueConstraint("chain_id", "name", name=op.f("chain_triggers_chain_id_name_key")),
     )
-    op.create_index(op.f("chain_triggers_chain_id_name"), "chain_triggers", ["chain_id", "name"], unique=True)
     op.create_index(
         "chain_triggers_due",
         "chain_triggers",

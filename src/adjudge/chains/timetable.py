@@ -1,0 +1,143 @@
+"""When a cron trigger ticks: five fields in a time zone, and what becomes of moments that were missed.
+
+Expressions are read by cronsim, which keeps Debian cron's rules for the changes of clocks. A job at a fixed time that
+the spring skips runs at once after the gap, on that day only; a fixed time that the autumn repeats runs once, the first
+time. A job whose hour or minute starts with ``*`` goes by the time that passes: it runs in neither less nor more often.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from adjudge.domain.errors import InvalidInput
+
+SECOND_US: Final = 1_000_000
+MOST_CAUGHT_UP: Final = 1_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIELDS: Final = re.compile(r"[0-9A-Za-z*,/#-]+(?:\s+[0-9A-Za-z*,/#-]+){4}")
+
+
+class Misfire(StrEnum):
+    """What becomes of moments that passed while no scheduler ran."""
+
+    SKIP = "skip"
+    """They are left out."""
+    ONCE = "once"
+    """One run stands for all of them: the latest."""
+    ALL = "all"
+    """Each gets its run, the oldest first, the latest ``cap`` of them at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """A cron expression with its time zone and its rule for missed moments."""
+
+    expression: str
+    zone: ZoneInfo
+    misfire: Misfire = Misfire.ONCE
+    cap: int = 10
+    grace_us: int = 60 * SECOND_US
+    """A moment that is noticed this late still counts as kept."""
+
+    def after(self, moment_us: int) -> Iterator[int]:
+        """The moments after ``moment_us``, without end unless the expression has one."""
+        start = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(self.zone)
+        for moment in CronSim(self.expression, start):
+            yield _microseconds(moment)
+
+    def next_after(self, moment_us: int) -> int | None:
+        """The first moment after ``moment_us``; None where there is none in the next decades."""
+        return next(self.after(moment_us), None)
+
+    def due(self, next_us: int, now_us: int) -> tuple[list[int], int | None]:
+        """Which of the moments from ``next_us`` to ``now_us`` are to start a run, and the first one after now."""
+        moments = self._between(next_us, now_us)
+        late_before = now_us - self.grace_us
+        missed = [moment for moment in moments if moment < late_before]
+        kept = [moment for moment in moments if moment >= late_before]
+        if self.misfire is Misfire.SKIP:
+            missed = []
+        elif self.misfire is Misfire.ONCE:
+            missed = [] if kept else missed[-1:]
+        else:
+            missed = missed[-self.cap :]
+        return [*missed, *kept], self.next_after(now_us)
+
+    def _between(self, first_us: int, last_us: int) -> list[int]:
+        """The moments from one moment to a time, both included; of very many only the latest."""
+        found = [first_us]
+        for moment in self.after(first_us):
+            if moment > last_us:
+                return found
+            if len(found) >= MOST_CAUGHT_UP:
+                return self._latest(last_us)
+            found.append(moment)
+        return found
+
+    def _latest(self, last_us: int) -> list[int]:
+        start = (_EPOCH + timedelta(microseconds=last_us + SECOND_US)).astimezone(self.zone)
+        backwards = (_microseconds(moment) for moment in CronSim(self.expression, start, reverse=True))
+        return [moment for moment in islice(backwards, MOST_CAUGHT_UP + 1) if moment <= last_us][::-1]
+
+
+def _microseconds(moment: datetime) -> int:
+    return round((moment - _EPOCH) / timedelta(microseconds=1))
+
+
+def parse_timetable(spec: Mapping[str, Any], place: str = "spec") -> Timetable:
+    """Read a cron trigger's spec, or say which field is wrong and how."""
+    expression, zone = str(spec.get("cron", "")).strip(), str(spec.get("timezone", "UTC"))
+    if not _FIELDS.fullmatch(expression):
+        raise InvalidInput(
+            f"{place}.cron: {expression!r} needs five fields, as in '0 3 * * mon-fri': minute, hour, day of the month, "
+            "month, day of the week.",
+            field=f"{place}.cron",
+        )
+    timetable = Timetable(
+        expression,
+        _zone(zone, place),
+        Misfire(spec.get("misfire", Misfire.ONCE)),
+        int(spec.get("misfire_cap", 10)),
+        round(float(spec.get("grace_sec", 60)) * SECOND_US),
+    )
+    try:
+        first = timetable.next_after(0)
+    except (CronSimError, AssertionError) as error:
+        raise InvalidInput(f"{place}.cron: {expression!r} cannot be read: {error}.", field=f"{place}.cron") from None
+    if first is None:
+        raise InvalidInput(
+            f"{place}.cron: {expression!r} never comes; is the day in that month?", field=f"{place}.cron"
+        )
+    return timetable
+
+
+def _zone(name: str, place: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput(
+            f"{place}.timezone: there is no time zone {name[:64]!r}; write it as in 'Europe/Berlin'.",
+            field=f"{place}.timezone",
+        ) from None
+
+
+def parse_moment(text: str, place: str) -> int:
+    """Read a moment with its offset, ISO 8601, as microseconds since the Unix epoch."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min  # noqa: DTZ901  # has no zone, so it is refused below
+    if moment.tzinfo is None:
+        raise InvalidInput(
+            f"{place}: {text[:64]!r} is no moment with an offset, as in 2026-05-01T18:00:00+02:00.", field=place
+        )
+    return _microseconds(moment)

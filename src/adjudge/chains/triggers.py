@@ -1,0 +1,353 @@
+"""Triggers: what starts runs without a person, exactly once for each tick however many schedulers there are.
+
+Kinds: ``cron`` (a timetable in a time zone), ``delay`` (once, at a moment), ``event`` (a problem published, a contest
+ended, a rejudge applied), ``webhook`` (a call that knows the secret), ``chain`` (another chain ended). Reading and
+checking their specs is here, and the scheduler's round; rows and events are ``store.chain_triggers``.
+
+After downtime nothing is lost: events and calls were written down as ticks; timetables follow their misfire rule; a
+delay fires however late; contests that ended within the last week are noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from adjudge.chains import templating
+from adjudge.chains.schemas import check_cfg
+from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
+from adjudge.domain.chain_document import find_cycle
+from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound, Unavailable
+from adjudge.domain.ids import NewId, new_id
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx
+from adjudge.store import chain_triggers as rows
+from adjudge.store.chain_triggers import NewTrigger, Taken, Tick, Trigger
+
+_log = get_logger(__name__)
+
+_SECOND_US: Final = 1_000_000
+_DUE_AT_ONCE: Final = 100
+_LOOK_BACK_US: Final = 7 * 86_400 * _SECOND_US
+_KEEP_TICKS_US: Final = 90 * 86_400 * _SECOND_US
+_POLL_SEC: Final = 1.0
+_HOUSEKEEPING_ROUNDS: Final = 3_600
+_SECRET_PREFIX: Final = "adjt_"  # noqa: S105  # what a secret starts with, so that scanners find leaked ones
+
+_PARAMETERS: Final = {"type": "object", "description": "Parameters of the run; templates may name event and trigger."}
+_MISFIRE: Final = {"enum": [item.value for item in Misfire]}
+SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cron": {
+        "type": "object",
+        "properties": {
+            "cron": {"type": "string", "description": "Minute, hour, day of the month, month, day of the week."},
+            "timezone": {"type": "string", "description": "As in Europe/Berlin; UTC where it is left out."},
+            "misfire": {**_MISFIRE, "description": "What becomes of missed moments: skip, once (the usual), all."},
+            "misfire_cap": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Of all: how many."},
+            "grace_sec": {"type": "number", "minimum": 1, "maximum": 86400, "description": "Later than that: missed."},
+            "parameters": _PARAMETERS,
+        },
+        "required": ["cron"],
+        "additionalProperties": False,
+    },
+    "delay": {
+        "type": "object",
+        "properties": {
+            "at": {"type": "string", "description": "A moment with its offset: 2026-05-01T18:00:00+02:00."},
+            "after_sec": {"type": "number", "minimum": 0, "maximum": 3.2e8, "description": "From its creation on."},
+            "parameters": _PARAMETERS,
+        },
+        "oneOf": [{"required": ["at"]}, {"required": ["after_sec"]}],
+        "additionalProperties": False,
+    },
+    "event": {
+        "type": "object",
+        "properties": {
+            "event": {"enum": list(rows.EVENTS), "description": "What to wait for."},
+            "filter": {
+                "type": "object",
+                "description": "Fields of the event and the value, or values, they must have.",
+            },
+            "parameters": _PARAMETERS,
+        },
+        "required": ["event"],
+        "additionalProperties": False,
+    },
+    "webhook": {
+        "type": "object",
+        "properties": {"parameters": _PARAMETERS},
+        "additionalProperties": False,
+    },
+    "chain": {
+        "type": "object",
+        "properties": {
+            "chain_id": {"type": "string", "description": "The chain whose runs are watched."},
+            "on": {"enum": ["success", "failure", "any"], "description": "Which ends count; success is the usual."},
+            "parameters": _PARAMETERS,
+        },
+        "required": ["chain_id"],
+        "additionalProperties": False,
+    },
+}
+"""Kind → JSON Schema of its spec."""
+
+_ENDS: Final = {"success": ["success"], "failure": ["failed", "stopped"], "any": ["success", "failed", "stopped"]}
+
+
+class StartRun(Protocol):
+    """Starts a run in the caller's transaction; for a key that is known it answers with the run that stands."""
+
+    async def __call__(
+        self,
+        tx: Tx,
+        *,
+        chain_id: str,
+        parameters: Mapping[str, Any],
+        idempotency_key: str,
+        trigger_kind: str,
+        actor: str,
+    ) -> str:
+        """Return the run's id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A new trigger; a webhook's secret is shown this once and kept only as its digest."""
+
+    trigger_id: str
+    secret: str | None = None
+
+
+class Triggers:
+    """The operations that people and programs ask for, each in the caller's transaction."""
+
+    def __init__(self, mint: NewId = new_id) -> None:
+        self._mint = mint
+
+    async def create(
+        self, tx: Tx, *, chain_id: str, name: str, kind: str, spec: Mapping[str, Any], actor: str, enabled: bool = True
+    ) -> Created:
+        """Create a trigger; refuse what could never fire, naming the field."""
+        checked = await _checked(tx, chain_id, kind, spec)
+        secret = _SECRET_PREFIX + secrets.token_urlsafe(32) if kind == "webhook" else None
+        trigger = NewTrigger(
+            id=self._mint(),
+            chain_id=chain_id,
+            name=name,
+            kind=kind,
+            spec=checked.spec,
+            event=checked.event,
+            secret_hash=_digest(secret) if secret else None,
+            enabled=enabled,
+            next_at=checked.next_at,
+            created_by=actor,
+        )
+        await rows.add(tx, trigger)
+        return Created(trigger.id, secret)
+
+    async def update(
+        self,
+        tx: Tx,
+        trigger_id: str,
+        *,
+        version: int,
+        spec: Mapping[str, Any] | None = None,
+        enabled: bool | None = None,
+    ) -> Trigger:
+        """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
+        standing = await rows.get(tx, trigger_id)
+        checked = await _checked(tx, standing.chain_id, standing.kind, _plain(standing) if spec is None else spec)
+        changed = replace(
+            standing,
+            version=version,
+            spec=checked.spec,
+            event=checked.event,
+            enabled=standing.enabled if enabled is None else enabled,
+            next_at=standing.next_at if standing.kind == "delay" and spec is None else checked.next_at,
+        )
+        return replace(changed, version=await rows.change(tx, changed))
+
+    async def call(self, tx: Tx, trigger_id: str, *, secret: str, key: str | None, payload: Mapping[str, Any]) -> str:
+        """Take a webhook's call; return its tick. A wrong secret and a missing trigger look alike from outside.
+
+        ``key`` is the caller's own name for this call: the same one again is the same tick.
+        """
+        try:
+            trigger: Trigger | None = await rows.get(tx, trigger_id)
+        except NotFound:
+            trigger = None
+        stored = (trigger.secret_hash if trigger else None) or _digest("")
+        if not hmac.compare_digest(stored, _digest(secret)) or trigger is None or trigger.kind != "webhook":
+            raise NotFound("trigger", trigger_id)
+        if not trigger.enabled:
+            raise InvalidInput("The trigger is disabled; enable it first.", field="trigger")
+        tick = f"call:{key}" if key else f"call:{self._mint()}"
+        await rows.add_ticks(tx, [Tick(trigger.id, tick, payload=payload)])
+        return tick
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    spec: Mapping[str, Any]
+    event: str | None = None
+    next_at: int | None = None
+
+
+async def _checked(tx: Tx, chain_id: str, kind: str, spec: Mapping[str, Any]) -> _Checked:
+    if kind not in SPECS:
+        raise InvalidInput(f"kind: there is no trigger {kind[:64]!r}; choose one of {', '.join(SPECS)}.", field="kind")
+    check_cfg(SPECS[kind], spec, place="spec")
+    for item in templating.references(spec.get("parameters", {}), "spec.parameters"):
+        if item.path[0] not in ("event", "trigger"):
+            raise InvalidInput(
+                f"{item.place}: there is no {item.path[0]!r} here; use event or trigger.", field=item.place
+            )
+    if kind == "cron":
+        return _Checked(spec, next_at=parse_timetable(spec).next_after(await rows.now_us(tx)))
+    if kind == "delay":
+        now_us = await rows.now_us(tx)
+        after_us = round(float(spec.get("after_sec", 0)) * _SECOND_US)
+        return _Checked(spec, next_at=parse_moment(spec["at"], "spec.at") if "at" in spec else now_us + after_us)
+    if kind == "chain":
+        return await _after_chain(tx, chain_id, spec)
+    return _Checked(spec, event=spec.get("event"))
+
+
+async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any]) -> _Checked:
+    """Watch another chain; refuse what would start itself for ever, and spell the circle out."""
+    source = str(spec["chain_id"])
+    edges: dict[str, list[str]] = {source: [chain_id], chain_id: []}
+    for ended, started in await rows.chain_edges(tx):
+        edges.setdefault(ended, []).append(started)
+        edges.setdefault(started, [])
+    if (cycle := find_cycle(edges)) is not None:
+        raise InvalidInput(
+            f"spec.chain_id: the chains would start each other for ever: {' → '.join(reversed(cycle))}.",
+            field="spec.chain_id",
+        )
+    wanted = {"chain_id": source, "status": _ENDS[spec.get("on", "success")]}
+    return _Checked({**spec, "filter": wanted}, event=rows.CHAIN_FINISHED)
+
+
+def _plain(trigger: Trigger) -> dict[str, Any]:
+    """A spec as it was given: what was derived from it is left out."""
+    return {key: value for key, value in trigger.spec.items() if trigger.kind == "event" or key != "filter"}
+
+
+def _digest(secret: str) -> str:
+    """Secrets are random and long, so one round is enough; they are never kept themselves."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class TriggerScheduler:
+    """The scheduler's round: moments become ticks, ticks become runs. Any number may run at once."""
+
+    def __init__(self, database: Database, start: StartRun, *, name: str) -> None:
+        self._database = database
+        self._start = start
+        self._name = name
+
+    async def run(self) -> None:
+        """Make the round for ever, at once when a tick is noted and at least every second."""
+        woken = asyncio.Event()
+        stop = self._database.listen(rows.BELL, woken.set)
+        round_number = 0
+        try:
+            while True:
+                woken.clear()
+                try:
+                    await self.tick()
+                    if round_number % _HOUSEKEEPING_ROUNDS == 0:
+                        await self._database.transact(lambda tx: rows.forget_ticks(tx, older_us=_KEEP_TICKS_US))
+                    round_number += 1
+                except Unavailable as error:
+                    _log.warning("triggers_wait", reason=error.code, error=error.message)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_SEC):
+                        await woken.wait()
+        finally:
+            stop()
+
+    async def tick(self) -> int:
+        """Turn what is due into runs; return how many were started."""
+        while await self._database.transact(self._mature) == _DUE_AT_ONCE:
+            pass
+        await self._database.transact(lambda tx: rows.note_ended_contests(tx, back_us=_LOOK_BACK_US))
+        started = 0
+        while (was_started := await self._start_next()) is not None:
+            started += was_started
+        return started
+
+    async def _mature(self, tx: Tx) -> int:
+        """Turn due moments into ticks and move the triggers on, in one transaction."""
+        now_us, due = await rows.take_due(tx, _DUE_AT_ONCE)
+        ticks, moves = [], []
+        for trigger in due:
+            moment_us = trigger.next_at or 0
+            try:
+                moments, next_us = _moments(trigger, moment_us, now_us)
+            except InvalidInput as error:  # a time zone can vanish from the machine; the other triggers go on
+                await rows.break_off(tx, trigger.id, error.message)
+                continue
+            ticks += [Tick(trigger.id, str(moment), moment) for moment in moments]
+            moves.append((trigger.id, moment_us, next_us, str(moments[-1]) if moments else None))
+        await rows.move_on(tx, moves)
+        await rows.add_ticks(tx, ticks)
+        return len(due)
+
+    async def _start_next(self) -> bool | None:
+        """Start the run of one tick; False where that failed for good, None where no tick waits."""
+        taken: list[Taken] = []
+
+        async def operation(tx: Tx) -> bool | None:
+            taken.clear()
+            tick = await rows.take_tick(tx)
+            if tick is None:
+                return None
+            taken.append(tick)
+            run_id = await self._start(
+                tx,
+                chain_id=tick.chain_id,
+                parameters=_parameters(tick),
+                idempotency_key=f"{tick.trigger_id}:{tick.tick}",
+                trigger_kind=tick.kind,
+                actor=f"trigger:{tick.trigger_id}",
+            )
+            await rows.settle(tx, tick, run_id=run_id)
+            return True
+
+        try:
+            return await self._database.transact(operation)
+        except Unavailable:
+            raise
+        except AdjudgeError as error:  # disabled, deleted, wrong parameters: another try would say the same
+            tick, message = taken[0], error.message
+            _log.warning("tick_failed", trigger_id=tick.trigger_id, tick=tick.tick, error=message)
+            await self._database.transact(lambda tx: rows.settle(tx, tick, error=message))
+            return False
+
+
+def _moments(trigger: Trigger, moment_us: int, now_us: int) -> tuple[list[int], int | None]:
+    if trigger.kind == "cron":
+        return parse_timetable(trigger.spec).due(moment_us, now_us)
+    return [moment_us], None
+
+
+def _parameters(tick: Taken) -> Mapping[str, Any]:
+    """The parameters of the run: as the spec says, else what the event or the call brought."""
+    wanted = tick.spec.get("parameters")
+    if wanted is None:
+        return tick.payload if tick.kind == "webhook" else {}
+    scope = {
+        "event": tick.payload,
+        "trigger": {"id": tick.trigger_id, "name": tick.name, "tick": tick.tick, "due_ms": tick.due_at // 1_000},
+    }
+    rendered = templating.render(wanted, scope, "spec.parameters")
+    return dict(rendered)

@@ -1,0 +1,420 @@
+"""Triggers of chains and their ticks.
+
+A *tick* is one reason to start one run: a moment of a timetable, an event, a call of a webhook. Its row is written in
+the transaction in which it came to be (the one that publishes the problem, the one that moves a timetable on), and the
+run is started later by whichever scheduler takes the row. So an event costs its own transaction two statements at
+most and can never fail because of a chain, and a tick starts exactly one run: its row exists once, is taken once, and
+names the run's idempotency key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Row, Statement
+
+BELL: Final = "chain_triggers"
+"""Rung when a tick waits."""
+PROBLEM_PUBLISHED: Final = "problem.published"
+CONTEST_ENDED: Final = "contest.ended"
+REJUDGE_APPLIED: Final = "rejudge.applied"
+CHAIN_FINISHED: Final = "chain.finished"
+EVENTS: Final = (PROBLEM_PUBLISHED, CONTEST_ENDED, REJUDGE_APPLIED)
+"""What an event trigger may wait for. The end of a chain has a kind of trigger of its own."""
+
+_COLUMNS = (
+    "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "
+    "created_by, created_at"
+)
+
+INSERT = Statement(
+    "chain_triggers.insert",
+    "Create a trigger.",
+    """
+    INSERT INTO chain_triggers (id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, created_by,
+                                created_at, updated_at)
+    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by, {now}, {now})
+    """,
+)
+SELECT = Statement(
+    "chain_triggers.select", "Read one trigger.", f"SELECT {_COLUMNS} FROM chain_triggers WHERE id = :id"
+)
+SELECT_OF_CHAIN = Statement(
+    "chain_triggers.select_of_chain",
+    "List the triggers of a chain by name.",
+    f"SELECT {_COLUMNS} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
+)
+SELECT_LISTENING = Statement(
+    "chain_triggers.select_listening",
+    "Find the triggers that wait for an event.",
+    f"SELECT {_COLUMNS} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
+)
+CHANGE = Statement(
+    "chain_triggers.change",
+    "Change a trigger that still has the version it was read at.",
+    """
+    UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
+        secret_hash = :secret_hash, last_error = NULL, version = version + 1, updated_at = {now}
+    WHERE id = :id AND version = :version
+    RETURNING version
+    """,
+)
+DELETE = Statement(
+    "chain_triggers.delete", "Forget a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
+)
+NOW = Statement("chain_triggers.now", "Read the clock that timetables go by.", "SELECT {now} AS now_us")
+
+_DUE = f"""
+    SELECT {_COLUMNS}, {{now}} AS now_us FROM chain_triggers
+    WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :at_most
+    """
+TAKE_DUE = Statement(
+    "chain_triggers.take_due",
+    "Take triggers whose moment has come, each scheduler its own.",
+    _DUE + "FOR UPDATE SKIP LOCKED",
+    sqlite=_DUE,
+)
+MOVE_ON = Statement(
+    "chain_triggers.move_on",
+    "Set the next moment of triggers, unless somebody has done so.",
+    """
+    UPDATE chain_triggers SET next_at = given_next_at, last_tick = COALESCE(given_last_tick, last_tick),
+        updated_at = {now}
+    FROM {given}
+    WHERE id = given_id AND next_at = given_was_at
+    """,
+    given={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
+)
+BREAK = Statement(
+    "chain_triggers.break",
+    "Disable a trigger whose timetable can no longer be read, and say why.",
+    "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
+)
+INSERT_TICKS = Statement(
+    "chain_triggers.insert_ticks",
+    "Note ticks; one that is known already stays as it is.",
+    """
+    INSERT INTO chain_trigger_ticks (trigger_id, tick, due_at, payload, created_at)
+    SELECT given_trigger_id, given_tick, COALESCE(given_due_at, {now}), given_payload, {now} FROM {given}
+    WHERE given_trigger_id IS NOT NULL
+    ON CONFLICT (trigger_id, tick) DO NOTHING
+    """,
+    given={"given_trigger_id": "text", "given_tick": "text", "given_due_at": "bigint", "given_payload": "jsonb"},
+)
+CONTESTS_ENDED = Statement(
+    "chain_triggers.contests_ended",
+    "Find contests that have ended since a trigger waits for that, and that it has not been told of.",
+    """
+    SELECT chain_triggers.id AS trigger_id, chain_triggers.spec AS spec, contests.id AS contest_id,
+           contests.slug AS slug, contests.ends_at AS ends_at
+    FROM chain_triggers JOIN contests
+      ON contests.ends_at > chain_triggers.created_at AND contests.ends_at <= {now}
+     AND contests.ends_at > {now} - CAST(:back_us AS bigint)
+    WHERE chain_triggers.event = :event AND chain_triggers.enabled
+      AND NOT EXISTS (
+        SELECT 1 FROM chain_trigger_ticks
+        WHERE trigger_id = chain_triggers.id AND tick = contests.id || ':' || CAST(contests.ends_at AS text)
+      )
+    ORDER BY contests.ends_at
+    """,
+)
+
+_TAKE = """
+    SELECT trigger_id, tick, due_at, payload, chain_id, kind, spec, name
+    FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
+    WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
+    """
+TAKE_TICK = Statement(
+    "chain_triggers.take_tick",
+    "Take the tick that waits longest, each scheduler its own.",
+    _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
+    sqlite=_TAKE,
+)
+SETTLE = Statement(
+    "chain_triggers.settle",
+    "Say what became of a tick that waited.",
+    """
+    UPDATE chain_trigger_ticks SET state = :state, run_id = :run_id, error = :error, settled_at = {now}
+    WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
+    """,
+)
+NOTE = Statement(
+    "chain_triggers.note",
+    "Show on a trigger how its last tick went.",
+    "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
+)
+SELECT_TICKS = Statement(
+    "chain_triggers.select_ticks",
+    "List the latest ticks of a trigger.",
+    """
+    SELECT tick, due_at, payload, state, run_id, error, created_at, settled_at FROM chain_trigger_ticks
+    WHERE trigger_id = :trigger_id ORDER BY due_at DESC, tick DESC LIMIT :at_most
+    """,
+)
+FORGET_TICKS = Statement(
+    "chain_triggers.forget_ticks",
+    "Delete ticks that were settled long ago.",
+    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_us AS bigint)",
+)
+SELECT_CHAIN_EDGES = Statement(
+    "chain_triggers.select_chain_edges",
+    "Read which chain starts which.",
+    "SELECT chain_id, spec FROM chain_triggers WHERE event = :event",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger, as its row stands."""
+
+    id: str
+    chain_id: str
+    name: str
+    kind: str
+    spec: Mapping[str, Any]
+    event: str | None
+    secret_hash: str | None
+    enabled: bool
+    next_at: int | None
+    last_tick: str | None
+    last_error: str | None
+    version: int
+    created_by: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrigger:
+    """A trigger to be created."""
+
+    id: str
+    chain_id: str
+    name: str
+    kind: str
+    spec: Mapping[str, Any]
+    event: str | None = None
+    secret_hash: str | None = None
+    enabled: bool = True
+    next_at: int | None = None
+    created_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """One reason to start one run."""
+
+    trigger_id: str
+    tick: str
+    due_at: int | None = None
+    """None: now."""
+    payload: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A tick that waits, with what its trigger says."""
+
+    trigger_id: str
+    tick: str
+    due_at: int
+    payload: Mapping[str, Any]
+    chain_id: str
+    kind: str
+    name: str
+    spec: Mapping[str, Any]
+
+
+def trigger_of(row: Row) -> Trigger:
+    """Read a row."""
+    return Trigger(
+        id=row["id"],
+        chain_id=row["chain_id"],
+        name=row["name"],
+        kind=row["kind"],
+        spec=json.loads(row["spec"]),
+        event=row["event"],
+        secret_hash=row["secret_hash"],
+        enabled=bool(row["enabled"]),
+        next_at=row["next_at"],
+        last_tick=row["last_tick"],
+        last_error=row["last_error"],
+        version=row["version"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+    )
+
+
+async def now_us(tx: Tx) -> int:
+    """The database's clock."""
+    (row,) = await tx.fetch(NOW)
+    return int(row["now_us"])
+
+
+async def add(tx: Tx, trigger: NewTrigger) -> None:
+    """Create a trigger; a name that the chain's triggers have already is a CONFLICT."""
+    await tx.execute(
+        INSERT,
+        id=trigger.id,
+        chain_id=trigger.chain_id,
+        name=trigger.name,
+        kind=trigger.kind,
+        spec=json.dumps(trigger.spec),
+        event=trigger.event,
+        secret_hash=trigger.secret_hash,
+        enabled=trigger.enabled,
+        next_at=trigger.next_at,
+        created_by=trigger.created_by,
+    )
+
+
+async def get(tx: Tx, trigger_id: str) -> Trigger:
+    """Read one trigger."""
+    row = await first(tx, SELECT, id=trigger_id)
+    if row is None:
+        raise NotFound("trigger", trigger_id)
+    return trigger_of(row)
+
+
+async def of_chain(tx: Tx, chain_id: str) -> list[Trigger]:
+    """The triggers of a chain."""
+    return [trigger_of(row) for row in await tx.fetch(SELECT_OF_CHAIN, chain_id=chain_id)]
+
+
+async def change(tx: Tx, trigger: Trigger) -> int:
+    """Write a trigger that still has its version; return the new one."""
+    row = await first(
+        tx,
+        CHANGE,
+        id=trigger.id,
+        version=trigger.version,
+        spec=json.dumps(trigger.spec),
+        event=trigger.event,
+        enabled=trigger.enabled,
+        next_at=trigger.next_at,
+        secret_hash=trigger.secret_hash,
+    )
+    if row is None:
+        await get(tx, trigger.id)
+        raise Conflict("The trigger changed meanwhile; read it again, then decide.", trigger_id=trigger.id)
+    return int(row["version"])
+
+
+async def remove(tx: Tx, trigger_id: str) -> None:
+    """Forget a trigger. Runs that it started stay."""
+    if not await tx.execute(DELETE, id=trigger_id):
+        raise NotFound("trigger", trigger_id)
+
+
+async def listening(tx: Tx, event: str) -> list[Trigger]:
+    """The triggers that wait for an event."""
+    return [trigger_of(row) for row in await tx.fetch(SELECT_LISTENING, event=event)]
+
+
+async def fire_event(tx: Tx, event: str, key: str, payload: Mapping[str, Any]) -> int:
+    """Note that an event happened, in the transaction in which it does; return how many triggers it ticks.
+
+    ``key`` names this one happening: the same event with the same key ticks a trigger once.
+    """
+    ticks = [
+        Tick(trigger.id, key, payload=payload)
+        for trigger in await listening(tx, event)
+        if matches(trigger.spec.get("filter"), payload)
+    ]
+    await add_ticks(tx, ticks)
+    return len(ticks)
+
+
+def matches(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> bool:
+    """Whether every field that a filter names has the value, or one of the values, that it wants."""
+    for name, value in (wanted or {}).items():
+        allowed = value if isinstance(value, list) else [value]
+        if payload.get(name) not in allowed:
+            return False
+    return True
+
+
+async def add_ticks(tx: Tx, ticks: Sequence[Tick]) -> int:
+    """Note ticks and wake a scheduler; return how many were new."""
+    if not ticks:
+        return 0
+    rows = [(item.trigger_id, item.tick, item.due_at, json.dumps(item.payload or {})) for item in ticks]
+    added = await tx.execute(INSERT_TICKS, rows)
+    tx.ring(BELL)
+    return added
+
+
+async def take_due(tx: Tx, at_most: int) -> tuple[int, list[Trigger]]:
+    """The clock, and triggers whose moment has come, held until this transaction ends."""
+    rows = await tx.fetch(TAKE_DUE, at_most=at_most)
+    return (int(rows[0]["now_us"]) if rows else 0), [trigger_of(row) for row in rows]
+
+
+async def move_on(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
+    """Set next moments: trigger, the moment it stood at, the next one, its last tick."""
+    return await tx.execute(MOVE_ON, moves) if moves else 0
+
+
+async def break_off(tx: Tx, trigger_id: str, error: str) -> None:
+    """Disable a trigger that cannot go on."""
+    await tx.execute(BREAK, id=trigger_id, off=False, error=error)
+
+
+async def note_ended_contests(tx: Tx, *, back_us: int) -> int:
+    """Tick the triggers that wait for contests to end; contests end by the clock, in nobody's transaction."""
+    rows = await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us)
+    ticks = []
+    for row in rows:
+        payload = {"event": CONTEST_ENDED, "contest_id": row["contest_id"], "contest": row["slug"]}
+        if matches(json.loads(row["spec"]).get("filter"), payload):
+            tick = f"{row['contest_id']}:{row['ends_at']}"
+            ticks.append(Tick(row["trigger_id"], tick, row["ends_at"], payload))
+    return await add_ticks(tx, ticks)
+
+
+async def take_tick(tx: Tx) -> Taken | None:
+    """The tick that waits longest, held until this transaction ends."""
+    row = await first(tx, TAKE_TICK)
+    if row is None:
+        return None
+    return Taken(
+        trigger_id=row["trigger_id"],
+        tick=row["tick"],
+        due_at=row["due_at"],
+        payload=json.loads(row["payload"]),
+        chain_id=row["chain_id"],
+        kind=row["kind"],
+        name=row["name"],
+        spec=json.loads(row["spec"]),
+    )
+
+
+async def settle(tx: Tx, tick: Taken, *, run_id: str | None = None, error: str | None = None) -> bool:
+    """Say that a tick started a run, or why it could not; False where somebody else has."""
+    state = "started" if error is None else "failed"
+    changed = await tx.execute(
+        SETTLE, trigger_id=tick.trigger_id, tick=tick.tick, state=state, run_id=run_id, error=error
+    )
+    if changed:
+        await tx.execute(NOTE, id=tick.trigger_id, tick=tick.tick, error=error)
+    return bool(changed)
+
+
+async def ticks_of(tx: Tx, trigger_id: str, at_most: int = 50) -> list[Row]:
+    """The latest ticks of a trigger."""
+    return await tx.fetch(SELECT_TICKS, trigger_id=trigger_id, at_most=at_most)
+
+
+async def forget_ticks(tx: Tx, *, older_us: int) -> int:
+    """Delete ticks that were settled long ago."""
+    return await tx.execute(FORGET_TICKS, older_us=older_us)
+
+
+async def chain_edges(tx: Tx) -> list[tuple[str, str]]:
+    """Which chain's end starts which chain, by their ids."""
+    rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
+    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows]
