@@ -16,6 +16,7 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.blobs.driver import Blobs
 from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
@@ -28,12 +29,15 @@ from adjudge.settings import Settings
 from adjudge.store import Database, open_database
 from adjudge.store.jobs import Jobs
 from adjudge.store.submissions import JUDGE, JudgeRunOwner
-from adjudge.stream import MemoryStream, Stream
+from adjudge.stream import MemoryStream, Stream, consumer_name
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.judging import JudgeHandler
 from adjudge.worker.lease_thread import leases_kept_apart
 from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.presence import announced
+from adjudge.worker.progress import ProgressBoard
+from adjudge.worker.rate import Pace
+from adjudge.worker.slots import parse_limits
 
 _RECONCILE_MS = 5_000
 
@@ -61,6 +65,17 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
         yield stream
     finally:
         await stream.close()
+
+
+@asynccontextmanager
+async def open_buckets(settings: Settings) -> AsyncIterator[Buckets]:
+    """Shared through Redis where its address is given, else of this process."""
+    url = settings.jobs.redis_url.reveal()
+    buckets: Buckets = RedisBuckets(url, environment=settings.server.environment) if url else MemoryBuckets()
+    try:
+        yield buckets
+    finally:
+        await buckets.close()
 
 
 @asynccontextmanager
@@ -117,10 +132,14 @@ async def open_worker(
 
     async with (
         open_judge(slots) as judge,
+        open_buckets(settings) as buckets,
+        ProgressBoard(database, worker=name) as board,
         leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
     ):
-        handlers = {JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin)}
-        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
+        handlers = {JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board)}
+        rate_per_sec = settings.worker.rate_per_sec
+        pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
+        worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)
         async with (
             open_registry(settings, database) as registry,
             announced(
@@ -154,6 +173,8 @@ def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSetting
     return WorkerSettings(
         name=name,
         slots=slots,
+        consumer=consumer_name(settings.jobs.stream_consumer, name),
+        limits=parse_limits(settings.worker.limits),
         lease_ms=round(jobs.lease_sec * 1_000),
         heartbeat_ms=round(jobs.heartbeat_sec * 1_000),
         reclaim_interval_ms=round(jobs.reclaim_interval_sec * 1_000),

@@ -100,6 +100,7 @@ WORKER_HEARTBEAT: Final = _counter(
 WORKER_STALE_ATTEMPT: Final = _counter(
     "worker_stale_attempt_total", "Writes by a claimant whose attempt had been superseded."
 )
+WORKER_THROTTLED: Final = _counter("worker_throttled_total", "Waits for a permit to start a job, by the rate limit.")
 WORKER_FINALIZE: Final = _counter("worker_finalize_total", "Jobs finished, by final status.", "status")
 WORKER_FINALIZE_REJECTED: Final = _counter(
     "worker_finalize_rejected_total", "Finishing writes that changed nothing, by reason.", "reason"

@@ -36,6 +36,7 @@ class NewJob:
     """Identifiers only: what is large or private is looked up by them."""
     actor: str | None = None
     trace_id: str | None = None
+    """What it is done for; by default a trace of its own."""
 
 
 @dataclass(frozen=True, slots=True)

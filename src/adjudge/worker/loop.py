@@ -19,6 +19,7 @@ from adjudge.stream.driver import Message, Stream
 from adjudge.worker.finisher import End, Finisher
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease import LeaseKeeper
+from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
 
 _log = get_logger(__name__)
@@ -32,6 +33,8 @@ class WorkerSettings:
 
     name: str
     slots: int
+    consumer: str = ""
+    """Its name as a reader of the stream; empty: the same."""
     lease_ms: int = 15_000
     heartbeat_ms: int = 4_000
     reclaim_interval_ms: int = 2_000
@@ -57,6 +60,7 @@ class Worker:
         settings: WorkerSettings,
         *,
         keeper: LeaseKeeper | None = None,
+        pace: Pace | None = None,
         random_unit: Callable[[], float] = random.random,
     ) -> None:
         self._database = database
@@ -64,6 +68,7 @@ class Worker:
         self._stream = stream
         self._handlers = handlers
         self._settings = settings
+        self._consumer = settings.consumer or settings.name
         self._slots = Slots(settings.slots, settings.limits)
         self._keeper = keeper or LeaseKeeper(
             database,
@@ -73,6 +78,7 @@ class Worker:
             clock=asyncio.get_running_loop().time,
         )
         self._keeps_own_leases = keeper is None
+        self._pace = pace
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit)
         self._running: dict[Fence, asyncio.Task[None]] = {}
         self._lost: dict[Fence, RefusalReason] = {}
@@ -147,16 +153,21 @@ class Worker:
                     next_reclaim = clock() + interval
                     await self.reclaim()
                     continue
+                at_most = await self._may_start(next_reclaim - clock())
                 left_ms = max(1, round((next_reclaim - clock()) * 1_000))
                 messages = await self._stream.read(
-                    consumer=self._settings.name,
-                    at_most=self._slots.free,
+                    consumer=self._consumer,
+                    at_most=at_most,
                     wait_ms=min(self._settings.read_wait_ms, left_ms),
                 )
                 await self.take(messages)
             except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
                 _log.warning("reading_waits", reason=error.code, error=error.message)
                 await asyncio.sleep(self._settings.backoff_ms / 1_000)
+
+    async def _may_start(self, wait_sec: float) -> int:
+        free = self._slots.free
+        return free if self._pace is None else await self._pace.permits(free, wait_sec=max(0.001, wait_sec))
 
     async def take(self, messages: Sequence[Message]) -> None:
         """Win the jobs that messages speak of, and start them."""
@@ -247,6 +258,8 @@ class Worker:
         fence = Fence(job.id, job.attempt_id, self._settings.name)
         needs = self._needs_of(message)
         self._slots.take(needs)
+        if self._pace is not None:
+            self._pace.spend()
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._run(job, fence, message), name=f"job-{job.id}")
         self._running[fence] = task
@@ -332,7 +345,7 @@ class Worker:
             return
         idle_ms = settings.lease_ms + settings.reclaim_grace_ms
         started = asyncio.get_running_loop().time()
-        messages = await self._stream.autoclaim(consumer=settings.name, idle_ms=idle_ms, at_most=at_most)
+        messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, at_most=at_most)
         usable = await self._without_poison(messages)
         if usable:
             await self._take_over(usable)

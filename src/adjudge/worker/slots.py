@@ -6,6 +6,19 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
+from adjudge.domain.errors import InvalidInput
+
+
+def parse_limits(text: str) -> dict[str, int]:
+    """Read ``language:java=1, kind:node=4``; what is named twice counts as it was named last."""
+    limits = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        thing, _, most = item.partition("=")
+        if not most.strip().isdecimal():
+            raise InvalidInput(f"worker.limits: {item!r} must look like language:java=1.", field="worker.limits")
+        limits[thing.strip()] = int(most)
+    return limits
+
 
 class Slots:
     """Counts what is in use. It is bookkeeping of this process alone: who may write is decided by the rows."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
@@ -25,6 +26,7 @@ from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
 from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.rate import Pace
 from tests.support.store_fixtures import (  # noqa: F401  # fixtures by name
     postgres_url,
     shared_postgres_url,
@@ -62,6 +64,7 @@ class Drive:
     database: Database
     stream: Stream
     jobs: Jobs
+    redis_url: str | None = None
     handler: Handler = field(default_factory=Handler)
     person: str = field(default_factory=new_id)
     problem: str = field(default_factory=new_id)
@@ -94,6 +97,12 @@ class Drive:
                 await asyncio.sleep(0.01)
         assert await holds(), what
 
+    async def until_running(self) -> None:
+        async def running() -> bool:
+            return bool(self.handler.runs)
+
+        await self.until(running, "a job runs")
+
     async def until_decided(self, submissions: list[str]) -> dict[str, tuple[str, str | None]]:
         async def decided() -> bool:
             rows = await self.rows("SELECT count(*) AS n FROM submissions WHERE finished_at IS NULL")
@@ -115,7 +124,20 @@ class Drive:
             yield
 
     @asynccontextmanager
-    async def worker(self, name: str = "worker", **settings: Any) -> AsyncIterator[Worker]:
+    async def buckets(self) -> AsyncIterator[tuple[Buckets, Buckets]]:
+        """Buckets as two workers have them: in one process the same, else two connections."""
+        if self.redis_url is None:
+            shared = MemoryBuckets()
+            yield shared, shared
+            return
+        environment = f"drive-{next(_ENVIRONMENTS)}"
+        one, two = (RedisBuckets(self.redis_url, environment=environment) for _ in range(2))
+        yield one, two
+        await one.close()
+        await two.close()
+
+    @asynccontextmanager
+    async def worker(self, name: str = "worker", pace: Pace | None = None, **settings: Any) -> AsyncIterator[Worker]:
         quick = {"slots": 2, "lease_ms": 1_000, "heartbeat_ms": 200, "reclaim_interval_ms": 100, "read_wait_ms": 100}
         worker = Worker(
             self.database,
@@ -123,6 +145,7 @@ class Drive:
             self.stream,
             {JUDGE: self.handler},
             WorkerSettings(name, **{"retry": QUICK, "reclaim_grace_ms": 100, **quick, **settings}),
+            pace=pace,
         )
         async with _running(worker.run()):
             yield worker
@@ -144,15 +167,15 @@ async def drive(request: pytest.FixtureRequest) -> AsyncIterator[Drive]:
     """The drive in each mode in turn."""
     async with AsyncExitStack() as stack:
         if request.param == "embedded":
-            url = request.getfixturevalue("sqlite_url")
+            url, redis_url = request.getfixturevalue("sqlite_url"), None
             stream: Stream = MemoryStream()
         else:
             url = request.getfixturevalue("postgres_url")
-            redis = request.getfixturevalue("redis_server")
-            stream = RedisStream(redis.url, environment=f"drive-{next(_ENVIRONMENTS)}")
+            redis_url = request.getfixturevalue("redis_server").url
+            stream = RedisStream(redis_url, environment=f"drive-{next(_ENVIRONMENTS)}")
         stack.push_async_callback(stream.close)
         database = await stack.enter_async_context(open_database(url, migrate=False))
         jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK)
-        drive = Drive(url, database, stream, jobs)
+        drive = Drive(url, database, stream, jobs, redis_url)
         await drive.set_up()
         yield drive

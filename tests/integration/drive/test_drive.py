@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
@@ -15,7 +16,10 @@ from adjudge.store.submissions import Judgement, Submissions
 from adjudge.stream import Hint, MemoryStream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
+from adjudge.worker.rate import Pace
+from adjudge.worker.slots import parse_limits
 from tests.integration.drive.conftest import Drive
+from tests.support.stores import figure
 
 
 async def test_two_hundred_submissions_are_each_judged_once(drive: Drive) -> None:
@@ -126,11 +130,18 @@ async def test_a_late_writer_is_refused(drive: Drive) -> None:
         return await drive.handler._accept(job)
 
     drive.handler.act = slow_first
-    async with drive.scheduler(), drive.worker("zombie", heartbeat_ms=60_000), drive.worker("fresh", slots=1):
+    async with drive.scheduler(), drive.worker("zombie", slots=1, heartbeat_ms=60_000):
         (submission,) = await drive.submit()
-        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+        await drive.until_running()
+        async with drive.worker("fresh"):
+            assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
+        rejected = figure("worker_finalize_rejected_total", reason="stale_attempt")
         go_on.set()
-        await asyncio.sleep(0.05)
+
+        async def refused() -> bool:
+            return figure("worker_finalize_rejected_total", reason="stale_attempt") > rejected
+
+        await drive.until(refused, "the zombie is refused")
         rows = await drive.rows("SELECT verdict FROM submissions")
     assert [row["verdict"] for row in rows] == ["AC"]
 
@@ -227,6 +238,39 @@ async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> N
         decided = await drive.until_decided(submissions)
     assert set(decided.values()) == {("accepted", "AC")}
     assert most == 1
+
+
+async def test_all_workers_together_start_no_more_jobs_than_the_rate_allows(drive: Drive) -> None:
+    rate, slots = 10, 2
+    async with drive.scheduler(), drive.buckets() as buckets:
+        paces = [Pace(opened, rate_per_sec=rate) for opened in buckets]
+        async with drive.worker("a", slots=1, pace=paces[0]), drive.worker("b", slots=1, pace=paces[1]):
+            await drive.until_decided(await drive.submit(2 * rate))
+    started = sorted(row["started_at"] for row in await drive.rows("SELECT started_at FROM jobs"))
+    # A burst is a second's worth, and each slot may hold a permit besides; all others come at the rate.
+    assert started[-1] - started[0] >= (2 * rate - rate - slots) / rate * 1_000_000
+    assert figure("worker_throttled_total") > 0
+
+
+async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -> None:
+    at_once: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    async def counted(job: Job) -> Completion:
+        language = job.payload["language"]
+        at_once[language] += 1
+        most[language] = max(most[language], at_once[language])
+        await asyncio.sleep(0.02)
+        at_once[language] -= 1
+        return await drive.handler._accept(job)
+
+    drive.handler.act = counted
+    async with drive.scheduler(), drive.worker(slots=4, limits=parse_limits("language:java=1, language:cpp = 2")):
+        submissions = await drive.submit(4, "java") + await drive.submit(6, "cpp") + await drive.submit(6, "python3")
+        await drive.until_decided(submissions)
+    assert most["java"] == 1
+    assert most["cpp"] <= 2
+    assert most["python3"] > 2, "what is not limited may fill the slots"
 
 
 async def _wipe(drive: Drive) -> None:
