@@ -13,6 +13,7 @@
     │   └── PasswordChangeRequired   the password was given by somebody else: choose your own first
     ├── NotFound                404  <KIND>_NOT_FOUND
     ├── Conflict                409  somebody else was first
+    │   ├── IdempotencyKeyReused     the key stands for another request
     │   └── FenceRefused             a write by a claimant that no longer holds the job
     ├── BodyTooLarge            413  more than is read of a request
     ├── TooMany                 429  not now: come back after Retry-After
@@ -116,6 +117,12 @@ class Conflict(AdjudgeError):
 
     code = "CONFLICT"
     http_status = 409
+
+
+class IdempotencyKeyReused(Conflict):
+    """That idempotency key was used for another request: use a new key for each request."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
 
 
 class RefusalReason(StrEnum):
