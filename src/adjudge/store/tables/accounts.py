@@ -1,6 +1,6 @@
 """People and programs: who they are and what they may do."""
 
-from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint
+from sqlalchemy import Boolean, CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, false
 
 from adjudge.store.tables.base import METADATA, SERIAL, document, identifier, moment, number, one_of, reference, words
 
@@ -17,6 +17,8 @@ users = Table(
     moment("disabled_at", nullable=True),
     moment("created_at"),
     moment("updated_at"),
+    words("display_name", nullable=True),
+    Column("must_change_password", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("name"),
     UniqueConstraint("email"),
     one_of("role", ROLES),
@@ -35,6 +37,53 @@ api_tokens = Table(
     moment("revoked_at", nullable=True),
     moment("last_used_at", nullable=True),
     UniqueConstraint("token_hash"),
+    Index(None, "user_id"),
+)
+
+sessions = Table(
+    "sessions",
+    METADATA,
+    identifier(),
+    reference("user_id", "users", ondelete="CASCADE"),
+    words("token_hash"),
+    words("address", nullable=True),
+    words("user_agent", nullable=True),
+    moment("created_at"),
+    moment("seen_at"),
+    moment("idle_until"),
+    moment("expires_at"),
+    moment("revoked_at", nullable=True),
+    UniqueConstraint("token_hash"),
+    Index(None, "user_id"),
+    Index(None, "expires_at"),
+)
+
+invitations = Table(
+    "invitations",
+    METADATA,
+    identifier(),
+    words("code_hash"),
+    words("role", default="contestant"),
+    words("note", nullable=True),
+    number("max_uses", 1),
+    number("uses"),
+    reference("created_by", "users"),
+    moment("created_at"),
+    moment("expires_at", nullable=True),
+    moment("revoked_at", nullable=True),
+    UniqueConstraint("code_hash"),
+    one_of("role", ROLES),
+    CheckConstraint("uses >= 0 AND uses <= max_uses", name="uses_bounded"),
+)
+
+identities = Table(
+    "identities",
+    METADATA,
+    words("issuer"),
+    words("subject"),
+    reference("user_id", "users", ondelete="CASCADE"),
+    moment("created_at"),
+    PrimaryKeyConstraint("issuer", "subject"),
     Index(None, "user_id"),
 )
 
@@ -64,4 +113,5 @@ audit_log = Table(
     document("details", nullable=True),
     moment("at"),
     Index(None, "object_kind", "object_id"),
+    Index(None, "actor", "id"),
 )
