@@ -163,7 +163,8 @@ class Triggers:
     ) -> Trigger:
         """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
         standing = await rows.get(tx, trigger_id)
-        checked = await _checked(tx, standing.chain_id, standing.kind, _plain(standing) if spec is None else spec)
+        wanted = _plain(standing) if spec is None else spec
+        checked = await _checked(tx, standing.chain_id, standing.kind, wanted, trigger_id)
         changed = replace(
             standing,
             version=version,
@@ -200,7 +201,9 @@ class _Checked:
     next_at: int | None = None
 
 
-async def _checked(tx: Tx, chain_id: str, kind: str, spec: Mapping[str, Any]) -> _Checked:
+async def _checked(
+    tx: Tx, chain_id: str, kind: str, spec: Mapping[str, Any], trigger_id: str | None = None
+) -> _Checked:
     if kind not in SPECS:
         raise InvalidInput(f"kind: there is no trigger {kind[:64]!r}; choose one of {', '.join(SPECS)}.", field="kind")
     check_cfg(SPECS[kind], spec, place="spec")
@@ -216,15 +219,15 @@ async def _checked(tx: Tx, chain_id: str, kind: str, spec: Mapping[str, Any]) ->
         after_us = round(float(spec.get("after_sec", 0)) * _SECOND_US)
         return _Checked(spec, next_at=parse_moment(spec["at"], "spec.at") if "at" in spec else now_us + after_us)
     if kind == "chain":
-        return await _after_chain(tx, chain_id, spec)
+        return await _after_chain(tx, chain_id, spec, trigger_id)
     return _Checked(spec, event=spec.get("event"))
 
 
-async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any]) -> _Checked:
+async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_id: str | None) -> _Checked:
     """Watch another chain; refuse what would start itself for ever, and spell the circle out."""
     source = str(spec["chain_id"])
-    edges: dict[str, list[str]] = {source: [chain_id], chain_id: []}
-    for ended, started in await rows.chain_edges(tx):
+    edges: dict[str, list[str]] = {}
+    for ended, started in [(source, chain_id), *await rows.chain_edges(tx, but=trigger_id)]:
         edges.setdefault(ended, []).append(started)
         edges.setdefault(started, [])
     if (cycle := find_cycle(edges)) is not None:

@@ -164,7 +164,7 @@ FORGET_TICKS = Statement(
 SELECT_CHAIN_EDGES = Statement(
     "chain_triggers.select_chain_edges",
     "Read which chain starts which.",
-    "SELECT chain_id, spec FROM chain_triggers WHERE event = :event",
+    "SELECT id, chain_id, spec FROM chain_triggers WHERE event = :event",
 )
 
 
@@ -414,7 +414,7 @@ async def forget_ticks(tx: Tx, *, older_us: int) -> int:
     return await tx.execute(FORGET_TICKS, older_us=older_us)
 
 
-async def chain_edges(tx: Tx) -> list[tuple[str, str]]:
-    """Which chain's end starts which chain, by their ids."""
+async def chain_edges(tx: Tx, *, but: str | None = None) -> list[tuple[str, str]]:
+    """Which chain's end starts which chain, by their ids; one trigger may be left out."""
     rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
-    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows]
+    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != but]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +55,7 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
 def test_every_hour_means_every_hour_that_passes(day: str) -> None:
     timetable = parse_timetable({"cron": "0 * * * *", "timezone": "Europe/Berlin"})
     found = list(islice(timetable.after(us(day)), 6))
-    assert [later - earlier for earlier, later in zip(found, found[1:], strict=False)] == [HOUR_US] * 5
+    assert [later - earlier for earlier, later in pairwise(found)] == [HOUR_US] * 5
 
 
 def test_zones_shift_the_same_time_of_day() -> None:

@@ -1,0 +1,276 @@
+"""Triggers on both databases: every tick starts one run, whoever schedules and whatever was missed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from adjudge.chains.triggers import Triggers, TriggerScheduler
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.ids import new_id
+from adjudge.store import Tx
+from adjudge.store import chain_triggers as rows
+from adjudge.store.postgres import PostgresDatabase
+from tests.support.stores import NOON_US, POSTGRES_NOW, Store, raw
+
+MINUTE_MS = 60_000
+INSERT_RUN = raw(
+    "INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,"
+    " created_at, updated_at) VALUES (:id, :chain_id, 1, :key, '{}', :parameters, :kind, :actor, {now}, {now})"
+)
+
+
+async def add_chain(store: Store, name: str = "") -> str:
+    chain_id = new_id()
+    sql = "INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES (:id, :name, '{}', {now}, {now})"
+    await store.write(sql, id=chain_id, name=name or chain_id)
+    return chain_id
+
+
+async def start(
+    tx: Tx, *, chain_id: str, parameters: Mapping[str, Any], idempotency_key: str, trigger_kind: str, actor: str
+) -> str:
+    """A run without nodes: the unique key of its row refuses a second one."""
+    if parameters.get("refuse"):
+        raise Conflict("The chain is disabled; enable it first.")
+    run_id = new_id()
+    await tx.execute(
+        INSERT_RUN,
+        id=run_id,
+        chain_id=chain_id,
+        key=idempotency_key,
+        parameters=json.dumps(parameters),
+        kind=trigger_kind,
+        actor=actor,
+    )
+    return run_id
+
+
+def scheduler(store: Store) -> TriggerScheduler:
+    return TriggerScheduler(store.database, start, name="s1")
+
+
+async def create(store: Store, kind: str, spec: Mapping[str, Any], chain_id: str = "", **fields: Any) -> str:
+    chain = chain_id or await add_chain(store)
+    created = await store.do(
+        lambda tx: Triggers().create(tx, chain_id=chain, name=new_id(), kind=kind, spec=spec, actor="eva", **fields)
+    )
+    return created.trigger_id
+
+
+async def fire(store: Store, event: str, key: str, payload: Mapping[str, Any]) -> int:
+    return await store.do(lambda tx: rows.fire_event(tx, event, key, payload))
+
+
+async def runs(store: Store) -> list[dict[str, Any]]:
+    return await store.rows("SELECT * FROM chain_runs ORDER BY idempotency_key")
+
+
+async def test_a_timetable_ticks_once_a_moment(store: Store) -> None:
+    trigger = await create(store, "cron", {"cron": "*/10 * * * *", "parameters": {"at": "{{ trigger.due_ms }}"}})
+    one = scheduler(store)
+    assert await one.tick() == 0
+    for _ in range(3):
+        await store.clock.advance(10 * MINUTE_MS)
+        assert await one.tick() == 1
+        assert await one.tick() == 0
+    found = await runs(store)
+    assert {row["trigger_kind"] for row in found} == {"cron"}
+    assert {row["actor"] for row in found} == {f"trigger:{trigger}"}
+    due_ms = [json.loads(row["parameters"])["at"] for row in found]
+    assert [later - earlier for earlier, later in itertools.pairwise(due_ms)] == [10 * MINUTE_MS] * 2
+    assert [f"{trigger}:{moment * 1000}" for moment in due_ms] == [row["idempotency_key"] for row in found]
+
+
+@pytest.mark.parametrize(("misfire", "wanted"), [("skip", 0), ("once", 1), ("all", 6)])
+async def test_downtime_follows_the_misfire_rule(store: Store, misfire: str, wanted: int) -> None:
+    await create(store, "cron", {"cron": "*/10 * * * *", "misfire": misfire, "grace_sec": 1})
+    await store.clock.advance(61 * MINUTE_MS)
+    assert await scheduler(store).tick() == wanted
+    await store.clock.advance(10 * MINUTE_MS - 1)
+    assert await scheduler(store).tick() == (0 if misfire == "skip" else 1)
+
+
+async def test_many_schedulers_start_one_run_a_tick(postgres_store: Store) -> None:
+    """Four schedulers, each with connections of its own, over many ticks of many triggers, events among them."""
+    store = postgres_store
+    chain = await add_chain(store)
+    for minutes in (1, 2, 3):
+        await create(store, "cron", {"cron": f"*/{minutes} * * * *", "misfire": "all"}, chain)
+    await create(store, "event", {"event": "problem.published"}, chain)
+    others = [await PostgresDatabase.open(store.url, now=POSTGRES_NOW) for _ in range(3)]
+    try:
+        schedulers = [TriggerScheduler(database, start, name="s") for database in (store.database, *others)]
+        for number in range(12):
+            await store.clock.advance(MINUTE_MS)
+            await fire(store, rows.PROBLEM_PUBLISHED, str(number), {})
+            await asyncio.gather(*(item.tick() for item in schedulers))
+    finally:
+        for database in others:
+            await database.close()
+    ticks = await store.rows("SELECT state, run_id FROM chain_trigger_ticks")
+    assert {row["state"] for row in ticks} == {"started"}
+    assert len({row["run_id"] for row in ticks}) == len(ticks) == len(await runs(store))
+    kinds = Counter(row["trigger_kind"] for row in await runs(store))
+    assert kinds == {"cron": 12 + 6 + 4, "event": 12}
+
+
+async def test_a_delay_fires_once_however_late(store: Store) -> None:
+    await create(store, "delay", {"after_sec": 90})
+    await create(store, "delay", {"at": "2023-11-14T22:14:20+00:00"})  # a minute after the clock's start
+    await store.clock.advance(30_000)
+    assert await scheduler(store).tick() == 0
+    await store.clock.advance(48 * 60 * MINUTE_MS)
+    assert await scheduler(store).tick() == 2
+    await store.clock.advance(48 * 60 * MINUTE_MS)
+    assert await scheduler(store).tick() == 0
+
+
+async def test_events_tick_who_listens_and_only_if_they_happen(store: Store) -> None:
+    spec = {"event": "problem.published", "filter": {"problem": ["sum", "tree"]}}
+    await create(store, "event", {**spec, "parameters": {"p": "{{ event.problem }}"}})
+    await create(store, "event", {"event": "rejudge.applied"})
+    await create(store, "event", spec, enabled=False)
+
+    async def happen(tx: Tx, key: str, problem: str) -> int:
+        return await rows.fire_event(tx, rows.PROBLEM_PUBLISHED, key, {"problem": problem})
+
+    async def happen_not(tx: Tx) -> None:
+        await happen(tx, "k0", "sum")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await store.do(happen_not)
+    assert await store.do(lambda tx: happen(tx, "k1", "sum")) == 1
+    assert await store.do(lambda tx: happen(tx, "k1", "sum")) == 1  # the same happening, told twice
+    assert await store.do(lambda tx: happen(tx, "k2", "other")) == 0
+    assert await scheduler(store).tick() == 1
+    (run,) = await runs(store)
+    assert json.loads(run["parameters"]) == {"p": "sum"}
+
+
+async def test_contests_end_by_the_clock(store: Store) -> None:
+    await create(store, "event", {"event": "contest.ended", "parameters": {"c": "{{ event.contest_id }}"}})
+    contest = new_id()
+    sql = (
+        "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at)"
+        " VALUES (:id, 'final', 'Final', :start, :end, {now}, {now})"
+    )
+    await store.write(sql, id=contest, start=NOON_US - 1, end=NOON_US + 60_000_000)
+    assert await scheduler(store).tick() == 0
+    await store.clock.advance(2 * MINUTE_MS)
+    assert await scheduler(store).tick() == 1
+    assert await scheduler(store).tick() == 0
+    await store.write("UPDATE contests SET ends_at = ends_at + 600000000 WHERE id = :id", id=contest)
+    await store.clock.advance(20 * MINUTE_MS)
+    assert await scheduler(store).tick() == 1  # it was prolonged, and ended again
+    assert {json.loads(row["parameters"])["c"] for row in await runs(store)} == {contest}
+
+
+async def test_a_chain_after_a_chain(store: Store) -> None:
+    first, second, third = [await add_chain(store) for _ in range(3)]
+    await create(store, "chain", {"chain_id": first}, second)
+    await create(store, "chain", {"chain_id": first, "on": "failure"}, third)
+    for key, status in (("r1", "success"), ("r2", "failed")):
+        payload = {"chain_id": first, "run_id": key, "status": status}
+        await fire(store, rows.CHAIN_FINISHED, key, payload)
+    assert await scheduler(store).tick() == 2
+    assert {row["chain_id"] for row in await runs(store)} == {second, third}
+    with pytest.raises(InvalidInput, match="start each other for ever"):
+        await create(store, "chain", {"chain_id": second}, first)
+    with pytest.raises(InvalidInput, match="start each other for ever"):
+        await create(store, "chain", {"chain_id": first}, first)
+
+
+async def test_a_webhook_asks_for_its_secret(store: Store) -> None:
+    chain, triggers = await add_chain(store), Triggers()
+    created = await store.do(
+        lambda tx: triggers.create(tx, chain_id=chain, name="hook", kind="webhook", spec={}, actor="eva")
+    )
+    secret = created.secret or ""
+    stored = await store.row("SELECT * FROM chain_triggers")
+    assert len(secret) > 40
+    assert secret not in json.dumps(stored)
+
+    async def call(given: str, key: str | None = None, trigger: str = created.trigger_id) -> str:
+        return await store.do(lambda tx: triggers.call(tx, trigger, secret=given, key=key, payload={"n": 1}))
+
+    for wrong in ("", "x", secret[:-1], secret + "x", stored["secret_hash"]):
+        with pytest.raises(NotFound):
+            await call(wrong)
+    with pytest.raises(NotFound):
+        await call(secret, trigger=await create(store, "cron", {"cron": "0 0 1 1 *"}))
+    assert await call(secret, "mine") == await call(secret, "mine")
+    await call(secret)
+    assert await scheduler(store).tick() == 2
+    assert {row["parameters"] for row in await runs(store)} <= {'{"n": 1}'}
+
+
+async def test_a_tick_that_cannot_start_says_why_and_holds_up_nobody(store: Store) -> None:
+    bad = await create(store, "delay", {"after_sec": 1, "parameters": {"refuse": True}})
+    await create(store, "delay", {"after_sec": 2})
+    await store.clock.advance(5_000)
+    assert await scheduler(store).tick() == 1
+    (tick,) = await store.rows("SELECT * FROM chain_trigger_ticks WHERE trigger_id = :id", id=bad)
+    assert (tick["state"], tick["error"]) == ("failed", "The chain is disabled; enable it first.")
+    assert (await store.do(lambda tx: rows.get(tx, bad))).last_error == tick["error"]
+
+
+async def test_a_disabled_trigger_makes_up_for_nothing(store: Store) -> None:
+    trigger_id = await create(store, "cron", {"cron": "*/10 * * * *", "misfire": "all"})
+    triggers = Triggers()
+    paused = await store.do(lambda tx: triggers.update(tx, trigger_id, version=1, enabled=False))
+    await store.clock.advance(60 * MINUTE_MS)
+    assert await scheduler(store).tick() == 0
+    await store.do(lambda tx: triggers.update(tx, trigger_id, version=paused.version, enabled=True))
+    assert await scheduler(store).tick() == 0
+    await store.clock.advance(10 * MINUTE_MS)
+    assert await scheduler(store).tick() == 1
+    with pytest.raises(Conflict):
+        await store.do(lambda tx: triggers.update(tx, trigger_id, version=1, enabled=False))
+
+
+async def test_what_could_never_fire_is_refused(store: Store) -> None:
+    chain = await add_chain(store)
+    wrong: list[tuple[str, Mapping[str, Any], str]] = [
+        ("often", {}, "there is no trigger 'often'"),
+        ("cron", {"cron": "0 0 * *"}, "spec.cron"),
+        ("cron", {"cron": "* * * * *", "misfires": "all"}, "did you mean 'misfire'"),
+        ("cron", {"cron": "* * * * *", "misfire": "twice"}, "choose one of skip, once, all"),
+        ("delay", {}, "fits none of the ways"),
+        ("event", {"event": "sunrise"}, "choose one of problem.published"),
+        ("webhook", {"parameters": {"a": "{{ artifacts.x }}"}}, "there is no 'artifacts' here"),
+        ("chain", {}, "'chain_id' is missing"),
+    ]
+    for kind, spec, message in wrong:
+        with pytest.raises(InvalidInput, match=message):
+            await create(store, kind, spec, chain)
+    await store.do(lambda tx: Triggers().create(tx, chain_id=chain, name="n", kind="webhook", spec={}, actor="eva"))
+    with pytest.raises(Conflict, match="trigger of that name"):
+        await store.do(lambda tx: Triggers().create(tx, chain_id=chain, name="n", kind="webhook", spec={}, actor="eva"))
+
+
+async def test_the_loop_wakes_for_an_event(store: Store) -> None:
+    await create(store, "event", {"event": "problem.published"})
+    ticked = asyncio.Event()
+
+    async def notice(tx: Tx, **fields: Any) -> str:
+        run_id = await start(tx, **fields)
+        tx.on_commit(ticked.set)
+        return run_id
+
+    running = asyncio.create_task(TriggerScheduler(store.database, notice, name="s1").run())
+    try:
+        await fire(store, rows.PROBLEM_PUBLISHED, "k", {})
+        async with asyncio.timeout(10):
+            await ticked.wait()
+    finally:
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
