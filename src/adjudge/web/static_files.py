@@ -32,18 +32,23 @@ class Asset:
 
 
 class Assets:
-    """The files of ``static/``, by name."""
+    """The files of ``static/``, by name. Only names are looked at on start-up; a file is read when it is asked for."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
-        files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-        self._assets = {path.relative_to(folder).as_posix(): _read(path) for path in files}
+        self._files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+        self._read: dict[str, Asset] = {}
 
     def __contains__(self, name: str) -> bool:
-        return name in self._assets
+        return name in self._files
+
+    def __getitem__(self, name: str) -> Asset:
+        if name not in self._read:
+            self._read[name] = _read(self._files[name])
+        return self._read[name]
 
     def url(self, name: str) -> str:
         """The address of a file as it is now; a new content gets a new address."""
-        return f"{ROOT}/{self._assets[name].tag}/{name}"
+        return f"{ROOT}/{self[name].tag}/{name}"
 
     def router(self) -> APIRouter:
         """Serve them."""
@@ -51,9 +56,9 @@ class Assets:
 
         @routes.get(ROOT + "/{tag}/{name:path}")
         async def read(request: Request, tag: str, name: str) -> Response:
-            asset = self._assets.get(name)
-            if asset is None:
+            if name not in self:
                 raise NotFound("file", name)
+            asset = self[name]
             kept = _FOR_EVER if tag == asset.tag else "no-cache"
             headers = {"Cache-Control": kept, "Vary": "Accept-Encoding", "ETag": f'"{asset.tag}"'}
             if request.headers.get("If-None-Match") == headers["ETag"]:
