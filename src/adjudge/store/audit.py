@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adjudge.store.driver import Tx
-from adjudge.store.statement import Statement
+from adjudge.store.statement import Row, Statement
+
+_COLUMNS = "id, actor, action, object_kind, object_id, reason, details, at"
 
 INSERT = Statement(
     "audit_log.insert",
@@ -18,6 +21,43 @@ INSERT = Statement(
     """,
     given={"given_object_id": "text", "given_details": "jsonb"},
 )
+
+PAGE = Statement(
+    "audit_log.page",
+    "Read what was done by hand, the newest first, from before a known entry.",
+    f"SELECT {_COLUMNS} FROM audit_log WHERE id < :before ORDER BY id DESC LIMIT :at_most",
+)
+
+PAGE_OF_ACTOR = Statement(
+    "audit_log.page_of_actor",
+    "Read what somebody did by hand, the newest first, from before a known entry.",
+    f"SELECT {_COLUMNS} FROM audit_log WHERE actor = :actor AND id < :before ORDER BY id DESC LIMIT :at_most",
+)
+
+PAGE_OF_OBJECT = Statement(
+    "audit_log.page_of_object",
+    "Read what was done by hand to one object, the newest first, from before a known entry.",
+    f"""
+    SELECT {_COLUMNS} FROM audit_log WHERE object_kind = :object_kind AND object_id = :object_id AND id < :before
+    ORDER BY id DESC LIMIT :at_most
+    """,
+)
+
+_NEWEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing done by hand."""
+
+    id: int
+    actor: str
+    action: str
+    object_kind: str
+    object_id: str
+    reason: str | None
+    details: Mapping[str, Any]
+    at: int
 
 
 async def record(
@@ -34,3 +74,36 @@ async def record(
     rows = [(object_id, json.dumps(detail)) for object_id, detail in details.items()]
     if rows:
         await tx.execute(INSERT, rows, actor=actor, action=action, object_kind=object_kind, reason=reason)
+
+
+async def page(tx: Tx, *, actor: str = "", before: int | None = None, at_most: int = 20) -> list[Entry]:
+    """Read the log, or what one actor did: ``before`` is the last id of the page before."""
+    start = _NEWEST if before is None else before
+    if actor:
+        rows = await tx.fetch(PAGE_OF_ACTOR, actor=actor, before=start, at_most=at_most)
+    else:
+        rows = await tx.fetch(PAGE, before=start, at_most=at_most)
+    return [_entry(row) for row in rows]
+
+
+async def page_of_object(
+    tx: Tx, object_kind: str, object_id: str, *, before: int | None = None, at_most: int = 20
+) -> list[Entry]:
+    """Read what was done to one object."""
+    start = _NEWEST if before is None else before
+    rows = await tx.fetch(PAGE_OF_OBJECT, object_kind=object_kind, object_id=object_id, before=start, at_most=at_most)
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: Row) -> Entry:
+    details = json.loads(row["details"]) if row["details"] else {}
+    return Entry(
+        row["id"],
+        row["actor"],
+        row["action"],
+        row["object_kind"],
+        row["object_id"],
+        row["reason"],
+        details,
+        row["at"],
+    )

@@ -17,6 +17,8 @@ TAKEN = {
     "users_name_key": ("name", "That user name is taken; choose another."),
     "users_email_key": ("email", "That e-mail address is in use; log in, or use another."),
     "api_tokens_token_hash_key": ("token", "That token exists already."),
+    "identities_issuer_subject_key": ("subject", "That identity belongs to an account already."),
+    "identities_pkey": ("subject", "That identity belongs to an account already."),
     "problems_slug_key": ("slug", "A problem with that slug exists; choose another slug, or add a revision to it."),
     "problem_revisions_problem_id_number_key": ("number", "That revision exists already; read the problem again."),
     "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),

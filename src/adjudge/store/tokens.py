@@ -8,11 +8,15 @@ import secrets
 from dataclasses import dataclass
 
 from adjudge.domain.access import EVERYTHING, Role
+from adjudge.domain.errors import NotFound
 from adjudge.store.driver import Tx, first
-from adjudge.store.statement import Statement
+from adjudge.store.statement import Row, Statement
 
 PREFIX = "adj_"
 """So that a leaked token is recognised for what it is."""
+
+_STALE_US = 60_000_000
+"""How old the note of a credential's last use may be before it is written again."""
 
 INSERT = Statement(
     "tokens.insert",
@@ -25,13 +29,41 @@ INSERT = Statement(
 
 SELECT_HOLDER = Statement(
     "tokens.select_holder",
-    "Find whom a usable token belongs to, and what it may do.",
+    "Find whom a usable token belongs to, what it may do, and for how long still.",
     """
-    SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role
+    SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
+           users.must_change_password, api_tokens.expires_at - {now} AS left_us,
+           (COALESCE(api_tokens.last_used_at, 0) < {now} - CAST(:stale_us AS bigint)) AS is_stale
     FROM api_tokens JOIN users ON users.id = api_tokens.user_id
     WHERE api_tokens.token_hash = :token_hash AND api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
+)
+
+TOUCH = Statement(
+    "tokens.touch", "Note that a token was used.", "UPDATE api_tokens SET last_used_at = {now} WHERE id = :id"
+)
+
+OF_USER = Statement(
+    "tokens.of_user",
+    "List a user's tokens that can still be used, the newest first.",
+    """
+    SELECT id, name, scopes, created_at, expires_at, last_used_at FROM api_tokens
+    WHERE user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})
+    ORDER BY id DESC
+    """,
+)
+
+REVOKE = Statement(
+    "tokens.revoke",
+    "End one of a user's tokens.",
+    "UPDATE api_tokens SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
+)
+
+REVOKE_ALL = Statement(
+    "tokens.revoke_all",
+    "End all of a user's tokens.",
+    "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND revoked_at IS NULL",
 )
 
 
@@ -49,13 +81,30 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Whom a token belongs to."""
+    """Whom a credential belongs to: a token, or a session."""
 
     user_id: str
     name: str
     role: Role
-    token_id: str
+    credential_id: str
     scopes: frozenset[str]
+    must_change_password: bool = False
+    left_us: int | None = None
+    """How long it can still be used; None for ever."""
+    is_stale: bool = False
+    """Whether the note of its last use is old enough to be written again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What its owner may see of a token."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
 
 
 def new_secret() -> str:
@@ -64,8 +113,8 @@ def new_secret() -> str:
 
 
 def digest_of(secret: str) -> str:
-    """What is stored of a token. It has 256 random bits, so a plain digest cannot be searched."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+    """What is stored of a secret that we made. It has 256 random bits, so a plain digest cannot be searched."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 async def add(tx: Tx, token: NewToken) -> None:
@@ -83,8 +132,42 @@ async def add(tx: Tx, token: NewToken) -> None:
 
 async def holder_of(tx: Tx, secret: str) -> Holder | None:
     """Find whom ``secret`` belongs to; nobody if it is unknown, expired, revoked, or its user is disabled."""
-    row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret))
+    row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
     if row is None:
         return None
-    scopes = frozenset(json.loads(row["scopes"]))
-    return Holder(row["user_id"], row["name"], Role(row["role"]), row["token_id"], scopes)
+    return Holder(
+        row["user_id"],
+        row["name"],
+        Role(row["role"]),
+        row["token_id"],
+        frozenset(json.loads(row["scopes"])),
+        bool(row["must_change_password"]),
+        row["left_us"],
+        bool(row["is_stale"]),
+    )
+
+
+async def touch(tx: Tx, token_id: str) -> None:
+    """Note that a token was used."""
+    await tx.execute(TOUCH, id=token_id)
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Token]:
+    """List what a user can still use."""
+    return [_token(row) for row in await tx.fetch(OF_USER, user_id=user_id)]
+
+
+async def revoke(tx: Tx, user_id: str, token_id: str) -> None:
+    """End one token; somebody else's is not found."""
+    if not await tx.execute(REVOKE, id=token_id, user_id=user_id):
+        raise NotFound("token", token_id)
+
+
+async def revoke_all(tx: Tx, user_id: str) -> int:
+    """End all tokens of a user; return how many."""
+    return await tx.execute(REVOKE_ALL, user_id=user_id)
+
+
+def _token(row: Row) -> Token:
+    scopes = tuple(json.loads(row["scopes"]))
+    return Token(row["id"], row["name"], scopes, row["created_at"], row["expires_at"], row["last_used_at"])

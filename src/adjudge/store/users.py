@@ -4,17 +4,90 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adjudge.store.driver import Tx
-from adjudge.store.statement import Statement
+from adjudge.domain.access import Role
+from adjudge.domain.errors import NotFound
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Row, Statement
+
+_COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
 
 INSERT = Statement(
     "users.insert",
     "Create a user.",
     """
-    INSERT INTO users (id, name, email, password_hash, role, created_at, updated_at)
-    VALUES (:id, :name, :email, :password_hash, :role, {now}, {now})
+    INSERT INTO users (id, name, email, display_name, password_hash, must_change_password, role, created_at, updated_at)
+    VALUES (:id, :name, :email, :display_name, :password_hash, :must_change_password, :role, {now}, {now})
     """,
 )
+
+FIND = Statement("users.find", "Read one user.", f"SELECT {_COLUMNS} FROM users WHERE id = :id")
+
+FIND_BY_NAME = Statement(
+    "users.find_by_name",
+    "Read a user by name, with what a password is checked against.",
+    f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
+)
+
+FIND_WITH_PASSWORD = Statement(
+    "users.find_with_password",
+    "Read a user by id, with what a password is checked against.",
+    f"SELECT {_COLUMNS}, password_hash FROM users WHERE id = :id",
+)
+
+PAGE = Statement(
+    "users.page",
+    "List users by name, from after a known one: those with a text in their name, and of a role where one is given.",
+    f"""
+    SELECT {_COLUMNS} FROM users
+    WHERE name > :after AND name LIKE :pattern ESCAPE '!' AND (role = :role OR :role = '')
+    ORDER BY name LIMIT :at_most
+    """,
+)
+
+UPDATE_PROFILE = Statement(
+    "users.update_profile",
+    "Change what a user says of themselves.",
+    "UPDATE users SET email = :email, display_name = :display_name, updated_at = {now} WHERE id = :id",
+)
+
+UPDATE_ROLE = Statement(
+    "users.update_role", "Give a user another role.", "UPDATE users SET role = :role, updated_at = {now} WHERE id = :id"
+)
+
+UPDATE_PASSWORD = Statement(
+    "users.update_password",
+    "Give a user another password.",
+    """
+    UPDATE users SET password_hash = :password_hash, must_change_password = :must_change_password, updated_at = {now}
+    WHERE id = :id
+    """,
+)
+
+REHASH = Statement(
+    "users.rehash",
+    "Keep the same password under stronger parameters, unless it has been changed meanwhile.",
+    "UPDATE users SET password_hash = :fresh WHERE id = :id AND password_hash = :stale",
+)
+
+DISABLE = Statement(
+    "users.disable",
+    "Let a user in no more.",
+    "UPDATE users SET disabled_at = COALESCE(disabled_at, {now}), updated_at = {now} WHERE id = :id",
+)
+
+ENABLE = Statement(
+    "users.enable",
+    "Let a user in again.",
+    "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
+)
+
+COUNT_ADMINS = Statement(
+    "users.count_admins",
+    "Count the admins who can still log in, but for one.",
+    "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :but",
+)
+
+ANY = Statement("users.any", "See whether there is any user at all.", "SELECT id FROM users LIMIT 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +99,125 @@ class NewUser:
     email: str | None = None
     password_hash: str | None = None
     role: str = "contestant"
+    display_name: str | None = None
+    must_change_password: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user, without anything secret."""
+
+    id: str
+    name: str
+    email: str | None
+    display_name: str | None
+    role: Role
+    disabled_at: int | None
+    must_change_password: bool
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A user and what a password is checked against; no hash, no login by password."""
+
+    user: User
+    password_hash: str | None
 
 
 async def add(tx: Tx, user: NewUser) -> None:
     """Create a user; a name or an e-mail address that is taken is a CONFLICT that says which."""
     await tx.execute(
-        INSERT, id=user.id, name=user.name, email=user.email, password_hash=user.password_hash, role=user.role
+        INSERT,
+        id=user.id,
+        name=user.name,
+        email=user.email,
+        display_name=user.display_name,
+        password_hash=user.password_hash,
+        must_change_password=user.must_change_password,
+        role=user.role,
+    )
+
+
+async def find(tx: Tx, user_id: str) -> User:
+    """Read one user."""
+    row = await first(tx, FIND, id=user_id)
+    if row is None:
+        raise NotFound("user", user_id)
+    return _user(row)
+
+
+async def known_by_name(tx: Tx, name: str) -> Known | None:
+    """Read a user who wants to log in."""
+    row = await first(tx, FIND_BY_NAME, name=name)
+    return None if row is None else Known(_user(row), row["password_hash"])
+
+
+async def known(tx: Tx, user_id: str) -> Known:
+    """Read a user who wants to prove who they are once more."""
+    row = await first(tx, FIND_WITH_PASSWORD, id=user_id)
+    if row is None:
+        raise NotFound("user", user_id)
+    return Known(_user(row), row["password_hash"])
+
+
+async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", at_most: int = 20) -> list[User]:
+    """List users by name: ``after`` is the last name of the page before."""
+    escaped = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, at_most=at_most)
+    return [_user(row) for row in rows]
+
+
+async def update_profile(tx: Tx, user_id: str, *, email: str | None, display_name: str | None) -> None:
+    """Change what a user says of themselves."""
+    await _changed(tx, UPDATE_PROFILE, user_id, email=email, display_name=display_name)
+
+
+async def update_role(tx: Tx, user_id: str, role: Role) -> None:
+    """Give a user another role."""
+    await _changed(tx, UPDATE_ROLE, user_id, role=role.value)
+
+
+async def update_password(tx: Tx, user_id: str, password_hash: str, *, must_change: bool) -> None:
+    """Give a user another password."""
+    await _changed(tx, UPDATE_PASSWORD, user_id, password_hash=password_hash, must_change_password=must_change)
+
+
+async def rehash(tx: Tx, user_id: str, *, stale: str, fresh: str) -> None:
+    """Keep the same password under stronger parameters."""
+    await tx.execute(REHASH, id=user_id, stale=stale, fresh=fresh)
+
+
+async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
+    """Shut a user out, or let them in again."""
+    await _changed(tx, DISABLE if disabled else ENABLE, user_id)
+
+
+async def other_admins(tx: Tx, user_id: str) -> int:
+    """How many admins can log in besides this user."""
+    return int((await tx.fetch(COUNT_ADMINS, but=user_id))[0]["n"])
+
+
+async def any_exist(tx: Tx) -> bool:
+    """Whether this is not a first start."""
+    return await first(tx, ANY) is not None
+
+
+async def _changed(tx: Tx, statement: Statement, user_id: str, **values: object) -> None:
+    if not await tx.execute(statement, id=user_id, **values):
+        raise NotFound("user", user_id)
+
+
+def _user(row: Row) -> User:
+    return User(
+        row["id"],
+        row["name"],
+        row["email"],
+        row["display_name"],
+        Role(row["role"]),
+        row["disabled_at"],
+        bool(row["must_change_password"]),
+        row["created_at"],
+        row["updated_at"],
     )

@@ -1,0 +1,29 @@
+"""Identities: who somebody is to another provider. Issuer and subject together name one person for ever."""
+
+from __future__ import annotations
+
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Statement
+
+FIND = Statement(
+    "identities.find",
+    "Find the user whom a provider means.",
+    "SELECT user_id FROM identities WHERE issuer = :issuer AND subject = :subject",
+)
+
+LINK = Statement(
+    "identities.link",
+    "Remember whom a provider means.",
+    "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES (:issuer, :subject, :user_id, {now})",
+)
+
+
+async def user_of(tx: Tx, *, issuer: str, subject: str) -> str | None:
+    """The user whom the provider means."""
+    row = await first(tx, FIND, issuer=issuer, subject=subject)
+    return None if row is None else str(row["user_id"])
+
+
+async def link(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
+    """Remember whom the provider means."""
+    await tx.execute(LINK, issuer=issuer, subject=subject, user_id=user_id)

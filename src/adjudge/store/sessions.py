@@ -1,0 +1,155 @@
+"""Sessions: somebody at a browser. Only the digest of a session's secret is kept.
+
+A session ends when it has not been used for a while, after its longest life, when it is revoked, or when its user is
+disabled, whichever comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.domain.access import EVERYTHING, Role
+from adjudge.domain.errors import NotFound
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Row, Statement
+from adjudge.store.tokens import Holder, digest_of
+
+_STALE_US = 60_000_000
+
+INSERT = Statement(
+    "sessions.insert",
+    "Remember the digest of a new session.",
+    """
+    INSERT INTO sessions (id, user_id, token_hash, address, user_agent, created_at, seen_at, idle_until, expires_at)
+    VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_us AS bigint),
+            {now} + CAST(:life_us AS bigint))
+    """,
+)
+
+SELECT_HOLDER = Statement(
+    "sessions.select_holder",
+    "Find whose session it is, if it still lasts.",
+    """
+    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
+           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us,
+           (sessions.seen_at < {now} - CAST(:stale_us AS bigint)) AS is_stale
+    FROM sessions JOIN users ON users.id = sessions.user_id
+    WHERE sessions.token_hash = :token_hash AND sessions.revoked_at IS NULL AND users.disabled_at IS NULL
+      AND sessions.idle_until > {now} AND sessions.expires_at > {now}
+    """,
+)
+
+TOUCH = Statement(
+    "sessions.touch",
+    "Let a session that is used last a while longer.",
+    "UPDATE sessions SET seen_at = {now}, idle_until = {now} + CAST(:idle_us AS bigint) WHERE id = :id",
+)
+
+OF_USER = Statement(
+    "sessions.of_user",
+    "List a user's sessions that still last, the newest first.",
+    """
+    SELECT id, address, user_agent, created_at, seen_at, expires_at FROM sessions
+    WHERE user_id = :user_id AND revoked_at IS NULL AND idle_until > {now} AND expires_at > {now} ORDER BY id DESC
+    """,
+)
+
+REVOKE = Statement(
+    "sessions.revoke",
+    "End one of a user's sessions.",
+    "UPDATE sessions SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
+)
+
+REVOKE_OTHERS = Statement(
+    "sessions.revoke_others",
+    "End all of a user's sessions but one.",
+    "UPDATE sessions SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
+)
+
+FORGET_ENDED = Statement(
+    "sessions.forget_ended",
+    "Forget sessions that ended long ago.",
+    "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_us AS bigint)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """A session to be opened. ``secret`` goes into the browser's cookie and is never stored."""
+
+    id: str
+    user_id: str
+    secret: str
+    idle_us: int
+    life_us: int
+    address: str | None = None
+    user_agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What its owner may see of a session."""
+
+    id: str
+    address: str | None
+    user_agent: str | None
+    created_at: int
+    seen_at: int
+    expires_at: int
+
+
+async def add(tx: Tx, session: NewSession) -> None:
+    """Open a session."""
+    await tx.execute(
+        INSERT,
+        id=session.id,
+        user_id=session.user_id,
+        token_hash=digest_of(session.secret),
+        address=session.address,
+        user_agent=session.user_agent,
+        idle_us=session.idle_us,
+        life_us=session.life_us,
+    )
+    await tx.execute(FORGET_ENDED, older_us=session.life_us)
+
+
+async def holder_of(tx: Tx, secret: str) -> Holder | None:
+    """Find whose session it is; nobody's if it has ended."""
+    row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
+    if row is None:
+        return None
+    return Holder(
+        row["user_id"],
+        row["name"],
+        Role(row["role"]),
+        row["session_id"],
+        frozenset({EVERYTHING}),
+        bool(row["must_change_password"]),
+        min(row["idle_us"], row["left_us"]),
+        bool(row["is_stale"]),
+    )
+
+
+async def touch(tx: Tx, session_id: str, *, idle_us: int) -> None:
+    """Let a session last a while longer."""
+    await tx.execute(TOUCH, id=session_id, idle_us=idle_us)
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Session]:
+    """List a user's sessions."""
+    return [_session(row) for row in await tx.fetch(OF_USER, user_id=user_id)]
+
+
+async def revoke(tx: Tx, user_id: str, session_id: str) -> None:
+    """End one session; somebody else's is not found."""
+    if not await tx.execute(REVOKE, id=session_id, user_id=user_id):
+        raise NotFound("session", session_id)
+
+
+async def revoke_others(tx: Tx, user_id: str, *, but: str = "") -> int:
+    """End all sessions of a user but one; return how many."""
+    return await tx.execute(REVOKE_OTHERS, user_id=user_id, but=but)
+
+
+def _session(row: Row) -> Session:
+    return Session(*(row[name] for name in Session.__slots__))
