@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import make_jobs
+from adjudge.cli.terminal import console as open_console
 from adjudge.domain.ids import parse_id
 from adjudge.store import Database, dead_letters, open_database
 
@@ -51,7 +51,7 @@ def list_(state: str, after: str, at_most: int, as_json: bool) -> None:
         for letter in found:
             summary = f"{letter.error_code}: {letter.error or ''}"
             table.add_row(letter.id, _time(letter.created_at), letter.kind, str(letter.attempt_id), summary)
-        Console().print(table)
+        open_console().print(table)
 
 
 @command.command()

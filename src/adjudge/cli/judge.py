@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from adjudge import settings as settings_source
 from adjudge.cli.judging import open_judge, read_source
+from adjudge.cli.terminal import console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
@@ -64,7 +65,7 @@ def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs:
     if as_json:
         click.echo(json.dumps(result.document(), ensure_ascii=False))
     else:
-        _summary(Console(highlight=False), result)
+        _summary(open_console(), result)
     if result.verdict is Verdict.SE:
         raise click.exceptions.Exit(EXIT_OUR_FAILURE)
     raise click.exceptions.Exit(0 if result.verdict is Verdict.AC else EXIT_REJECTED)
@@ -83,7 +84,7 @@ async def _judge(package: Package, submission: Submission, options: Options, *, 
 @contextmanager
 def _shown(problem: Problem) -> Iterator[pipeline.Progress]:
     """Show the tests as they are decided; where stdout is no terminal, a line each."""
-    console = Console(highlight=False)
+    console = open_console()
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

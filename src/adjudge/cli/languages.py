@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.cli.judging import find_languages, sandbox
+from adjudge.cli.terminal import console as open_console
 from adjudge.judge.languages import Languages
 
 
@@ -33,7 +33,7 @@ def command(as_json: bool) -> None:
             table.add_row(row["id"], row["name"], names, row["version"], "")
         else:
             table.add_row(f"[dim]{row['id']}[/]", f"[dim]{row['name']}[/]", f"[dim]{names}[/]", "", row["package"])
-    Console(highlight=False).print(table)
+    open_console().print(table)
 
 
 async def _rows(languages: Languages) -> list[dict[str, Any]]:

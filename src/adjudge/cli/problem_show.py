@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
+from adjudge.cli.terminal import console as open_console
 from adjudge.packages.archive import opened
 from adjudge.packages.document import encode, to_document
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
@@ -77,7 +77,7 @@ def print_findings(findings: tuple[Finding, ...]) -> None:
 
 def _print_summary(package: Package) -> None:
     problem = package.problem
-    console = Console()
+    console = open_console()
     facts = Table(show_header=False, box=None, pad_edge=False)
     limits = problem.limits.run
     known = "" if problem.limits.is_time_given else " (default: the package states none)"

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from adjudge.cli.judging import open_judge
+from adjudge.cli.terminal import console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.jury import completed
@@ -38,7 +39,7 @@ def verify(source: Path, jobs: int | None, as_json: bool) -> None:
     """
     jobs = jobs or len(os.sched_getaffinity(0))
     with loaded(source) as package:
-        console = Console(stderr=True, highlight=False)
+        console = open_console(stderr=True)
         found = asyncio.run(_verify(package, jobs, console))
         problem = package.problem
     if as_json:
@@ -65,7 +66,7 @@ async def _verify(package: Package, jobs: int, console: Console) -> Verification
 
 
 def _print(problem: Problem, found: Verification) -> None:
-    console = Console(highlight=False)
+    console = open_console()
     table = Table("", box=None, pad_edge=False)
     table.add_column("submission", overflow="fold")
     for title in ("language", "expected", "got", "slowest", "memory"):

@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import open_registry
+from adjudge.cli.terminal import console as open_console
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
 from adjudge.store import open_database
@@ -33,7 +33,7 @@ def command(as_json: bool) -> None:
             languages = ", ".join(f"{name} {version}" for name, version in sorted(info.languages.items()))
             left = f"{item.lease_left_sec:.0f} s"
             table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
-        Console().print(table)
+        open_console().print(table)
 
 
 async def _list(settings: Settings) -> list[LiveWorker]:

@@ -88,3 +88,12 @@ def test_config_shows_values_sources_and_no_secret(tmp_path: Path, monkeypatch: 
         "source": "environment JOB_LEASE_SEC",
         "variable": "ADJUDGE_JOB_LEASE_SEC",
     }
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    """A table that is piped into another program is not broken at the width of a terminal that is not there."""
+    done = CliRunner().invoke(main, ["languages"])
+    assert done.exit_code == 0
+    lines = done.output.splitlines()
+    assert len([line for line in lines if line.startswith("cpp17")]) == 1
+    assert any(len(line) > 80 for line in lines)
