@@ -13,14 +13,17 @@ from fastapi import FastAPI
 
 from adjudge import settings as settings_source
 from adjudge.api.app import create_app
+from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
 from adjudge.api.parts import Parts
 from adjudge.api.sampling import Sampler
+from adjudge.api.tail import Tail
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.cache.buckets import MemoryBuckets
 from adjudge.cache.opening import open_cache
 from adjudge.domain.access import EVERYTHING
 from adjudge.domain.ids import new_id
+from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.store import tokens, users
 from adjudge.stream import MemoryStream
@@ -39,10 +42,25 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
     buckets = MemoryBuckets()
     sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     gate = Gate(settings.admission, store.database, buckets, sampler)
+    tail = Tail(store.database)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
-            yield Parts(settings, store.database, store.jobs, blobs, stream, registry, buckets, gate, cache)
+            yield Parts(
+                settings,
+                store.database,
+                store.jobs,
+                blobs,
+                stream,
+                registry,
+                buckets,
+                gate,
+                cache,
+                languages=Languages.load(),
+                desk=Desk(store.database, store.jobs),
+                tail=tail,
+            )
     finally:
+        await tail.close()
         await gate.close()
         await registry.close()
         await stream.close()

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
+from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets
 from adjudge.cache.cache import Cache
 from adjudge.domain.ids import NewId, new_id
+from adjudge.judge.languages import Languages
 from adjudge.registry.driver import Registry
 from adjudge.settings import Settings
 from adjudge.store import Database
@@ -35,6 +38,11 @@ class Parts:
     gate: Gate
     cache: Cache
     """``await cache.get(Entity.X, key, load)``; only for what the asker was found to be allowed."""
+    languages: Languages
+    desk: Desk
+    """Where submissions are handed in."""
+    tail: Tail
+    """Where events are heard, and ends waited for."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     mint: NewId = new_id

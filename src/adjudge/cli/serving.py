@@ -15,12 +15,15 @@ import click
 import uvicorn
 
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
 from adjudge.api.limits import EnduringBuckets
 from adjudge.api.parts import Parts
 from adjudge.api.sampling import Sampler
+from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
+from adjudge.cli.judging import find_languages
 from adjudge.cli.parts import make_jobs, open_buckets, open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings import Settings
@@ -51,9 +54,24 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         buckets = EnduringBuckets(shared)
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
+        jobs, tail = make_jobs(settings), Tail(database)
         try:
-            yield Parts(settings, database, make_jobs(settings), blobs, stream, registry, buckets, gate, cache)
+            yield Parts(
+                settings,
+                database,
+                jobs,
+                blobs,
+                stream,
+                registry,
+                buckets,
+                gate,
+                cache,
+                languages=find_languages(),
+                desk=Desk(database, jobs),
+                tail=tail,
+            )
         finally:
+            await tail.close()
             await gate.close()
 
 

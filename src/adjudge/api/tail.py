@@ -1,0 +1,206 @@
+"""The tail: one reader a process, however many watch.
+
+It reads what happened since it last looked, woken by bells with a poll as the net, and hands it to everyone whom it
+concerns. A thousand streams cost the database one query. Whoever reads too slowly is let go, and comes back with the
+id of the last event it has seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.domain.errors import Unavailable
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx, events
+from adjudge.store.bells import WATCH, Wakeup
+from adjudge.store.events import Place, ProgressMade, StatusChanged, Which
+
+Event = StatusChanged | ProgressMade
+
+_POLL_MS: Final = 1_000
+_REST_SEC: Final = 0.02
+"""Between two looks, so that a thousand commits a second cause no more than fifty."""
+_QUEUE: Final = 256
+_AT_MOST: Final = 1_000
+_OVERLAP_US: Final = 2_000_000
+"""Progress is found by its time; a report that was committed late is found all the same."""
+
+_log = get_logger(__name__)
+
+
+class Subscription:
+    """What one watcher has not read yet."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUE)
+        self.is_lost = False
+
+    def put(self, event: Event) -> None:
+        """Keep an event, or give the watcher up."""
+        if self.is_lost:
+            return
+        if self._queue.full():
+            self.is_lost = True
+            return
+        self._queue.put_nowait(event)
+
+    async def next(self, at_most_sec: float) -> Event | None:
+        """The next event; nothing if none came in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(at_most_sec):
+                return await self._queue.get()
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What one look asks the store; made on the event loop, because the look may run on another thread."""
+
+    start: Place | None
+    """Where the tail was read up to; nothing while nobody watches it."""
+    steps_since: int | None
+    submissions: tuple[str, ...]
+    jobs: tuple[str, ...]
+
+    async def ask(self, tx: Tx) -> _Look:
+        """Look, in one snapshot."""
+        ended = await events.ended_submissions(tx, self.submissions) | await events.ended_jobs(tx, self.jobs)
+        if self.start is None:
+            return _Look(None, ended)
+        end = await events.horizon(tx)
+        changes = await events.between(tx, Which(), self.start, end, at_most=_AT_MOST)
+        if len(changes) == _AT_MOST:
+            end = changes[-1].place.next
+        return _Look(end, ended, changes, await events.progress_since(tx, self.steps_since))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look at the store found."""
+
+    end: Place | None
+    ended: set[str]
+    changes: Sequence[StatusChanged] = ()
+    steps: Sequence[ProgressMade] = ()
+
+
+class Tail:
+    """The reader of one process. It reads only while somebody watches or waits."""
+
+    def __init__(self, database: Database, *, poll_ms: int = _POLL_MS) -> None:
+        self._database = database
+        self._poll_ms = poll_ms
+        self._watchers: dict[Which, set[Subscription]] = defaultdict(set)
+        self._waiters: dict[tuple[str, str], set[asyncio.Future[None]]] = defaultdict(set)
+        self._wakeup = Wakeup()
+        self._reader: asyncio.Task[None] | None = None
+        self._place: Place | None = None
+        self._steps_seen: dict[str, tuple[int, int, str]] = {}
+        self._steps_since: int | None = None
+
+    @asynccontextmanager
+    async def watch(self, which: Which) -> AsyncIterator[Subscription]:
+        """Hear of everything from now on; whoever wants what was before reads it inside the block, after this."""
+        if self._place is None:
+            self._place = await self._database.read(events.horizon)
+        subscription = Subscription()
+        self._watchers[which].add(subscription)
+        self._start()
+        try:
+            yield subscription
+        finally:
+            self._watchers[which].discard(subscription)
+            if not self._watchers[which]:
+                del self._watchers[which]
+
+    async def until_submission_ended(self, submission_id: str, at_most_sec: float) -> bool:
+        """Wait for a verdict; whether there is one."""
+        return await self._until("submission", submission_id, at_most_sec)
+
+    async def until_job_ended(self, job_id: str, at_most_sec: float) -> bool:
+        """Wait for a job to end; whether it has."""
+        return await self._until("job", job_id, at_most_sec)
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+
+    async def _until(self, kind: str, object_id: str, at_most_sec: float) -> bool:
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[kind, object_id].add(ended)
+        self._start()
+        self._wakeup.set()  # it may have ended already
+        try:
+            async with asyncio.timeout(at_most_sec):
+                await ended
+        except TimeoutError:
+            return False
+        finally:
+            self._waiters[kind, object_id].discard(ended)
+            if not self._waiters[kind, object_id]:
+                del self._waiters[kind, object_id]
+        return True
+
+    def _start(self) -> None:
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read_for_ever(), name="tail")
+
+    async def _read_for_ever(self) -> None:
+        unlisten = self._database.listen(WATCH, self._wakeup.set)
+        try:
+            while self._watchers or self._waiters:
+                self._wakeup.clear()
+                try:
+                    self._tell(await self._database.read(self._question().ask))
+                except Unavailable as error:
+                    _log.warning("tail_waits", error=error.message)
+                await asyncio.sleep(_REST_SEC)
+                await self._wakeup.wait(self._poll_ms)
+        finally:
+            unlisten()
+            self._forget()
+
+    def _question(self) -> _Question:
+        if not self._watchers:
+            self._forget()
+        waited = {kind: tuple(it for of, it in self._waiters if of == kind) for kind in ("submission", "job")}
+        return _Question(self._place, self._steps_since, waited["submission"], waited["job"])
+
+    def _forget(self) -> None:
+        """Nobody watches: whoever comes next begins where the tail is then."""
+        self._place, self._steps_seen, self._steps_since = None, {}, None
+
+    def _tell(self, look: _Look) -> None:
+        if look.end is not None:
+            self._place = look.end
+        if len(look.changes) == _AT_MOST:
+            self._wakeup.set()  # there is more
+        for change in look.changes:
+            self._hand(change)
+        for step in self._new_steps(look.steps):
+            self._hand(step)
+        for (_, object_id), waiters in list(self._waiters.items()):
+            if object_id in look.ended:
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+
+    def _new_steps(self, steps: Sequence[ProgressMade]) -> list[ProgressMade]:
+        seen = {step.job_id: (step.updated_at, step.done, step.stage) for step in steps}
+        new = [step for step in steps if self._steps_seen.get(step.job_id) != seen[step.job_id]]
+        self._steps_seen = seen
+        if steps:
+            self._steps_since = max(step.updated_at for step in steps) - _OVERLAP_US
+        return new
+
+    def _hand(self, event: Event) -> None:
+        for which in (Which(submission_id=event.submission_id), Which(user_id=event.user_id), Which()):
+            for subscription in self._watchers.get(which, ()):
+                subscription.put(event)

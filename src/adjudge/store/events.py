@@ -1,0 +1,212 @@
+"""The tail of what happens to submissions, in an order that is safe to resume from.
+
+On PostgreSQL a row's serial number says when it was written, not when it was committed: whoever has read up to 7 may
+find 6 later. So the order is (transaction, serial number), and only what lies below the *horizon* is read: the oldest
+transaction that is still under way, below which nothing can appear any more. SQLite has one writer, whose serial
+numbers are in the order of commits; there the horizon is simply the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Row, Statement
+
+HORIZON = Statement(
+    "submission_status_log.horizon",
+    "Find the place below which no change of a submission can appear any more.",
+    "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS xid, CAST(0 AS bigint) AS id",
+    sqlite="SELECT 0 AS xid, COALESCE(max(id), 0) + 1 AS id FROM submission_status_log",
+)
+
+_COLUMNS = """log.xid AS xid, log.id AS id, log.submission_id AS submission_id, from_status, to_status,
+        log.verdict AS verdict, log.version AS version, log.at AS at, user_id, problem_id"""
+_FROM = "FROM submission_status_log AS log JOIN submissions ON submissions.id = log.submission_id"
+_BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (:to_xid, :to_id)"
+_ORDER = "ORDER BY log.xid, log.id LIMIT :at_most"
+
+SINCE = Statement(
+    "submission_status_log.since",
+    "Read what happened to submissions between two places.",
+    f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} {_ORDER}",
+)
+SINCE_OF_USER = Statement(
+    "submission_status_log.since_of_user",
+    "Read what happened to one user's submissions between two places.",
+    f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND user_id = :user_id {_ORDER}",
+)
+SINCE_OF_SUBMISSION = Statement(
+    "submission_status_log.since_of_submission",
+    "Read what happened to one submission between two places.",
+    f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND log.submission_id = :submission_id {_ORDER}",
+)
+PROGRESS_SINCE = Statement(
+    "job_progress.since",
+    "Read which judge runs have come further lately.",
+    """
+    SELECT submission_id, user_id, job_id, job_progress.attempt_id AS attempt_id, stage, done, total, cases,
+           job_progress.updated_at AS updated_at
+    FROM job_progress JOIN jobs ON jobs.id = job_id JOIN submissions ON submissions.id = submission_id
+    WHERE job_progress.updated_at >= COALESCE(CAST(:since AS bigint), {now} - 2000000)
+      AND rejudge_batch_id IS NULL AND submissions.finished_at IS NULL
+    """,
+)
+ENDED_SUBMISSIONS = Statement(
+    "submissions.ended",
+    "Tell which submissions have their verdict.",
+    """
+    SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id
+    WHERE finished_at IS NOT NULL
+    """,
+    given={"given_id": "text"},
+)
+ENDED_JOBS = Statement(
+    "jobs.ended",
+    "Tell which jobs have ended.",
+    "SELECT jobs.id AS id FROM {given} JOIN jobs ON jobs.id = given_id WHERE finished_at IS NOT NULL",
+    given={"given_id": "text"},
+)
+
+_PLACE: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
+
+
+class Place(NamedTuple):
+    """A place in the tail; on the wire the id of an event."""
+
+    xid: int
+    id: int
+
+    def __str__(self) -> str:
+        """As it goes over the wire."""
+        return f"{self.xid}-{self.id}"
+
+    @property
+    def next(self) -> Place:
+        """The place right behind."""
+        return Place(self.xid, self.id + 1)
+
+
+START: Final = Place(0, 0)
+
+
+def parse_place(text: str) -> Place:
+    """Read an event's id as it came back."""
+    match = _PLACE.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(
+            f"Last-Event-ID: {text[:64]!r} is no id of an event; send it as it came.", field="Last-Event-ID"
+        )
+    return Place(int(match[1]), int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """A submission changed."""
+
+    place: Place
+    submission_id: str
+    from_status: str
+    to_status: str
+    verdict: str | None
+    version: int
+    at: int
+    user_id: str
+    problem_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressMade:
+    """A judge run came further."""
+
+    submission_id: str
+    user_id: str
+    job_id: str
+    attempt_id: int
+    stage: str
+    done: int
+    total: int
+    cases: Sequence[Mapping[str, Any]]
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Whose events: one submission's, one user's, or everybody's."""
+
+    submission_id: str | None = None
+    user_id: str | None = None
+
+
+async def horizon(tx: Tx) -> Place:
+    """Where the tail may be read up to, in this snapshot."""
+    (row,) = await tx.fetch(HORIZON)
+    return Place(row["xid"], row["id"])
+
+
+async def between(tx: Tx, which: Which, start: Place, end: Place, *, at_most: int) -> list[StatusChanged]:
+    """What happened from ``start`` on and before ``end``, in order."""
+    named: dict[str, object] = {
+        "from_xid": start.xid,
+        "from_id": start.id,
+        "to_xid": end.xid,
+        "to_id": end.id,
+        "at_most": at_most,
+    }
+    if which.submission_id is not None:
+        rows = await tx.fetch(SINCE_OF_SUBMISSION, submission_id=which.submission_id, **named)
+    elif which.user_id is not None:
+        rows = await tx.fetch(SINCE_OF_USER, user_id=which.user_id, **named)
+    else:
+        rows = await tx.fetch(SINCE, **named)
+    return [_changed(row) for row in rows]
+
+
+async def progress_since(tx: Tx, since: int | None) -> list[ProgressMade]:
+    """Which judge runs have come further since a moment; without one, lately."""
+    return [_progress(row) for row in await tx.fetch(PROGRESS_SINCE, since=since)]
+
+
+async def ended_submissions(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
+    """Those of the submissions that have ended."""
+    rows = await tx.fetch(ENDED_SUBMISSIONS, [(item,) for item in submission_ids]) if submission_ids else []
+    return {row["id"] for row in rows}
+
+
+async def ended_jobs(tx: Tx, job_ids: Sequence[str]) -> set[str]:
+    """Those of the jobs that have ended."""
+    rows = await tx.fetch(ENDED_JOBS, [(item,) for item in job_ids]) if job_ids else []
+    return {row["id"] for row in rows}
+
+
+def _changed(row: Row) -> StatusChanged:
+    return StatusChanged(
+        Place(row["xid"], row["id"]),
+        row["submission_id"],
+        row["from_status"],
+        row["to_status"],
+        row["verdict"],
+        row["version"],
+        row["at"],
+        row["user_id"],
+        row["problem_id"],
+    )
+
+
+def _progress(row: Row) -> ProgressMade:
+    return ProgressMade(
+        row["submission_id"],
+        row["user_id"],
+        row["job_id"],
+        row["attempt_id"],
+        row["stage"],
+        row["done"],
+        row["total"],
+        json.loads(row["cases"]),
+        row["updated_at"],
+    )
