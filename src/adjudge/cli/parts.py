@@ -20,6 +20,7 @@ from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
+from adjudge.observe.door import Pulse, open_door
 from adjudge.registry import Health, Registry, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
@@ -118,6 +119,16 @@ async def open_registry(settings: Settings, database: Database) -> AsyncIterator
 
 
 @asynccontextmanager
+async def watched(settings: Settings, *pulses: Pulse) -> AsyncIterator[None]:
+    """Serve figures and liveness while the block lasts, where a port is set."""
+    if not settings.server.metrics_port:
+        yield
+        return
+    async with open_door(settings.server.metrics_port, pulses):
+        yield
+
+
+@asynccontextmanager
 async def open_worker(
     settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str
 ) -> AsyncIterator[Worker]:
@@ -192,13 +203,15 @@ def _lift_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def schedule(settings: Settings, database: Database, stream: Stream, name: str) -> None:
+async def schedule(
+    settings: Settings, database: Database, stream: Stream, name: str, pulse: Pulse | None = None
+) -> None:
     """Deliver the outbox and keep order, for ever: what the scheduler role does."""
     jobs = make_jobs(settings)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
     async with asyncio.TaskGroup() as roles:
-        roles.create_task(Pump(database, jobs, stream, name=name).run())
+        roles.create_task(Pump(database, jobs, stream, name=name, pulse=pulse).run())
         roles.create_task(patrol(watchdog.tick, every_ms=interval_ms))
         roles.create_task(patrol(reconciler.tick, every_ms=_RECONCILE_MS))
         roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))

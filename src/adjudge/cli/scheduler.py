@@ -11,9 +11,10 @@ from contextlib import suppress
 import click
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import open_stream, schedule
+from adjudge.cli.parts import open_stream, schedule, watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
+from adjudge.observe.door import Pulse
 from adjudge.settings import Settings
 from adjudge.store import open_database
 
@@ -38,6 +39,11 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
-    async with open_database(settings.database.url.reveal()) as database, open_stream(settings) as stream:
+    pulse = Pulse("pump")
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_stream(settings) as stream,
+        watched(settings, pulse),
+    ):
         click.echo(f"{name} is up: {settings.database.url}")
-        await schedule(settings, database, stream, name)
+        await schedule(settings, database, stream, name, pulse)

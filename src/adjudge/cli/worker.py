@@ -9,7 +9,7 @@ from collections.abc import Callable
 import click
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import open_blobs, open_stream, open_worker
+from adjudge.cli.parts import open_blobs, open_stream, open_worker, watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.settings import Settings
@@ -43,6 +43,7 @@ async def _run(settings: Settings) -> None:
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
         open_worker(settings, database, stream, blobs, name) as worker,
+        watched(settings, worker.pulse),
     ):
         on_signals(worker.drain)
         click.echo(f"{name} is up: {settings.database.url}")

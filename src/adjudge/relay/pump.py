@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
+from adjudge.observe.door import Pulse
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, outbox
 from adjudge.store.bells import OUTBOX, Wakeup
@@ -27,7 +28,15 @@ class Pump:
     """Delivers the outbox, in batches: two transactions and one round trip to the stream for each."""
 
     def __init__(
-        self, database: Database, jobs: Jobs, stream: Stream, *, name: str, batch: int = 512, poll_ms: int = 1_000
+        self,
+        database: Database,
+        jobs: Jobs,
+        stream: Stream,
+        *,
+        name: str,
+        batch: int = 512,
+        poll_ms: int = 1_000,
+        pulse: Pulse | None = None,
     ) -> None:
         self._database = database
         self._jobs = jobs
@@ -35,6 +44,7 @@ class Pump:
         self._name = name
         self._batch = batch
         self._poll_ms = poll_ms
+        self._pulse = pulse or Pulse("pump")
 
     async def run(self) -> None:
         """Deliver for ever: at once when a commit rings, and at every poll in case a ring was lost."""
@@ -43,6 +53,7 @@ class Pump:
         try:
             while True:
                 wakeup.clear()
+                self._pulse.beat()
                 try:
                     delivered = await self.deliver()
                 except Unavailable as error:

@@ -57,6 +57,13 @@ class Server:
         Path("var"), "Folder for the database file and the blobs of embedded mode.", "DATA_DIR"
     )
     host: str = _knob("127.0.0.1", "Address to listen on; 0.0.0.0 for all.", "HOST", pattern=r"\S+")
+    metrics_port: int = _knob(
+        0,
+        "Port on loopback where a worker or a scheduler serves /metrics and /health/live; 0: none.",
+        "METRICS_PORT",
+        least=0,
+        most=65535,
+    )
     port: int = _knob(8080, "Port to listen on; 0 picks a free one.", "PORT", least=0, most=65535)
     public_url: str = _knob(
         "",

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, RefusalReason, Unavailable
 from adjudge.domain.retry import RetryPolicy
 from adjudge.observe import metrics
+from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database
 from adjudge.store.job_values import Burial, Fence, Job, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
+from adjudge.worker.acks import Acknowledger
 from adjudge.worker.finisher import End, Finisher
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease import LeaseKeeper
@@ -79,8 +81,11 @@ class Worker:
         )
         self._keeps_own_leases = keeper is None
         self._pace = pace
+        self.pulse = Pulse("reader")
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit)
+        self._acknowledger = Acknowledger(stream)
         self._running: dict[Fence, asyncio.Task[None]] = {}
+        self._working: dict[Fence, tuple[str, ...]] = {}
         self._lost: dict[Fence, RefusalReason] = {}
         self._writing: set[Fence] = set()
         self._draining = asyncio.Event()
@@ -115,6 +120,7 @@ class Worker:
             await self._finish_running()
         finally:
             await _stop([reader, *background])
+            await self._acknowledger.stop()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
@@ -147,7 +153,9 @@ class Worker:
         clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
         next_reclaim = clock() + interval
         while True:
+            self.pulse.rest()
             await self._slots.wait_free()
+            self.pulse.beat()
             try:
                 if clock() >= next_reclaim:
                     next_reclaim = clock() + interval
@@ -258,6 +266,7 @@ class Worker:
         fence = Fence(job.id, job.attempt_id, self._settings.name)
         needs = self._needs_of(message)
         self._slots.take(needs)
+        self._working[fence] = needs
         if self._pace is not None:
             self._pace.spend()
         loop = asyncio.get_running_loop()
@@ -272,7 +281,8 @@ class Worker:
             self._keeper.drop(fence)
             del self._running[fence]
             self._lost.pop(fence, None)
-            self._slots.give_back(needs)
+            self._work_is_done(fence)  # unless it was done before: a task may be canceled before its first step
+            self._slots.leave()
 
         def on_lost(reason: RefusalReason) -> None:
             loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
@@ -286,6 +296,7 @@ class Worker:
         with context(job_id=job.id, attempt_id=job.attempt_id, trace_id=job.trace_id, kind=job.kind):
             try:
                 end = await self._execute(job, fence)
+                self._work_is_done(fence)
                 refused = await self._write(end)
             except asyncio.CancelledError:
                 if not await self._stopped(job, fence, message):
@@ -304,6 +315,11 @@ class Worker:
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
             _log.warning("job_failed", error=repr(error))
             return End(job, fence, error=error)
+
+    def _work_is_done(self, fence: Fence) -> None:
+        """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
+        if (needs := self._working.pop(fence, None)) is not None:
+            self._slots.give_back(needs)
 
     async def _write(self, end: End) -> RefusalReason | None:
         self._writing.add(end.fence)
@@ -324,16 +340,7 @@ class Worker:
 
     async def _acknowledge(self, messages: Sequence[Message]) -> None:
         """Acknowledge, once more if need be; a message that stays pending comes back and is refused by the rows."""
-        if not messages:
-            return
-        for last in (False, True):
-            try:
-                await self._stream.ack(messages)
-            except Unavailable as error:
-                if last:
-                    _log.warning("ack_failed", reason="xack_error", error=error.message, messages=len(messages))
-            else:
-                return
+        await self._acknowledger.ack(messages)
 
     # Taking over.
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -23,6 +24,7 @@ from adjudge.store import Database, Tx, open_database, problems, users
 from adjudge.store.jobs import Jobs
 from adjudge.store.statement import Row, Statement
 from adjudge.store.submissions import JUDGE, JudgeRunOwner, NewSubmission, Submissions
+from tests.support.service import free_port
 from tests.support.services import RedisServer
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "problems" / "multiples"
@@ -35,6 +37,7 @@ class Installation:
         self.url = url
         self.folder = folder
         self.blobs = DirectoryBlobs(folder / "blobs")
+        self.doors: dict[str, int] = {}
         self.environment = {
             **os.environ,
             "ADJUDGE_DATABASE_URL": url,
@@ -52,12 +55,13 @@ class Installation:
 
     @contextmanager
     def running(self, *argv: str) -> Iterator[subprocess.Popen[str]]:
-        log = self.folder / f"{argv[0]}.log"
+        log, port = self.folder / f"{argv[0]}.log", free_port()
+        self.doors[argv[-1]] = port
         with (
             log.open("a") as errors,
             subprocess.Popen(
                 [sys.executable, "-m", "adjudge", *argv],
-                env=self.environment,
+                env={**self.environment, "ADJUDGE_METRICS_PORT": str(port)},
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -123,6 +127,13 @@ async def _rows(database: Database, sql: str) -> list[Row]:
     return await database.read(lambda tx: tx.fetch(Statement(sql, "Asked by a test.", sql)))
 
 
+def _ask(port: int) -> tuple[str, str]:
+    """What a process says of itself: whether it is live, and its figures."""
+    live, figures = (f"http://127.0.0.1:{port}/{path}" for path in ("health/live", "metrics"))
+    with urlopen(live, timeout=10) as first, urlopen(figures, timeout=10) as second:
+        return first.read().decode(), second.read().decode()
+
+
 async def _until_all_decided(database: Database) -> list[Row]:
     async with asyncio.timeout(90):
         while await _rows(database, "SELECT 1 AS one FROM submissions WHERE finished_at IS NULL LIMIT 1"):
@@ -146,7 +157,10 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
     wrong = sorted((PROBLEM / "submissions" / "wrong_answer").glob("*.*"))[0]
     async with installation.opened() as database:
         ids = await _import(database, installation.blobs)
-        with installation.running("scheduler"), installation.running("worker", "--slots", "2", "--name", "w1") as first:
+        with (
+            installation.running("scheduler"),
+            installation.running("worker", "--slots", "2", "--name", "w1") as first,
+        ):
             await _submit(database, installation.blobs, ids, [accepted, wrong] * 10)
             async with asyncio.timeout(60):
                 while not await _rows(database, "SELECT 1 AS one FROM jobs WHERE status = 'running' LIMIT 1"):
@@ -155,6 +169,7 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
             with installation.running("worker", "--slots", "2", "--name", "w2") as second:
                 rows = await _until_all_decided(database)
                 listed = await _listed(installation, "w2")
+                said = {name: await asyncio.to_thread(_ask, installation.doors[name]) for name in ("scheduler", "w2")}
                 second.send_signal(signal.SIGTERM)
                 assert second.wait(30) == 0
         logged = await _rows(database, "SELECT job_id FROM job_status_log WHERE to_status = 'succeeded'")
@@ -164,6 +179,9 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
     assert {"c", "python3"} <= set(listed["languages"])
     assert len(logged) == len({row["job_id"] for row in logged}) == 20
     assert cases[0]["n"] > 100
+    assert said["scheduler"][0] == said["w2"][0] == "ok\n"
+    assert 'adjudge_api_outbox_dispatch_total{reason="ok",status="delivered"}' in said["scheduler"][1]
+    assert 'adjudge_worker_finalize_total{status="succeeded"}' in said["w2"][1]
 
 
 @pytest.mark.slow

@@ -1,0 +1,78 @@
+"""A door on loopback for processes that serve nothing else: their figures, and whether they still get anywhere.
+
+Supervisors ask ``/health/live``, scrapers ``/metrics``. It answers ``GET`` and closes: no more HTTP than that takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from adjudge.observe import metrics
+
+_PATIENCE_SEC: Final = 5.0
+_SILENCE_SEC: Final = 30.0
+_REQUEST_BYTES: Final = 8192
+
+
+class Pulse:
+    """The heartbeat of one loop: it beats on every turn, and rests while it waits for something on purpose."""
+
+    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
+        self._clock = clock
+        self._last: float | None = clock()
+
+    def beat(self) -> None:
+        """The loop has come round."""
+        self._last = self._clock()
+
+    def rest(self) -> None:
+        """The loop waits, for as long as it takes."""
+        self._last = None
+
+    @property
+    def silent_sec(self) -> float:
+        """How long it has made no progress; 0 while it rests."""
+        return 0.0 if self._last is None else self._clock() - self._last
+
+
+@asynccontextmanager
+async def open_door(port: int, pulses: Sequence[Pulse], *, host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """Answer while the block lasts, on ``port`` or on any free one if it is 0; yields the port."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(_PATIENCE_SEC):
+                request = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_response(request, pulses))
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, host, port, limit=_REQUEST_BYTES)
+    try:
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def _response(request: bytes, pulses: Sequence[Pulse]) -> bytes:
+    method, _, rest = request.partition(b" ")
+    path = rest.partition(b" ")[0].partition(b"?")[0]
+    if method not in (b"GET", b"HEAD"):
+        status, kind, body = "405 Method Not Allowed", "text/plain", b"Ask with GET.\n"
+    elif path == b"/metrics":
+        status, kind, body = "200 OK", metrics.CONTENT_TYPE, metrics.exposition()
+    elif path == b"/health/live":
+        silent = [pulse for pulse in pulses if pulse.silent_sec > _SILENCE_SEC]
+        words = [f"{pulse.name}: no progress for {pulse.silent_sec:.0f} s" for pulse in silent] or ["ok"]
+        status, kind = ("503 Service Unavailable" if silent else "200 OK"), "text/plain; charset=utf-8"
+        body = "\n".join([*words, ""]).encode()
+    else:
+        status, kind, body = "404 Not Found", "text/plain", b"There are /metrics and /health/live.\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + (b"" if method == b"HEAD" else body)
