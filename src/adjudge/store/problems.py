@@ -1,4 +1,8 @@
-"""Problems and their revisions. A revision never changes: what a submission was judged against stays what it was."""
+"""Changing problems and their revisions. A revision never changes: a submission was judged against what it still names.
+
+Whatever changes what people see bumps the revisions that the cache goes by, in the same transaction. Reading is
+``problem_reads``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from adjudge.domain.catalogue import words_of
 from adjudge.domain.errors import Conflict, NotFound
+from adjudge.store import cache_revisions
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Statement
 
@@ -15,9 +21,46 @@ INSERT = Statement(
     "problems.insert",
     "Create a problem without any revision.",
     """
-    INSERT INTO problems (id, slug, title, owner_id, tags, created_at, updated_at)
-    VALUES (:id, :slug, :title, :owner_id, :tags, {now}, {now})
+    INSERT INTO problems (id, slug, title, owner_id, tags, difficulty, created_at, updated_at)
+    VALUES (:id, :slug, :title, :owner_id, :tags, :difficulty, {now}, {now})
     """,
+)
+
+EDIT = Statement(
+    "problems.edit",
+    "Change what the catalogue says of a problem that still has the version it was read at.",
+    """
+    UPDATE problems SET title = :title, tags = :tags, difficulty = :difficulty, version = version + 1,
+        updated_at = {now}
+    WHERE id = :problem_id AND version = :version
+    RETURNING slug, version
+    """,
+)
+
+DELETE_WORDS = Statement(
+    "problems.delete_words",
+    "Forget the words that a problem was found by.",
+    "DELETE FROM problem_words WHERE problem_id = :problem_id",
+)
+
+INSERT_WORDS = Statement(
+    "problems.insert_words",
+    "Let a problem be found by words.",
+    "INSERT INTO problem_words (problem_id, word) SELECT :problem_id, given_word FROM {given}",
+    given={"given_word": "text"},
+)
+
+DELETE_TAGS = Statement(
+    "problems.delete_tags",
+    "Take a problem out of its tags.",
+    "DELETE FROM problem_tags WHERE problem_id = :problem_id",
+)
+
+INSERT_TAGS = Statement(
+    "problems.insert_tags",
+    "Put a problem under tags.",
+    "INSERT INTO problem_tags (problem_id, tag) SELECT :problem_id, given_tag FROM {given}",
+    given={"given_tag": "text"},
 )
 
 INSERT_REVISION = Statement(
@@ -54,7 +97,27 @@ PUBLISH = Statement(
     """
     UPDATE problems SET published_revision_id = :revision_id, version = version + 1, updated_at = {now}
     WHERE id = :problem_id AND version = :version
-    RETURNING version
+    RETURNING slug, version
+    """,
+)
+
+WITHDRAW = Statement(
+    "problems.withdraw",
+    "Take a problem back: it is a draft again, and nothing more is submitted to it.",
+    """
+    UPDATE problems SET published_revision_id = NULL, version = version + 1, updated_at = {now}
+    WHERE id = :problem_id AND version = :version
+    RETURNING slug, version
+    """,
+)
+
+MARK_WITHDRAWN = Statement(
+    "problems.mark_withdrawn",
+    "Note that a problem's published revision has been taken back.",
+    """
+    UPDATE problem_revisions SET state = 'withdrawn'
+    WHERE id = (SELECT published_revision_id FROM problems WHERE id = :problem_id)
+    RETURNING id
     """,
 )
 
@@ -78,6 +141,7 @@ class NewProblem:
     title: str
     owner_id: str
     tags: tuple[str, ...] = ()
+    difficulty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +171,56 @@ async def add(tx: Tx, problem: NewProblem) -> None:
     """Create a problem; a slug that is taken is a CONFLICT."""
     tags = json.dumps(list(problem.tags))
     await tx.execute(
-        INSERT, id=problem.id, slug=problem.slug, title=problem.title, owner_id=problem.owner_id, tags=tags
+        INSERT,
+        id=problem.id,
+        slug=problem.slug,
+        title=problem.title,
+        owner_id=problem.owner_id,
+        tags=tags,
+        difficulty=problem.difficulty,
     )
+    await index(tx, problem)
+
+
+async def edit(
+    tx: Tx, *, problem_id: str, version: int, title: str, tags: tuple[str, ...], difficulty: float | None
+) -> int:
+    """Change a problem that still has ``version``; return its new version."""
+    row = await first(
+        tx,
+        EDIT,
+        problem_id=problem_id,
+        version=version,
+        title=title,
+        tags=json.dumps(list(tags)),
+        difficulty=difficulty,
+    )
+    if row is None:
+        raise _moved_on(problem_id)
+    await _index(tx, problem_id, row["slug"], title, tags)
+    await _changed(tx, problem_id, row["slug"])
+    return int(row["version"])
+
+
+async def index(tx: Tx, problem: NewProblem) -> None:
+    """Let a new problem be found."""
+    await _index(tx, problem.id, problem.slug, problem.title, problem.tags)
+
+
+async def _index(tx: Tx, problem_id: str, slug: str, title: str, tags: tuple[str, ...]) -> None:
+    await tx.execute(DELETE_WORDS, problem_id=problem_id)
+    await tx.execute(DELETE_TAGS, problem_id=problem_id)
+    await tx.execute(INSERT_WORDS, [(word,) for word in words_of(slug, title, *tags)], problem_id=problem_id)
+    await tx.execute(INSERT_TAGS, [(tag,) for tag in tags], problem_id=problem_id)
+
+
+async def _changed(tx: Tx, problem_id: str, slug: str) -> None:
+    of_problem = cache_revisions.of_problem
+    await cache_revisions.bump(tx, [cache_revisions.CATALOGUE, of_problem(problem_id), of_problem(slug)])
+
+
+def _moved_on(problem_id: str) -> Conflict:
+    return Conflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
 
 
 async def add_revision(tx: Tx, revision: NewRevision) -> int:
@@ -134,7 +246,19 @@ async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) ->
         raise NotFound("revision", revision_id)
     row = await first(tx, PUBLISH, problem_id=problem_id, revision_id=revision_id, version=version)
     if row is None:
-        raise Conflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
+        raise _moved_on(problem_id)
+    await _changed(tx, problem_id, row["slug"])
+    return int(row["version"])
+
+
+async def withdraw(tx: Tx, *, problem_id: str, version: int) -> int:
+    """Take back a problem that still has ``version``; return its new version."""
+    if await first(tx, MARK_WITHDRAWN, problem_id=problem_id) is None:
+        raise Conflict("The problem is not published.", problem_id=problem_id)
+    row = await first(tx, WITHDRAW, problem_id=problem_id, version=version)
+    if row is None:
+        raise _moved_on(problem_id)
+    await _changed(tx, problem_id, row["slug"])
     return int(row["version"])
 
 

@@ -1,0 +1,71 @@
+"""What a catalogue of problems is told apart and found by: slugs, tags, words."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+from adjudge.domain.errors import InvalidInput
+
+SLUG_PATTERN: Final = r"[a-z0-9][a-z0-9_-]{0,63}"
+MAX_TAGS: Final = 32
+MAX_TITLE: Final = 200
+MAX_DIFFICULTY: Final = 10_000.0
+MAX_WORDS: Final = 8
+_SLUG: Final = re.compile(SLUG_PATTERN)
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A problem is found by its slug or its id: one problem's slug must never be another's id."""
+_TAG: Final = re.compile(r"[^\W_](?:[\w .+#-]{0,38}[\w.+#])?")
+_WORD: Final = re.compile(r"\w+")
+_LONGEST_WORD: Final = 64
+
+
+def parse_slug(value: str, field: str = "slug") -> str:
+    """Return ``value`` if it may be a problem's name in addresses."""
+    if not _SLUG.fullmatch(value) or _ID.fullmatch(value):
+        raise InvalidInput(
+            f"{field}: {value[:80]!r} must be 1 to 64 small letters, digits, - and _, "
+            "beginning with a letter or digit, and no id.",
+            field=field,
+        )
+    return value
+
+
+def parse_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
+    """Tags in their one spelling, each once."""
+    tags = tuple(dict.fromkeys(" ".join(_folded(value).split()) for value in values))
+    for tag in tags:
+        if not _TAG.fullmatch(tag):
+            raise InvalidInput(
+                f"{field}: {tag[:60]!r} must be 1 to 40 letters, digits, spaces and . + # - _.", field=field
+            )
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput(f"{field}: at most {MAX_TAGS} tags.", field=field)
+    return tags
+
+
+def parse_title(value: str, field: str = "title") -> str:
+    """A title that fits a line."""
+    title = " ".join(value.split())
+    if not title or len(title) > MAX_TITLE or not title.isprintable():
+        raise InvalidInput(f"{field}: 1 to {MAX_TITLE} characters that can be shown.", field=field)
+    return title
+
+
+def parse_difficulty(value: float | None, field: str = "difficulty") -> float | None:
+    """A figure on whatever scale the setters agreed on, or none."""
+    if value is not None and not 0 <= value <= MAX_DIFFICULTY:
+        raise InvalidInput(f"{field}: 0 to {MAX_DIFFICULTY:g}.", field=field)
+    return value
+
+
+def words_of(*texts: str) -> tuple[str, ...]:
+    """The words that a text is found by: case, accents' spelling and width folded, each once."""
+    found = (word[:_LONGEST_WORD] for text in texts for word in _WORD.findall(_folded(text).replace("_", " ")))
+    return tuple(dict.fromkeys(found))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

@@ -1,0 +1,318 @@
+"""Imports: packages on their way to becoming revisions, and revisions being verified again.
+
+An import is the owner of a job. What the job found (findings, the new revision, the jury's table) is written in the
+transaction that ends the job, so an import never shows a revision that is not there, and a claim that lost its lease
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from adjudge.domain.errors import NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.store import problem_reads, problems
+from adjudge.store.driver import Tx, first
+from adjudge.store.job_values import Ended, Job, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.problems import NewProblem, NewRevision
+from adjudge.store.statement import Row, Statement
+
+KIND: Final = "import"
+Published = Callable[[Tx, Mapping[str, Any]], Awaitable[None]]
+"""Told, in the transaction that publishes, which problem was published."""
+
+INSERT = Statement(
+    "problem_imports.insert",
+    "Remember what is to be imported or verified.",
+    """
+    INSERT INTO problem_imports (id, purpose, created_by, job_id, archive_digest, file_name, wanted, problem_id,
+                                 revision_id, created_at, updated_at)
+    VALUES (:id, :purpose, :created_by, :job_id, :archive_digest, :file_name, :wanted, :problem_id, :revision_id,
+            {now}, {now})
+    """,
+)
+
+START = Statement(
+    "problem_imports.start",
+    "Note that imports are under way.",
+    """
+    UPDATE problem_imports SET state = 'running', updated_at = {now}
+    FROM {given} WHERE id = given_id AND state = 'pending'
+    """,
+    given={"given_id": "text"},
+)
+
+END = Statement(
+    "problem_imports.end",
+    "Keep what became of an import that is still under way.",
+    """
+    UPDATE problem_imports SET state = :state, findings = :findings, jury = :jury, error = :error,
+        problem_id = COALESCE(CAST(:problem_id AS text), problem_id),
+        revision_id = COALESCE(CAST(:revision_id AS text), revision_id), updated_at = {now}, finished_at = {now}
+    WHERE id = :id AND finished_at IS NULL
+    """,
+)
+
+INSERT_UNLESS_TAKEN = Statement(
+    "problem_imports.insert_unless_taken",
+    "Create the problem of an import, unless its slug is taken.",
+    """
+    INSERT INTO problems (id, slug, title, owner_id, tags, difficulty, created_at, updated_at)
+    VALUES (:id, :slug, :title, :owner_id, :tags, :difficulty, {now}, {now})
+    ON CONFLICT (slug) DO NOTHING
+    """,
+)
+
+_LOCK = "SELECT id, owner_id, version FROM problems WHERE slug = :slug"
+LOCK = Statement(
+    "problem_imports.lock",
+    "Hold the problem that a revision is added to, so that two imports number theirs one after the other.",
+    _LOCK + " FOR UPDATE",
+    sqlite=_LOCK,
+)
+
+_COLUMNS: Final = """
+    SELECT problem_imports.id AS id, purpose, problem_imports.created_by AS created_by, job_id, archive_digest,
+           file_name, wanted, problem_imports.state AS state, problem_imports.problem_id AS problem_id, slug,
+           revision_id, number, findings, jury, error, problem_imports.created_at AS created_at,
+           problem_imports.updated_at AS updated_at, finished_at
+    FROM problem_imports
+    LEFT JOIN problems ON problems.id = problem_imports.problem_id
+    LEFT JOIN problem_revisions ON problem_revisions.id = revision_id
+    """
+
+SELECT = Statement("problem_imports.select", "Read one import.", _COLUMNS + "WHERE problem_imports.id = :id")
+
+SELECT_PAGE = Statement(
+    "problem_imports.select_page",
+    "List somebody's imports, the latest first.",
+    _COLUMNS
+    + """
+    WHERE problem_imports.created_by = :created_by AND problem_imports.id < :before_id
+    ORDER BY problem_imports.id DESC LIMIT :at_most
+    """,
+)
+
+SELECT_VERIFIED = Statement(
+    "problem_imports.select_verified",
+    "Find what the jury's solutions last did on a revision.",
+    """
+    SELECT jury FROM problem_imports
+    WHERE revision_id = :revision_id AND jury IS NOT NULL
+    ORDER BY id DESC LIMIT 1
+    """,
+)
+
+SELECT_ARCHIVES = Statement(
+    "problem_imports.select_archives",
+    "Name the archives that imports still wait for.",
+    "SELECT archive_digest FROM problem_imports WHERE archive_digest IS NOT NULL AND finished_at IS NULL",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewImport:
+    """Work to be done: an archive to be imported, or a revision to be verified."""
+
+    id: str
+    created_by: str
+    purpose: str = KIND
+    archive_digest: str | None = None
+    file_name: str = ""
+    wanted: Mapping[str, Any] | None = None
+    problem_id: str | None = None
+    revision_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """An import as it stands."""
+
+    id: str
+    purpose: str
+    created_by: str
+    job_id: str
+    archive_digest: str | None
+    file_name: str
+    wanted: dict[str, Any]
+    state: str
+    problem_id: str | None
+    slug: str | None
+    revision_id: str | None
+    revision: int | None
+    findings: list[dict[str, Any]]
+    jury: dict[str, Any] | None
+    error: str | None
+    created_at: int
+    updated_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a job found. ``error`` says why nothing became of it; the findings say where."""
+
+    findings: Sequence[Mapping[str, Any]] = ()
+    jury: Mapping[str, Any] | None = None
+    error: str | None = None
+    problem: NewProblem | None = None
+    """Whose revision it is: created if its slug is free."""
+    revision: NewRevision | None = None
+    may_change_others: bool = False
+    is_to_be_published: bool = False
+
+
+async def add(tx: Tx, jobs: Jobs, new: NewImport, *, timeout_ms: int, mint: NewId = new_id) -> str:
+    """Remember an import and make its job; return the job's id."""
+    job = NewJob(mint(), KIND, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1)
+    (job_id,) = await jobs.enqueue(tx, [replace(job, timeout_ms=timeout_ms)])
+    await tx.execute(
+        INSERT,
+        id=new.id,
+        purpose=new.purpose,
+        created_by=new.created_by,
+        job_id=job_id,
+        archive_digest=new.archive_digest,
+        file_name=new.file_name,
+        wanted=json.dumps(dict(new.wanted or {})),
+        problem_id=new.problem_id,
+        revision_id=new.revision_id,
+    )
+    return job_id
+
+
+async def find(tx: Tx, import_id: str) -> ImportRow:
+    """Read one import."""
+    row = await first(tx, SELECT, id=import_id)
+    if row is None:
+        raise NotFound("import", import_id)
+    return _import(row)
+
+
+async def page(tx: Tx, *, created_by: str, before_id: str | None, at_most: int) -> list[ImportRow]:
+    """Somebody's imports, the latest first."""
+    rows = await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", at_most=at_most)
+    return [_import(row) for row in rows]
+
+
+async def verified(tx: Tx, revision_id: str) -> dict[str, Any] | None:
+    """What the jury's solutions last did on a revision."""
+    row = await first(tx, SELECT_VERIFIED, revision_id=revision_id)
+    return json.loads(row["jury"]) if row else None
+
+
+async def archives_in_use(tx: Tx) -> list[str]:
+    """The archives that must not be collected yet."""
+    return [row["archive_digest"] for row in await tx.fetch(SELECT_ARCHIVES)]
+
+
+class ImportOwner:
+    """Keeps imports in step with their jobs."""
+
+    def __init__(self, published: Published | None = None) -> None:
+        self._published = published
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """An import is under way from its first claim on."""
+        await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """It stays under way while its job waits for another attempt."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Write what was found, and the revision that came of it."""
+        for item in ended:
+            await self._end(tx, str(item.job.payload["import_id"]), item)
+
+    async def _end(self, tx: Tx, import_id: str, item: Ended) -> None:
+        found = item.outcome if isinstance(item.outcome, Imported) else Imported(error=_why(item.job))
+        problem_id = revision_id = None
+        problem, revision = found.problem, found.revision
+        if found.error is None and problem is not None and revision is not None:
+            problem_id = await self._place(tx, problem, found)
+            if problem_id is None:
+                found = replace(found, error=f"slug: {problem.slug!r} belongs to somebody else; choose another.")
+            else:
+                revision_id = revision.id
+                await self._revise(tx, problem_id, revision, found)
+        state = "succeeded" if found.error is None else "failed"
+        await tx.execute(
+            END,
+            id=import_id,
+            state="canceled" if item.job.status is JobStatus.CANCELED else state,
+            findings=json.dumps(list(found.findings)),
+            jury=json.dumps(found.jury) if found.jury is not None else None,
+            error=found.error,
+            problem_id=problem_id,
+            revision_id=revision_id,
+        )
+
+    async def _place(self, tx: Tx, problem: NewProblem, found: Imported) -> str | None:
+        """The problem that the revision goes to; None where it is somebody else's."""
+        created = await tx.execute(
+            INSERT_UNLESS_TAKEN,
+            id=problem.id,
+            slug=problem.slug,
+            title=problem.title,
+            owner_id=problem.owner_id,
+            tags=json.dumps(list(problem.tags)),
+            difficulty=problem.difficulty,
+        )
+        row = await first(tx, LOCK, slug=problem.slug)
+        if row is None:
+            raise NotFound("problem", problem.slug)
+        if created:
+            await problems.index(tx, problem)
+        elif row["owner_id"] != problem.owner_id and not found.may_change_others:
+            return None
+        return str(row["id"])
+
+    async def _revise(self, tx: Tx, problem_id: str, revision: NewRevision, found: Imported) -> None:
+        number = await problems.add_revision(tx, replace(revision, problem_id=problem_id))
+        if not found.is_to_be_published:
+            return
+        problem = await problem_reads.find(tx, problem_id)
+        if problem is None:
+            raise NotFound("problem", problem_id)
+        await problems.publish(tx, problem_id=problem_id, revision_id=revision.id, version=problem.version)
+        if self._published is not None:
+            await self._published(tx, published_event(problem.id, problem.slug, number))
+
+
+def published_event(problem_id: str, slug: str, revision: int) -> dict[str, Any]:
+    """What triggers of chains are told of a publication."""
+    return {"problem_id": problem_id, "slug": slug, "revision": revision}
+
+
+def _why(job: Job) -> str | None:
+    if job.status is JobStatus.CANCELED:
+        return job.reason or "It was canceled."
+    return None if job.status is JobStatus.SUCCEEDED else f"It could not be carried out ({job.error_code})."
+
+
+def _import(row: Row) -> ImportRow:
+    return ImportRow(
+        row["id"],
+        row["purpose"],
+        row["created_by"],
+        row["job_id"],
+        row["archive_digest"],
+        row["file_name"],
+        json.loads(row["wanted"]),
+        row["state"],
+        row["problem_id"],
+        row["slug"],
+        row["revision_id"],
+        row["number"],
+        json.loads(row["findings"]) if row["findings"] else [],
+        json.loads(row["jury"]) if row["jury"] else None,
+        row["error"],
+        row["created_at"],
+        row["updated_at"],
+        row["finished_at"],
+    )
