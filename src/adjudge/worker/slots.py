@@ -27,13 +27,18 @@ class Slots:
         self.total = total
         self._limits = dict(limits or {})
         self._used = 0
+        self._held = 0
         self._using: Counter[str] = Counter()
         self._freed = asyncio.Event()
 
     @property
     def free(self) -> int:
-        """How many more jobs may start."""
-        return self.total - self._used
+        """How many more jobs may start.
+
+        As many as work may be waiting to be written besides, so that slots do not stand idle during a commit, and no
+        more, so that a database that is away does not let finished work pile up.
+        """
+        return min(self.total - self._used, 2 * self.total - self._held)
 
     def admits(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
         """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
@@ -42,12 +47,18 @@ class Slots:
     def take(self, needs: tuple[str, ...]) -> None:
         """Begin to use a slot."""
         self._used += 1
+        self._held += 1
         self._using.update(needs)
 
     def give_back(self, needs: tuple[str, ...]) -> None:
-        """End the use of a slot."""
+        """The work is done; its end has still to be written."""
         self._used -= 1
         self._using.subtract(needs)
+        self._freed.set()
+
+    def leave(self) -> None:
+        """The job's end is written: nothing of it is left here."""
+        self._held -= 1
         self._freed.set()
 
     async def wait_free(self) -> None:
