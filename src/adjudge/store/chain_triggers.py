@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.ids import new_id
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Row, Statement
 
@@ -315,13 +316,14 @@ async def listening(tx: Tx, event: str) -> list[Trigger]:
     return [trigger_of(row) for row in await tx.fetch(SELECT_LISTENING, event=event)]
 
 
-async def fire_event(tx: Tx, event: str, key: str, payload: Mapping[str, Any]) -> int:
+async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
     """Note that an event happened, in the transaction in which it does; return how many triggers it ticks.
 
-    ``key`` names this one happening: the same event with the same key ticks a trigger once.
+    ``key`` names this one happening, where it could be told twice: the same key ticks a trigger once.
     """
+    tick = key or new_id()
     ticks = [
-        Tick(trigger.id, key, payload=payload)
+        Tick(trigger.id, tick, payload=payload)
         for trigger in await listening(tx, event)
         if matches(trigger.spec.get("filter"), payload)
     ]

@@ -65,7 +65,7 @@ async def create(store: Store, kind: str, spec: Mapping[str, Any], chain_id: str
 
 
 async def fire(store: Store, event: str, key: str, payload: Mapping[str, Any]) -> int:
-    return await store.do(lambda tx: rows.fire_event(tx, event, key, payload))
+    return await store.do(lambda tx: rows.fire_event(tx, event, payload, key=key))
 
 
 async def runs(store: Store) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ async def test_events_tick_who_listens_and_only_if_they_happen(store: Store) -> 
     await create(store, "event", spec, enabled=False)
 
     async def happen(tx: Tx, key: str, problem: str) -> int:
-        return await rows.fire_event(tx, rows.PROBLEM_PUBLISHED, key, {"problem": problem})
+        return await rows.fire_event(tx, rows.PROBLEM_PUBLISHED, {"problem": problem}, key=key)
 
     async def happen_not(tx: Tx) -> None:
         await happen(tx, "k0", "sum")

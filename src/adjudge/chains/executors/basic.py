@@ -1,0 +1,53 @@
+"""``noop`` and ``sleep``: nodes that do nothing, at once or later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from adjudge.chains.executor import NodeContext, NodeResult, Waiting
+
+
+class Noop:
+    """Does nothing and succeeds; its artifact is what `artifact` says. Good for joining branches and naming values."""
+
+    type: ClassVar[str] = "noop"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"artifact": {"description": "Any JSON value; templates make it a value for dependents."}},
+        "additionalProperties": False,
+    }
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Hand the artifact on."""
+        return NodeResult(context.cfg.get("artifact"))
+
+
+class Sleep:
+    """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped."""
+
+    type: ClassVar[str] = "sleep"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "seconds": {"type": "number", "minimum": 0, "maximum": 31_536_000, "description": "How long."},
+            "until_ms": {"type": "integer", "minimum": 0, "description": "Or until when: Unix time in milliseconds."},
+        },
+        "oneOf": [{"required": ["seconds"]}, {"required": ["until_ms"]}],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._now_ms = now_ms
+
+    async def execute(self, context: NodeContext) -> Waiting:
+        """Set the timer; an attempt after the first keeps the moment that was set then."""
+        until_ms = context.checkpoint.get("until_ms") if isinstance(context.checkpoint, dict) else None
+        if until_ms is None:
+            until_ms = context.cfg.get("until_ms")
+        if until_ms is None:
+            until_ms = self._now_ms() + round(context.cfg["seconds"] * 1_000)
+            await context.save_checkpoint({"until_ms": until_ms})
+        key = f"{context.run_id}/{context.node_id}/{context.attempt}"
+        return Waiting("timer", key, artifact={"until_ms": until_ms}, until_ms=until_ms)

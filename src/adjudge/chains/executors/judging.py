@@ -1,0 +1,135 @@
+"""``judge``: hand a solution in, and wait for its verdict without holding a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from adjudge.blobs.driver import Blobs
+from adjudge.chains.executor import Awaited, NodeContext, Waiting
+from adjudge.chains.executors.acting import acting_user
+from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.ids import new_id
+from adjudge.domain.states import SUBMISSION, SubmissionStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.store import Database, Tx, node_work, problem_reads
+from adjudge.store.submissions import NewSubmission, Submissions
+
+SUBMISSION_ENDED: Final = "submission"
+"""What a ``judge`` node waits on."""
+SOURCE_CHARACTERS: Final = 262_144
+
+
+class Judge:
+    """Submits a solution to a problem and waits for its verdict.
+
+    The artifact has `submission_id`, `status`, `verdict`, `score`, `time_ms` and `mem_kb`. The node succeeds with
+    whatever verdict the program earned, and fails where there is none: judging failed (SE), or it was canceled.
+    Whether the verdict is the wanted one is for an `if` of a dependent: `artifacts.this.verdict == "AC"`.
+    """
+
+    type: ClassVar[str] = "judge"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "problem": {"type": "string", "description": "Slug or id."},
+            "revision_id": {"type": "string", "description": "The revision; the published one where it is left out."},
+            "language": {"type": "string", "minLength": 1, "description": "As `adjudge languages` names it."},
+            "source": {"type": "string", "maxLength": SOURCE_CHARACTERS, "description": "The program's text."},
+            "source_digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Or its blob."},
+            "user": {"type": "string", "description": "Who submits; whoever started the run where it is left out."},
+            "priority": {"type": "integer", "minimum": 0, "maximum": 3, "description": "Its band; 3 is the usual."},
+        },
+        "required": ["problem", "language"],
+        "oneOf": [{"required": ["source"]}, {"required": ["source_digest"]}],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database, submissions: Submissions, blobs: Blobs) -> None:
+        self._database, self._submissions, self._blobs = database, submissions, blobs
+
+    async def execute(self, context: NodeContext) -> Waiting:
+        """Submit once, whatever happens between: the id is kept before it is used."""
+        submission_id = await self._kept(context)
+        if submission_id is None:
+            submission_id = new_id()
+            await context.save_checkpoint({"submission_id": submission_id})
+        new = await self._prepared(context, submission_id)
+
+        async def submit(tx: Tx) -> None:
+            if await node_work.submission_outcome(tx, submission_id) is None:
+                await self._submissions.submit(tx, [new])
+
+        await self._database.transact(submit)
+        await context.log(f"submitted as {submission_id}")
+        return Waiting(SUBMISSION_ENDED, submission_id, artifact={"submission_id": submission_id})
+
+    async def _kept(self, context: NodeContext) -> str | None:
+        """The submission of an earlier attempt, unless it came to nothing: then another is worth making."""
+        kept = context.checkpoint.get("submission_id") if isinstance(context.checkpoint, dict) else None
+        if kept is None:
+            return None
+
+        async def look(tx: Tx) -> str | None:
+            known = await node_work.submission_outcome(tx, kept)
+            ended = await submission_ended(tx, kept) if known else None
+            return None if ended is not None and not ended.success else str(kept)
+
+        return await self._database.transact(look)
+
+    async def _prepared(self, context: NodeContext, submission_id: str) -> NewSubmission:
+        cfg = context.cfg
+        if "source" in cfg:
+            data = cfg["source"].encode()
+            digest, size_bytes = await self._blobs.put(data), len(data)
+        else:
+            digest = cfg["source_digest"]
+            size_bytes = (await self._blobs.stat(digest)).size_bytes
+        problem_id, revision_id = await self._database.read(lambda tx: _target(tx, cfg))
+        return NewSubmission(
+            id=submission_id,
+            user_id=await acting_user(self._database, context),
+            problem_id=problem_id,
+            revision_id=revision_id,
+            language=cfg["language"],
+            source_digest=digest,
+            source_bytes=size_bytes,
+            priority=cfg.get("priority", 3),
+            trace_id=context.trace_id,
+        )
+
+
+async def _target(tx: Tx, cfg: Mapping[str, Any]) -> tuple[str, str]:
+    problem = await problem_reads.find(tx, cfg["problem"])
+    if problem is None:
+        raise NotFound("problem", cfg["problem"])
+    if "revision_id" in cfg:
+        revision = await problem_reads.revision(tx, cfg["revision_id"])
+        if revision.problem_id != problem.id:
+            raise InvalidInput("revision_id: that revision is another problem's.", field="revision_id")
+        return problem.id, revision.id
+    if problem.published_revision_id is None:
+        raise NodeRefused(f"The problem {problem.slug!r} is not published; publish it, or name a revision_id.")
+    return problem.id, problem.published_revision_id
+
+
+async def submission_ended(tx: Tx, key: str) -> Awaited | None:
+    """Look whether a submission has ended: the probe of ``judge`` nodes."""
+    outcome = await node_work.submission_outcome(tx, key)
+    if outcome is None:
+        return Awaited(success=False, error=f"Submission {key} is gone.")
+    if SubmissionStatus(outcome.status) not in SUBMISSION.terminal:
+        return None
+    artifact = {
+        "submission_id": outcome.id,
+        "status": outcome.status,
+        "verdict": outcome.verdict,
+        "score": outcome.score,
+        "time_ms": outcome.time_ms,
+        "mem_kb": outcome.mem_kb,
+    }
+    if outcome.verdict is None or outcome.verdict == Verdict.SE:
+        why = "was canceled" if outcome.verdict is None else "could not be judged (SE)"
+        return Awaited(success=False, artifact=artifact, error=f"Submission {key} {why}.")
+    return Awaited(success=True, artifact=artifact)

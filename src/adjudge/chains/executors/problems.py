@@ -1,0 +1,343 @@
+"""``problem.check``, ``problem.generate``, ``problem.verify``, ``problem.publish``, ``problem.list``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import Blobs
+from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.chains.executors.acting import acting_user
+from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.errors import NotFound
+from adjudge.domain.ids import new_id
+from adjudge.judge.pipeline import Judge
+from adjudge.packages.document import from_document
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
+from adjudge.packages.jury import completed
+from adjudge.packages.load import Package, inspect_tests, loaded
+from adjudge.packages.storing import new_revision, store_files
+from adjudge.packages.verification import Verifier, document
+from adjudge.store import Database, Tx, audit, chain_triggers, node_work, problem_reads
+from adjudge.store import problems as problem_rows
+from adjudge.store.problems import NewProblem, NewRevision
+
+_SHOWN_FINDINGS: Final = 200
+_PACKAGE: Final = {
+    "type": "string",
+    "pattern": "^[0-9a-f]{64}$",
+    "description": "The package: a ZIP in the file store, by its digest.",
+}
+_SLUG: Final = {
+    "type": "string",
+    "pattern": "^[a-z0-9][a-z0-9-]{0,63}$",
+    "description": "The problem's slug.",
+}
+_REVISION: Final = {"type": "string", "description": "The revision, by its id."}
+
+
+@asynccontextmanager
+async def _opened(blobs: Blobs, digest: str, name: str) -> AsyncIterator[Package]:
+    """Fetch, unpack and read a package; all of that off the event loop."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-package-")))
+        archive = folder / f"{re.sub('[^a-z0-9-]+', '-', name.lower()) or 'problem'}.zip"
+        await blobs.fetch_to(digest, archive)
+        opening = loaded(archive)
+        package = await asyncio.to_thread(opening.__enter__)
+        try:
+            yield package
+        finally:
+            await asyncio.to_thread(opening.__exit__, None, None, None)
+
+
+class ProblemCheck:
+    """Checks a package's form: metadata, files, tests, line ends. Nothing of it is run.
+
+    The artifact has `ok`, `findings` (severity, path, line, message, fix), `title`, `format`, `tests`, `submissions`
+    and `to_be_made`. A package with errors fails the node for good, with every finding in the log.
+    """
+
+    type: ClassVar[str] = "problem.check"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"package": _PACKAGE, "problem": _SLUG},
+        "required": ["package"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Read it and say what is wrong."""
+        try:
+            async with _opened(self._blobs, context.cfg["package"], context.cfg.get("problem", "")) as package:
+                findings = Findings(list(package.findings))
+                await asyncio.to_thread(inspect_tests, package, findings)
+                found = {
+                    "ok": not findings.has_errors,
+                    "findings": _shown(findings.in_order()),
+                    "title": package.problem.title,
+                    "format": package.problem.origin.format,
+                    "tests": len(package.problem.cases),
+                    "submissions": len(package.problem.submissions),
+                    "to_be_made": len(package.recipes),
+                }
+        except PackageRefused as refused:
+            for finding in tuple(refused.findings)[:_SHOWN_FINDINGS]:
+                await context.log(str(finding))
+            raise
+        for item in findings.in_order():
+            if item.severity is not Severity.INFO:
+                await context.log(str(item))
+        if findings.has_errors:
+            raise NodeRefused("The package has errors; the node's log names them.")
+        return NodeResult(found)
+
+
+class ProblemGenerate:
+    """Makes what a package only describes (tests by its generators, answers by its main solution), in the sandbox.
+
+    The whole is stored as a new draft revision; a problem that does not exist yet is created. The artifact has
+    `problem_id`, `slug`, `revision_id`, `number`, `manifest_digest`, `tests` and `made`.
+    """
+
+    type: ClassVar[str] = "problem.generate"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "package": _PACKAGE,
+            "problem": _SLUG,
+            "user": {"type": "string", "description": "Whose revision it is; whoever started the run otherwise."},
+        },
+        "required": ["package", "problem"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database, blobs: Blobs, judge: Judge) -> None:
+        self._database, self._blobs, self._judge = database, blobs, judge
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Make, store, and add the revision once: its id is kept before it is used."""
+        kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
+        revision_id = kept.get("revision_id") or new_id()
+        await context.save_checkpoint({"revision_id": revision_id})
+        user_id = await acting_user(self._database, context)
+        slug = context.cfg["problem"]
+        async with _opened(self._blobs, context.cfg["package"], slug) as described:
+            package = await completed(described, self._judge)
+            await context.log(f"made {len(described.recipes)} files; storing {len(package.files.names())}")
+            files = await store_files(self._blobs, package)
+            revision = new_revision(package, files, problem_id="", created_by=user_id, mint=lambda: revision_id)
+            title = package.problem.title
+        problem_id, number = await self._database.transact(lambda tx: _added(tx, revision, slug, title))
+        return NodeResult(
+            {
+                "problem_id": problem_id,
+                "slug": slug,
+                "revision_id": revision_id,
+                "number": number,
+                "manifest_digest": revision.manifest_digest,
+                "tests": len(package.problem.cases),
+                "made": len(described.recipes),
+            }
+        )
+
+
+async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[str, int]:
+    """Add the revision, and its problem where there is none, unless an earlier attempt has."""
+    problem = await problem_reads.find(tx, slug)
+    if problem is None:
+        problem_id = new_id()
+        await problem_rows.add(tx, NewProblem(problem_id, slug, title, revision.created_by))
+    else:
+        problem_id = problem.id
+        latest = await problem_reads.latest_revision(tx, problem_id)
+        if latest is not None and latest.id == revision.id:
+            return problem_id, latest.number
+    pinned = NewRevision(
+        id=revision.id,
+        problem_id=problem_id,
+        format=revision.format,
+        manifest_digest=revision.manifest_digest,
+        created_by=revision.created_by,
+        definition=revision.definition,
+        files=revision.files,
+    )
+    return problem_id, await problem_rows.add_revision(tx, pinned)
+
+
+class ProblemVerify:
+    """Verifies a revision: input validators on every test, the jury's own tests, every jury solution on every test.
+
+    The artifact is the table: `ok`, `complaints`, `submissions` (path, language, expected, verdict, score, time_ms,
+    mem_kb, ok, reasons) and the `time_limit` that the jury's times suggest. A revision that is not as its package says
+    fails the node for good, unless `report_only` is true.
+    """
+
+    type: ClassVar[str] = "problem.verify"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "revision_id": _REVISION,
+            "problem": {"type": "string", "description": "Or slug or id of a problem: its published revision."},
+            "report_only": {"type": "boolean", "description": "Whether the node succeeds whatever is found."},
+            "jobs": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 64,
+                "description": "Runs side by side; as many as cores.",
+            },
+        },
+        "oneOf": [{"required": ["revision_id"]}, {"required": ["problem"]}],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database, cache: BlobCache, judge: Judge) -> None:
+        self._database, self._cache, self._judge = database, cache, judge
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Run everything and compare."""
+        cfg = context.cfg
+        revision_id = await self._database.read(lambda tx: _revision_id(tx, cfg))
+        jobs = cfg.get("jobs") or len(os.sched_getaffinity(0))
+        async with self._package(revision_id) as package:
+            found = await Verifier(self._judge, package, jobs).run()
+        table = {**document(package.problem, found), "revision_id": revision_id}
+        for row in table["submissions"]:
+            mark = "ok  " if row["ok"] else "FAIL"
+            await context.log(
+                f"{mark} {row['path']}: {row['verdict']}, expected {row['expected']}, {row['time_ms']} ms"
+            )
+        for complaint in table["complaints"]:
+            await context.log(f"FAIL {complaint['where']}: {complaint['message']}")
+        if not found.ok and not cfg.get("report_only", False):
+            wrong = [row["path"] for row in table["submissions"] if not row["ok"]]
+            wrong += [complaint["where"] for complaint in table["complaints"]]
+            raise NodeRefused(f"Not all is as the package says: {', '.join(wrong[:10])}.")
+        return NodeResult(table)
+
+    @asynccontextmanager
+    async def _package(self, revision_id: str) -> AsyncIterator[Package]:
+        """The revision with all its files, held in the cache while they are used."""
+        revision = await self._database.read(lambda tx: problem_reads.revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_reads.files(tx, revision_id))
+        async with AsyncExitStack() as held:
+            found = {row.path: await held.enter_async_context(self._cache.hold(row.digest)) for row in rows}
+            derived = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-verify-")))
+            yield Package(from_document(revision.definition), PackageFiles(found, derived), ())
+
+
+async def _revision_id(tx: Tx, cfg: Mapping[str, Any]) -> str:
+    if "revision_id" in cfg:
+        return str(cfg["revision_id"])
+    problem = await problem_reads.find(tx, cfg["problem"])
+    if problem is None:
+        raise NotFound("problem", cfg["problem"])
+    if problem.published_revision_id is None:
+        raise NodeRefused(f"The problem {problem.slug!r} is not published; name a revision_id.")
+    return problem.published_revision_id
+
+
+class ProblemPublish:
+    """Publishes a revision: new submissions are judged against it from then on. Chains that wait for that are told.
+
+    The artifact has `problem_id`, `slug`, `revision_id`, `number` and `version`. A revision that is published already
+    stays so, and the node succeeds.
+    """
+
+    type: ClassVar[str] = "problem.publish"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "revision_id": _REVISION,
+            "reason": {"type": "string", "maxLength": 1000, "description": "For the audit log."},
+        },
+        "required": ["revision_id"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Publish, note who had it done, and tell who waits for it, in one transaction."""
+        revision_id, reason = context.cfg["revision_id"], context.cfg.get("reason", "")
+
+        async def publish(tx: Tx) -> dict[str, Any]:
+            revision = await problem_reads.revision(tx, revision_id)
+            problem = await problem_reads.find(tx, revision.problem_id)
+            if problem is None:
+                raise NotFound("problem", revision.problem_id)
+            artifact = {
+                "problem_id": problem.id,
+                "slug": problem.slug,
+                "revision_id": revision_id,
+                "number": revision.number,
+                "version": problem.version,
+            }
+            if problem.published_revision_id == revision_id:
+                return artifact
+            artifact["version"] = await problem_rows.publish(
+                tx, problem_id=problem.id, revision_id=revision_id, version=problem.version
+            )
+            await audit.record(
+                tx,
+                actor=context.actor,
+                action="problem.publish",
+                object_kind="problem",
+                objects={problem.id: {"revision_id": revision_id, "run_id": context.run_id}},
+                reason=reason or f"chain {context.chain_name}",
+            )
+            event = {"problem_id": problem.id, "slug": problem.slug, "revision": revision.number}
+            await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
+            return artifact
+
+        return NodeResult(await self._database.transact(publish))
+
+
+class ProblemList:
+    """Lists published problems, for a `map` over them: `problems` with `id`, `slug`, `title`, `revision_id`."""
+
+    type: ClassVar[str] = "problem.list"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "at_most": {"type": "integer", "minimum": 1, "maximum": 10_000, "description": "How many; 10000 otherwise."}
+        },
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Read them."""
+        at_most = context.cfg.get("at_most", 10_000)
+        found = await self._database.read(lambda tx: node_work.published_problems(tx, at_most=at_most))
+        problems = [
+            {"id": item.id, "slug": item.slug, "title": item.title, "revision_id": item.revision_id} for item in found
+        ]
+        return NodeResult({"problems": problems, "count": len(problems)})
+
+
+def _shown(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "severity": item.severity.value,
+            "path": item.path,
+            "line": item.line,
+            "message": item.message,
+            "fix": item.fix,
+        }
+        for item in findings[:_SHOWN_FINDINGS]
+    ]

@@ -1,0 +1,154 @@
+"""What executors of chain nodes read and change: who acts, what a submission came to, contests that close."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.domain.errors import NotFound
+from adjudge.store.driver import Database, Tx, first
+from adjudge.store.statement import Row, Statement
+
+_PAGE: Final = 1_000
+
+FIND_USER = Statement(
+    "node_work.find_user",
+    "Find the user that a name or an id speaks of.",
+    "SELECT id FROM users WHERE id = :who OR name = :who ORDER BY id = :who DESC LIMIT 1",
+)
+
+_OUTCOME = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
+SUBMISSION_OUTCOME = Statement(
+    "node_work.submission_outcome",
+    "Read where a submission stands, and keep it there until this transaction ends.",
+    _OUTCOME + " FOR SHARE",
+    sqlite=_OUTCOME,
+)
+
+PUBLISHED_PROBLEMS = Statement(
+    "node_work.published_problems",
+    "List published problems by slug.",
+    """
+    SELECT id, slug, title, published_revision_id FROM problems
+    WHERE published_revision_id IS NOT NULL AND slug > :after ORDER BY slug LIMIT :at_most
+    """,
+)
+
+FIND_CONTEST = Statement(
+    "node_work.find_contest",
+    "Find the contest that a slug or an id speaks of.",
+    """
+    SELECT id, slug, title, starts_at, freezes_at, ends_at, ends_at <= {now} AS has_ended FROM contests
+    WHERE id = :name OR slug = :name
+    """,
+)
+
+LIFT_FREEZE = Statement(
+    "node_work.lift_freeze",
+    "Lift the freeze of a contest that has ended.",
+    """
+    UPDATE contests SET freezes_at = NULL, version = version + 1, updated_at = {now}
+    WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
+    """,
+)
+
+CONTEST_RESULTS = Statement(
+    "node_work.contest_results",
+    "Read the submissions of a contest in the order of their ids, from after a known one.",
+    """
+    SELECT submissions.id AS id, users.name AS user_name, contest_problems.label AS label, problems.slug AS problem,
+           language, status, verdict, score, time_ms, mem_kb, submissions.created_at AS created_at
+    FROM submissions JOIN users ON users.id = submissions.user_id
+    JOIN problems ON problems.id = submissions.problem_id
+    LEFT JOIN contest_problems ON contest_problems.contest_id = submissions.contest_id
+          AND contest_problems.problem_id = submissions.problem_id
+    WHERE submissions.contest_id = :contest_id AND submissions.id > :after
+    ORDER BY submissions.id LIMIT :at_most
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionOutcome:
+    """Where a submission stands."""
+
+    id: str
+    status: str
+    verdict: str | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedProblem:
+    """A problem that can be submitted to."""
+
+    id: str
+    slug: str
+    title: str
+    revision_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContestRow:
+    """A contest's times, in microseconds."""
+
+    id: str
+    slug: str
+    title: str
+    starts_at: int
+    freezes_at: int | None
+    ends_at: int
+    has_ended: bool
+
+
+async def user_id(tx: Tx, who: str) -> str | None:
+    """The id of the user that a name or an id speaks of."""
+    row = await first(tx, FIND_USER, who=who)
+    return str(row["id"]) if row else None
+
+
+async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | None:
+    """Where a submission stands; nobody can change it before this transaction ends."""
+    row = await first(tx, SUBMISSION_OUTCOME, submission_id=submission_id)
+    return SubmissionOutcome(*row) if row else None
+
+
+async def published_problems(tx: Tx, *, at_most: int = 10_000) -> list[PublishedProblem]:
+    """Published problems by slug."""
+    return [PublishedProblem(*row) for row in await tx.fetch(PUBLISHED_PROBLEMS, after="", at_most=at_most)]
+
+
+async def contest(tx: Tx, name: str) -> ContestRow:
+    """Find a contest by its slug or its id."""
+    row = await first(tx, FIND_CONTEST, name=name)
+    if row is None:
+        raise NotFound("contest", name)
+    return ContestRow(
+        row["id"],
+        row["slug"],
+        row["title"],
+        row["starts_at"],
+        row["freezes_at"],
+        row["ends_at"],
+        bool(row["has_ended"]),
+    )
+
+
+async def lift_freeze(tx: Tx, contest_id: str) -> bool:
+    """Lift the freeze of a contest that has ended; False where it has none."""
+    return bool(await tx.execute(LIFT_FREEZE, contest_id=contest_id))
+
+
+async def contest_results(database: Database, contest_id: str) -> AsyncIterator[list[Row]]:
+    """The submissions of a contest, a page at a time: a large contest holds no long transaction."""
+    page = await _results(database, contest_id, "")
+    while page:
+        yield page
+        page = await _results(database, contest_id, page[-1]["id"]) if len(page) == _PAGE else []
+
+
+async def _results(database: Database, contest_id: str, after: str) -> list[Row]:
+    return await database.read(lambda tx: tx.fetch(CONTEST_RESULTS, contest_id=contest_id, after=after, at_most=_PAGE))
