@@ -1,0 +1,115 @@
+"""``wait_approval``: a person's yes or no, with a reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, Protocol
+
+from adjudge.chains.executor import Awaited, NodeContext, Waiting
+from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.store import Tx, audit, chain_runs
+
+APPROVAL: Final = "approval"
+"""What a ``wait_approval`` node waits on."""
+
+
+class WaitApproval:
+    """Waits until a person says yes or no, with a reason. It holds no worker meanwhile.
+
+    The artifact has `approved`, `by` and `reason`. A no fails the node, unless `on_no` is `go_on`: then it succeeds and
+    an `if` of a dependent decides (`artifacts.this.approved`). Nobody's answer within `timeout_sec` fails it.
+    """
+
+    type: ClassVar[str] = "wait_approval"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "question": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "What is to be decided."},
+            "details": {"description": "Any JSON value that helps to decide; shown with the question."},
+            "approvers": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "description": "Who may answer, by name or id; whoever may control runs where it is left out.",
+            },
+            "on_no": {"enum": ["fail", "go_on"], "description": "What a no means; fail where it is left out."},
+            "timeout_sec": {"type": "number", "minimum": 1, "maximum": 31_536_000, "description": "How long to wait."},
+        },
+        "required": ["question"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._now_ms = now_ms
+
+    async def execute(self, context: NodeContext) -> Waiting:
+        """Ask."""
+        cfg = context.cfg
+        asked = {
+            "question": cfg["question"],
+            "details": cfg.get("details"),
+            "approvers": cfg.get("approvers"),
+            "on_no": cfg.get("on_no", "fail"),
+        }
+        until_ms = self._now_ms() + round(cfg["timeout_sec"] * 1_000) if "timeout_sec" in cfg else None
+        await context.log(f"asked: {cfg['question']}")
+        return Waiting(APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)
+
+
+async def approval_given(_tx: Tx, _key: str) -> Awaited | None:
+    """Nobody can answer before the question stands: the probe of ``wait_approval`` nodes finds nothing."""
+    return None
+
+
+class Resume(Protocol):
+    """Completes nodes that wait for a thing, in the transaction that ends the thing."""
+
+    async def __call__(
+        self, tx: Tx, *, on: str, key: str, success: bool, artifact: Any = None, error: str | None = None
+    ) -> object:
+        """Wake whoever waits."""
+        ...
+
+
+async def decide(
+    tx: Tx,
+    resume: Resume,
+    *,
+    run_id: str,
+    node_id: str,
+    approved: bool,
+    actor: str,
+    reason: str,
+    actor_names: tuple[str, ...] = (),
+) -> None:
+    """Answer a question for good; who answered and why is kept in the audit log and in the node's artifact.
+
+    ``actor_names`` are the other names that the actor goes by, for the list of approvers.
+    """
+    if not reason.strip():
+        raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
+    node = await chain_runs.node(tx, run_id, node_id)
+    if node.wait_on != APPROVAL or node.wait_key is None:
+        raise Conflict(f"The node {node_id!r} waits for nobody's approval; it is {node.status}.", node_id=node_id)
+    asked = node.artifact if isinstance(node.artifact, Mapping) else {}
+    approvers = asked.get("approvers")
+    if approvers and not {actor, *actor_names} & set(approvers):
+        raise InvalidInput(f"Only {', '.join(approvers)} may answer this question.", field="actor")
+    await audit.record(
+        tx,
+        actor=actor,
+        action="run.approve" if approved else "run.refuse",
+        object_kind="chain_run",
+        objects={run_id: {"node_id": node_id, "question": asked.get("question")}},
+        reason=reason,
+    )
+    succeeds = approved or asked.get("on_no") == "go_on"
+    await resume(
+        tx,
+        on=APPROVAL,
+        key=node.wait_key,
+        success=succeeds,
+        artifact={"approved": approved, "by": actor, "reason": reason},
+        error=None if succeeds else f"{actor} said no: {reason}",
+    )

@@ -1,0 +1,92 @@
+"""``chain``: start another chain and wait for its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Protocol
+
+from adjudge.chains.executor import NodeContext, NodeResult, Waiting
+from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.errors import NotFound
+from adjudge.store import Database, Tx, chain_runs, chains
+from adjudge.store.chain_values import NewRun, Started
+
+RUN_ENDED: Final = "run"
+"""What a ``chain`` node waits on."""
+MAX_DEPTH: Final = 10
+
+
+class StartChain(Protocol):
+    """Starts a run in the caller's transaction."""
+
+    async def __call__(self, tx: Tx, new: NewRun) -> Started:
+        """Start it, or find the one that its key started."""
+        ...
+
+
+class Chain:
+    """Starts another chain and waits until its run has ended; it holds no worker meanwhile.
+
+    The artifact has `run_id` and what the run's end brings. The node fails where the run failed or was stopped; with
+    `wait` false it succeeds as soon as the run is started. Chains nest up to ten deep.
+    """
+
+    type: ClassVar[str] = "chain"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "chain": {"type": "string", "minLength": 1, "description": "Name or id of the chain."},
+            "parameters": {"type": "object", "description": "Parameters of its run."},
+            "wait": {"type": "boolean", "description": "Whether to wait for its end; true where it is left out."},
+        },
+        "required": ["chain"],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database, start_chain: StartChain) -> None:
+        self._database, self._start_chain = database, start_chain
+
+    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+        """Start one run for each attempt by its key, however often this is carried out."""
+
+        async def start(tx: Tx) -> str:
+            await _refuse_depth(tx, context.run_id)
+            chain_id = await _chain_id(tx, context.cfg["chain"])
+            started = await self._start_chain(
+                tx,
+                NewRun(
+                    chain_id=chain_id,
+                    parameters=context.cfg.get("parameters", {}),
+                    idempotency_key=f"{context.run_id}/{context.node_id}/{context.attempt}",
+                    actor=context.actor,
+                    trigger_kind="chain",
+                    reason=f"node {context.node_id} of run {context.run_id}",
+                    trace_id=context.trace_id,
+                    parent_run_id=context.run_id,
+                    parent_node_id=context.node_id,
+                ),
+            )
+            return started.run_id
+
+        run_id = await self._database.transact(start)
+        await context.log(f"started run {run_id}")
+        if not context.cfg.get("wait", True):
+            return NodeResult({"run_id": run_id})
+        return Waiting(RUN_ENDED, run_id, artifact={"run_id": run_id})
+
+
+async def _chain_id(tx: Tx, name: str) -> str:
+    try:
+        return (await chains.find_by_name(tx, name)).id
+    except NotFound:
+        return (await chains.find(tx, name)).id
+
+
+async def _refuse_depth(tx: Tx, run_id: str) -> None:
+    """A chain that starts itself would go on for ever: it ends here."""
+    depth, above = 0, (await chain_runs.find(tx, run_id)).parent_run_id
+    while above is not None:
+        depth += 1
+        if depth >= MAX_DEPTH:
+            raise NodeRefused(f"Chains are nested {MAX_DEPTH} deep; does one of them start itself?")
+        above = (await chain_runs.find(tx, above)).parent_run_id
