@@ -18,6 +18,7 @@ from adjudge.store.job_values import Fence, Job, NewJob, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.store.opening import sqlite_path
 from adjudge.store.postgres import PostgresDatabase
+from adjudge.store.problem_imports import ImportOwner
 from adjudge.store.sqlite import SqliteDatabase
 from adjudge.store.statement import Dialect, Row, Statement
 from adjudge.store.submissions import JudgeRunOwner, NewSubmission, Submissions, Submitted
@@ -60,7 +61,9 @@ class Store:
     url: str
     database: Database
     clock: OwnedClock
-    jobs: Jobs = field(default_factory=lambda: Jobs({"judge": JudgeRunOwner()}, random_unit=lambda: 0.0))
+    jobs: Jobs = field(
+        default_factory=lambda: Jobs({"judge": JudgeRunOwner(), "import": ImportOwner()}, random_unit=lambda: 0.0)
+    )
 
     @property
     def dialect(self) -> Dialect:

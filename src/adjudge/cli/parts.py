@@ -27,11 +27,14 @@ from adjudge.registry.etcd import EtcdRegistry
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.settings import Settings
-from adjudge.store import Database, open_database
+from adjudge.store import Database, open_database, problem_imports
 from adjudge.store.jobs import Jobs
+from adjudge.store.problem_imports import ImportOwner
 from adjudge.store.submissions import JUDGE, JudgeRunOwner
 from adjudge.stream import MemoryStream, Stream, consumer_name
 from adjudge.stream.redis import RedisStream
+from adjudge.worker.handler import Handler
+from adjudge.worker.importing import ImportHandler
 from adjudge.worker.judging import JudgeHandler
 from adjudge.worker.lease_thread import leases_kept_apart
 from adjudge.worker.loop import Worker, WorkerSettings
@@ -45,7 +48,7 @@ _RECONCILE_MS = 5_000
 
 def make_jobs(settings: Settings) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs({JUDGE: JudgeRunOwner()}, policy=settings.retry.policy())
+    return Jobs({JUDGE: JudgeRunOwner(), problem_imports.KIND: ImportOwner()}, policy=settings.retry.policy())
 
 
 @asynccontextmanager
@@ -147,7 +150,10 @@ async def open_worker(
         ProgressBoard(database, worker=name) as board,
         leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
     ):
-        handlers = {JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board)}
+        handlers: dict[str, Handler] = {
+            JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
+            problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=slots, board=board),
+        }
         rate_per_sec = settings.worker.rate_per_sec
         pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
         worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from adjudge.domain.problem import JurySubmission, Problem
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult
 from adjudge.judge.sources import Source, SourceFile
@@ -68,6 +68,7 @@ class Verifier:
         self._jury = Jury(judge, package.problem, package.files)
         self._turns = asyncio.Semaphore(jobs)
         self._revision = revision(package.problem, package.files)
+        self._tests_done = 0
 
     async def run(self) -> Verification:
         """Validate the inputs, then judge the submissions: both side by side on all slots."""
@@ -78,7 +79,7 @@ class Verifier:
             found.complaints += complaints
         for complaints in await self._all("testing the jury", problem.self_tests, self._jury.self_test):
             found.complaints += complaints
-        found.judged = await self._all("judging", problem.submissions, self._judged)
+        found.judged = await self._judged_all()
         triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in found.judged]
         found.suggestion = suggest(problem.limits, triples)
         return found
@@ -97,7 +98,32 @@ class Verifier:
 
         return list(await asyncio.gather(*(one(item) for item in items)))
 
-    async def _judged(self, item: JurySubmission) -> Verified:
+    async def _judged_all(self) -> list[Verified]:
+        """Judge every submission; progress counts their tests."""
+        submissions, tests = self._problem.submissions, len(self._problem.cases)
+
+        async def one(item: JurySubmission) -> Verified:
+            seen = 0
+
+            def watch(event: CompileDone | CaseDone) -> None:
+                nonlocal seen
+                if isinstance(event, CaseDone):
+                    seen += 1
+                    self._tested(1)
+
+            async with self._turns:
+                judged = await self._judged(item, watch)
+            self._tested(tests - seen)  # those that a compile error or a fault left out
+            return judged
+
+        self._tested(0)
+        return list(await asyncio.gather(*(one(item) for item in submissions)))
+
+    def _tested(self, count: int) -> None:
+        self._tests_done += count
+        self._progress("judging", self._tests_done, len(self._problem.cases) * len(self._problem.submissions))
+
+    async def _judged(self, item: JurySubmission, watch: Callable[[CompileDone | CaseDone], None]) -> Verified:
         """Judge one submission on every test; one that must be too slow gets time to show by how much."""
         problem = self._problem
         stretch = problem.limits.time_limit_to_tle if bounds_above(item.expectations) else 1.0
@@ -107,7 +133,7 @@ class Verifier:
         )
         submission = Submission(Source(files, item.program.entry_point), item.program.language)
         options = Options(stop=Stop.NEVER, revision=self._revision)
-        result = await self._judge.judge(stretched, self._package.files, submission, options)
+        result = await self._judge.judge(stretched, self._package.files, submission, options, watch)
         outcome = _outcome(result, problem, stretch)
         reasons = unmet(item.expectations, outcome)
         origin = result.provenance

@@ -8,14 +8,14 @@ leaves nothing behind.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
-from adjudge.store import problem_reads, problems
+from adjudge.store import chain_triggers, problem_reads, problems
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
@@ -23,8 +23,6 @@ from adjudge.store.problems import NewProblem, NewRevision
 from adjudge.store.statement import Row, Statement
 
 KIND: Final = "import"
-Published = Callable[[Tx, Mapping[str, Any]], Awaitable[None]]
-"""Told, in the transaction that publishes, which problem was published."""
 
 INSERT = Statement(
     "problem_imports.insert",
@@ -214,9 +212,6 @@ async def archives_in_use(tx: Tx) -> list[str]:
 class ImportOwner:
     """Keeps imports in step with their jobs."""
 
-    def __init__(self, published: Published | None = None) -> None:
-        self._published = published
-
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """An import is under way from its first claim on."""
         await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
@@ -280,13 +275,8 @@ class ImportOwner:
         if problem is None:
             raise NotFound("problem", problem_id)
         await problems.publish(tx, problem_id=problem_id, revision_id=revision.id, version=problem.version)
-        if self._published is not None:
-            await self._published(tx, published_event(problem.id, problem.slug, number))
-
-
-def published_event(problem_id: str, slug: str, revision: int) -> dict[str, Any]:
-    """What triggers of chains are told of a publication."""
-    return {"problem_id": problem_id, "slug": slug, "revision": revision}
+        event = {"problem_id": problem.id, "slug": problem.slug, "revision": number}
+        await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
 
 
 def _why(job: Job) -> str | None:

@@ -1,0 +1,164 @@
+"""The handler of imports: from an archive to a revision, or a revision verified again by its jury's solutions.
+
+What a package's author did wrong is what the import found, not a failure of ours: the job succeeds and its import says
+where and why. What passes (a file store away, a sandbox that could not start) is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.catalogue import parse_slug, parse_tags, parse_title
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.judge.pipeline import Judge
+from adjudge.packages.archive import opened
+from adjudge.packages.document import encode, from_document
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
+from adjudge.packages.jury import completed
+from adjudge.packages.load import Package, inspect_tests, name_from, read_package
+from adjudge.packages.storing import new_revision, store_files
+from adjudge.packages.verification import Verifier, document
+from adjudge.store import Database, problem_imports, problem_reads
+from adjudge.store.job_values import Job
+from adjudge.store.problem_imports import Imported, ImportRow
+from adjudge.store.problems import NewProblem
+from adjudge.worker.handler import Completion
+from adjudge.worker.progress import NOWHERE, ProgressBoard, Reporter
+
+
+class ImportHandler:
+    """Imports packages and verifies revisions."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: Blobs,
+        cache: BlobCache,
+        judge: Judge,
+        *,
+        slots: int = 1,
+        board: ProgressBoard | None = None,
+        mint: NewId = new_id,
+    ) -> None:
+        self._database, self._blobs, self._cache, self._judge = database, blobs, cache, judge
+        self._slots, self._board, self._mint = slots, board, mint
+
+    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
+        """Nothing that is limited."""
+        return ()
+
+    async def run(self, job: Job) -> Completion:
+        """Do what the import asks for."""
+        import_id = str(job.payload["import_id"])
+        row = await self._database.read(lambda tx: problem_imports.find(tx, import_id))
+        reporter = self._board.reporter(job) if self._board else NOWHERE
+        try:
+            if row.purpose == "verify":
+                found = await self._verify_again(row, reporter)
+            else:
+                found = await self._import(row, reporter)
+        except PackageRefused as refusal:
+            found = Imported(findings=_findings(refusal.findings), error="The package has errors.")
+        except (InvalidInput, NotFound) as error:
+            found = Imported(error=error.message)
+        return Completion(result={"ok": found.error is None}, outcome=found)
+
+    async def _import(self, row: ImportRow, reporter: Reporter) -> Imported:
+        if row.archive_digest is None:
+            raise NotFound("archive", row.id)
+        async with AsyncExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-import-")))
+            archive = scratch / "package.zip"
+            reporter.report("fetching")
+            await self._blobs.fetch_to(row.archive_digest, archive)
+            reporter.report("reading")
+            files = await asyncio.to_thread(stack.enter_context, opened(archive, None, scratch))
+            package = await asyncio.to_thread(_read, files, name_from(Path(row.file_name or "problem.zip")))
+            if package.recipes:
+                reporter.report("making tests", 0, len(package.recipes))
+            package = await completed(package, self._judge)
+            jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
+            reporter.report("storing", 0, len(package.files.names()))
+            stored = await store_files(self._blobs, package)
+        problem = self._problem(row, package)
+        publish, findings = bool(row.wanted.get("publish")), list(package.findings)
+        if publish and jury is not None and not jury["ok"]:
+            publish = False
+            message = "was not published: not all of the jury's solutions did what is expected of them."
+            findings.append(
+                Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
+            )
+        return Imported(
+            findings=_findings(findings),
+            jury=jury,
+            problem=problem,
+            revision=new_revision(package, stored, problem_id=problem.id, created_by=row.created_by, mint=self._mint),
+            may_change_others=bool(row.wanted.get("may_change_others")),
+            is_to_be_published=publish,
+        )
+
+    def _problem(self, row: ImportRow, package: Package) -> NewProblem:
+        wanted, problem = row.wanted, package.problem
+        return NewProblem(
+            id=self._mint(),
+            slug=parse_slug(wanted.get("slug") or problem.short_name),
+            title=parse_title(wanted.get("title") or problem.title),
+            owner_id=row.created_by,
+            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else _usable_tags(problem.keywords),
+            difficulty=wanted.get("difficulty"),
+        )
+
+    async def _verify_again(self, row: ImportRow, reporter: Reporter) -> Imported:
+        if row.revision_id is None:
+            raise NotFound("revision", row.id)
+        async with self._revision(row.revision_id) as package:
+            return Imported(jury=await self._judged(package, reporter))
+
+    async def _judged(self, package: Package, reporter: Reporter) -> dict[str, Any]:
+        verifier = Verifier(self._judge, package, self._slots, reporter.report)
+        return document(package.problem, await verifier.run())
+
+    @asynccontextmanager
+    async def _revision(self, revision_id: str) -> AsyncIterator[Package]:
+        """A revision as a package again: all its files, held in the cache."""
+        revision = await self._database.read(lambda tx: problem_reads.revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_reads.files(tx, revision_id))
+        async with AsyncExitStack() as held:
+            found = {row.path: await held.enter_async_context(self._cache.hold(row.digest)) for row in rows}
+            derived = held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))
+            yield Package(from_document(revision.definition), PackageFiles(found, Path(derived)), ())
+
+
+def _read(files: PackageFiles, name: str) -> Package:
+    """Read and look at every test, so that all findings come at once."""
+    findings = Findings()
+    package = read_package(files, name, findings)
+    if not findings.has_errors:
+        inspect_tests(package, findings)
+    if findings.has_errors:
+        raise PackageRefused(findings)
+    return Package(package.problem, package.files, findings.in_order(), package.recipes)
+
+
+def _findings(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    return [encode(item) for item in findings]
+
+
+def _usable_tags(keywords: Sequence[str]) -> tuple[str, ...]:
+    """A package's keywords, as far as they may be tags."""
+    tags: list[str] = []
+    for keyword in keywords:
+        try:
+            tags += parse_tags([keyword])
+        except InvalidInput:
+            continue
+    return tuple(dict.fromkeys(tags))[:16]
