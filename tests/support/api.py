@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from adjudge import settings as settings_source
 from adjudge.api.app import create_app
+from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
 from adjudge.api.parts import Parts
+from adjudge.api.passwords import Passwords
 from adjudge.api.sampling import Sampler
 from adjudge.api.tail import Tail
 from adjudge.blobs.directory import DirectoryBlobs
@@ -31,6 +34,7 @@ from tests.support.stores import Store
 
 _WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
 """Most tests have no worker alive, and more to say in a second than a person."""
+_QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @asynccontextmanager
@@ -43,6 +47,7 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
     sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     gate = Gate(settings.admission, store.database, buckets, sampler)
     tail = Tail(store.database)
+    credentials = Credentials(store.database, remember_sec=3, session_idle_us=3_600_000_000)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
             yield Parts(
@@ -54,13 +59,16 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
                 registry,
                 buckets,
                 gate,
-                cache,
+                cache=cache,
+                credentials=credentials,
+                passwords=Passwords(_QUICK_HASHES),
                 languages=Languages.load(),
                 desk=Desk(store.database, store.jobs),
                 tail=tail,
             )
     finally:
         await tail.close()
+        await credentials.close()
         await gate.close()
         await registry.close()
         await stream.close()

@@ -12,7 +12,7 @@ from adjudge.api import errors
 from adjudge.api.authentication import authenticator
 from adjudge.api.envelope import Envelope
 from adjudge.api.parts import Parts
-from adjudge.api.routes import about, health
+from adjudge.api.routes import about, accounts, events, health, judge_runs, login, submissions, users
 from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
@@ -33,9 +33,16 @@ def create_app(parts: Parts) -> FastAPI:
         redoc_url=None,
         responses=_PROBLEM_RESPONSE,
     )
-    app.state.authenticate = authenticator(parts.database, visitors_may_read=True)
+    settings = parts.settings
+    app.state.public_url = settings.server.public_url
+    app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
     app.include_router(health.router(parts.checks), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
+    app.include_router(login.router(parts), prefix=API_ROOT)
+    app.include_router(accounts.router(parts), prefix=API_ROOT)
+    app.include_router(users.router(parts), prefix=API_ROOT)
+    for group in (submissions, judge_runs, events):
+        app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.metrics_router())
     errors.install(app)
     app.add_middleware(Envelope, mint_request_id=parts.mint)

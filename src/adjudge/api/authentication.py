@@ -1,38 +1,41 @@
-"""From credentials to a viewer: ``Authorization: Bearer adj_…``."""
+"""From credentials to a viewer: ``Authorization: Bearer adj_…``, else the session's cookie, else a visitor."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import Request
 
-from adjudge.api.viewer import OUTSIDER, VISITOR, Authenticate, Via, Viewer
-from adjudge.domain.access import granted
+from adjudge.api.browser import check_csrf, session_secret
+from adjudge.api.credentials import Credentials
+from adjudge.api.viewer import OUTSIDER, VISITOR, Authenticate, Viewer
 from adjudge.domain.errors import Unauthenticated
-from adjudge.store import Database, tokens
 
-_SCHEME = "bearer "
+_SCHEME: Final = "bearer "
 
 
-def authenticator(database: Database, *, visitors_may_read: bool) -> Authenticate:
+def authenticator(credentials: Credentials, *, visitors_may_read: bool) -> Authenticate:
     """Make the function that finds out who is asking."""
     visitor = VISITOR if visitors_may_read else OUTSIDER
 
     async def authenticate(request: Request) -> Viewer:
         given = request.headers.get("Authorization")
-        if given is None:
-            return visitor
-        if not given.lower().startswith(_SCHEME):
-            raise Unauthenticated("Authorization: give 'Bearer' and an API token.")
-        secret = given[len(_SCHEME) :].strip()
-        holder = await database.read(lambda tx: tokens.holder_of(tx, secret))
-        if holder is None:
-            raise Unauthenticated("That token is unknown, expired or revoked; make a new one.")
-        return Viewer(
-            holder.user_id,
-            holder.name,
-            holder.role,
-            granted(holder.role, holder.scopes),
-            Via.TOKEN,
-            holder.token_id,
-        )
+        if given is not None:
+            return await _by_token(credentials, given)
+        secret = session_secret(request)
+        viewer = None if secret is None else await credentials.of_session(secret)
+        if viewer is None:
+            return visitor  # a session that has ended is no wrong credential: the browser was never told
+        await check_csrf(request, viewer)
+        return viewer
 
     return authenticate
+
+
+async def _by_token(credentials: Credentials, given: str) -> Viewer:
+    if not given.lower().startswith(_SCHEME):
+        raise Unauthenticated("Authorization: give 'Bearer' and an API token.")
+    viewer = await credentials.of_token(given[len(_SCHEME) :].strip())
+    if viewer is None:
+        raise Unauthenticated("That token is unknown, expired or revoked; make a new one.")
+    return viewer

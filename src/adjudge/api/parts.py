@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
+from adjudge.api.passwords import Passwords
 from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets
@@ -36,6 +38,8 @@ class Parts:
     buckets: Buckets
     """Shared by all servers while Redis answers, of this process while it does not."""
     gate: Gate
+    credentials: Credentials
+    passwords: Passwords
     cache: Cache
     """``await cache.get(Entity.X, key, load)``; only for what the asker was found to be allowed."""
     languages: Languages

@@ -18,7 +18,7 @@ from typing import Any, Final
 from fastapi import Depends, Request
 
 from adjudge.domain.access import NOBODY, Permission, Role
-from adjudge.domain.errors import Forbidden, Unauthenticated
+from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
 
 
 class Via(StrEnum):
@@ -40,6 +40,9 @@ class Viewer:
     via: Via
     credential_id: str | None = None
     """The token or the session, for the audit log and to revoke it."""
+    must_change_password: bool = False
+    csrf: str | None = None
+    """What a page must send back with an unsafe request of this session."""
 
     def may(self, permission: Permission) -> bool:
         """Whether the point is theirs."""
@@ -51,6 +54,8 @@ class Viewer:
             return
         if self.user_id is None:
             raise Unauthenticated
+        if self.must_change_password:
+            raise PasswordChangeRequired
         raise Forbidden(f"That needs the permission {permission}, which you do not have.", permission=str(permission))
 
     @property

@@ -15,10 +15,12 @@ import click
 import uvicorn
 
 from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
 from adjudge.api.limits import EnduringBuckets
 from adjudge.api.parts import Parts
+from adjudge.api.passwords import Passwords
 from adjudge.api.sampling import Sampler
 from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
@@ -55,6 +57,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
         jobs, tail = make_jobs(settings), Tail(database)
+        credentials = make_credentials(settings, database)
         try:
             yield Parts(
                 settings,
@@ -65,14 +68,26 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 registry,
                 buckets,
                 gate,
-                cache,
+                cache=cache,
+                credentials=credentials,
+                passwords=Passwords(),
                 languages=find_languages(),
                 desk=Desk(database, jobs),
                 tail=tail,
             )
         finally:
             await tail.close()
+            await credentials.close()
             await gate.close()
+
+
+def make_credentials(settings: Settings, database: Database) -> Credentials:
+    """Who holds a token or a session, remembered for as long as the settings allow."""
+    return Credentials(
+        database,
+        remember_sec=settings.accounts.credential_cache_sec,
+        session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
+    )
 
 
 async def serve_http(parts: Parts, listener: socket.socket) -> None:

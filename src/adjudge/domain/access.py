@@ -6,8 +6,13 @@ draft of somebody else's) is decided where the object is read.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Final
+
+from adjudge.domain.errors import InvalidInput
+
+_USER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,38}")
 
 
 class Permission(StrEnum):
@@ -102,3 +107,13 @@ def granted(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
     """What a token of a user with ``role`` may do: never more than its user, never more than its scopes."""
     points = ROLE_PERMISSIONS[role]
     return points if EVERYTHING in scopes else frozenset(point for point in points if point in scopes)
+
+
+def user_name(given: str) -> str:
+    """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
+    name = given.strip().lower()
+    if not _USER_NAME.fullmatch(name):
+        raise InvalidInput(
+            "name: use 2 to 39 letters a-z, digits and . _ -, the first a letter or a digit.", field="name"
+        )
+    return name

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NotFound
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -33,4 +33,12 @@ def parse_id(value: str, field: str = "id") -> str:
     lowered = value.strip().lower()
     if not _ID.fullmatch(lowered):
         raise InvalidInput(f"{field}: {value[:64]!r} is not an id; copy it as Adjudge printed it.", field=field)
+    return lowered
+
+
+def named_id(value: str, kind: str) -> str:
+    """Return ``value`` in its one spelling; what cannot be an id at all names no ``kind`` of thing."""
+    lowered = value.strip().lower()
+    if not _ID.fullmatch(lowered):
+        raise NotFound(kind, value[:64])
     return lowered

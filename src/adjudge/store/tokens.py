@@ -23,7 +23,7 @@ INSERT = Statement(
     "Remember the digest of a new token.",
     """
     INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at, expires_at)
-    VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, :expires_at)
+    VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, {now} + CAST(:life_us AS bigint))
     """,
 )
 
@@ -76,7 +76,8 @@ class NewToken:
     name: str
     secret: str
     scopes: tuple[str, ...] = (EVERYTHING,)
-    expires_at: int | None = None
+    life_us: int | None = None
+    """How long it can be used; None for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ async def add(tx: Tx, token: NewToken) -> None:
         name=token.name,
         token_hash=digest_of(token.secret),
         scopes=json.dumps(list(token.scopes)),
-        expires_at=token.expires_at,
+        life_us=token.life_us,
     )
 
 

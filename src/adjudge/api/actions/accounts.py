@@ -1,0 +1,159 @@
+"""One's own account: profile, password, tokens, sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.actions.login import email_address, shown_name
+from adjudge.api.parts import Parts
+from adjudge.api.passwords import check_choice
+from adjudge.api.viewer import Via, Viewer
+from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission
+from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, LoginFailed
+from adjudge.domain.ids import named_id
+from adjudge.store import Tx, audit, sessions, tokens, users
+from adjudge.store.sessions import Session
+from adjudge.store.tokens import Token
+from adjudge.store.users import User
+
+_DAY_US: Final = 86_400_000_000
+_TOKENS_EACH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MadeToken:
+    """A new token; its secret is shown now and never again."""
+
+    token: Token
+    secret: str
+
+
+def viewer_for(user: User) -> Viewer:
+    """A user who has just proved who they are, before they hold any credential."""
+    return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], Via.NOTHING)
+
+
+async def me(parts: Parts, viewer: Viewer) -> User:
+    """Who I am."""
+    user_id = viewer.id
+    return await parts.database.read(lambda tx: users.find(tx, user_id))
+
+
+async def update_me(parts: Parts, viewer: Viewer, changes: Mapping[str, str | None]) -> User:
+    """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
+    user_id = viewer.id
+
+    async def update(tx: Tx) -> User:
+        old = await users.find(tx, user_id)
+        email = email_address(changes["email"]) if "email" in changes else old.email
+        shown = shown_name(changes["display_name"]) if "display_name" in changes else old.display_name
+        await users.update_profile(tx, user_id, email=email, display_name=shown)
+        await _record(tx, viewer, "update", ("user", user_id), {"fields": sorted(changes)})
+        return await users.find(tx, user_id)
+
+    return await parts.database.transact(update)
+
+
+async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: str) -> None:
+    """Choose another password; every other session ends."""
+    user_id = viewer.id
+    known = await parts.database.read(lambda tx: users.known(tx, user_id))
+    if known.password_hash is None:
+        raise Conflict("This account has no password: it logs in another way.")
+    if not (await parts.passwords.check(known.password_hash, current)).right:
+        raise LoginFailed("current: that is not your password.", field="current")
+    check_choice(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
+    if new == current:
+        raise InvalidInput("new: choose a password that you have not had.", field="new")
+    password_hash = await parts.passwords.hash(new)
+    here = viewer.credential_id if viewer.via is Via.SESSION else None
+
+    async def change(tx: Tx) -> None:
+        await users.update_password(tx, user_id, password_hash, must_change=False)
+        ended = await sessions.revoke_others(tx, user_id, but=here or "")
+        await _record(tx, viewer, "change_password", ("user", user_id), {"sessions_ended": ended})
+
+    await parts.database.transact(change)
+    parts.credentials.forget(user_id)
+
+
+async def my_tokens(parts: Parts, viewer: Viewer) -> list[Token]:
+    """My tokens that can still be used."""
+    user_id = viewer.id
+    return await parts.database.read(lambda tx: tokens.of_user(tx, user_id))
+
+
+async def create_token(
+    parts: Parts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
+) -> MadeToken:
+    """Make a token that may do a part of what I may, or all of it."""
+    wanted = _scopes(viewer, scopes)
+    secret = tokens.new_secret()
+    life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
+    new = tokens.NewToken(parts.mint(), viewer.id, shown_name(name) or "token", secret, wanted, life_us)
+
+    async def create(tx: Tx) -> Token:
+        if len(await tokens.of_user(tx, new.user_id)) >= _TOKENS_EACH:
+            raise Conflict(f"You have {_TOKENS_EACH} tokens already: revoke some first.")
+        await tokens.add(tx, new)
+        await _record(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
+        return next(token for token in await tokens.of_user(tx, new.user_id) if token.id == new.id)
+
+    return MadeToken(await parts.database.transact(create), secret)
+
+
+async def revoke_token(parts: Parts, viewer: Viewer, token_id: str) -> None:
+    """End one of my tokens."""
+    user_id, token_id = viewer.id, named_id(token_id, "token")
+
+    async def revoke(tx: Tx) -> None:
+        await tokens.revoke(tx, user_id, token_id)
+        await _record(tx, viewer, "revoke", ("token", token_id), {})
+
+    await parts.database.transact(revoke)
+    parts.credentials.forget(user_id)
+
+
+async def my_sessions(parts: Parts, viewer: Viewer) -> list[Session]:
+    """My sessions that still last."""
+    user_id = viewer.id
+    return await parts.database.read(lambda tx: sessions.of_user(tx, user_id))
+
+
+async def revoke_session(parts: Parts, viewer: Viewer, session_id: str) -> None:
+    """End one of my sessions."""
+    user_id, session_id = viewer.id, named_id(session_id, "session")
+
+    async def revoke(tx: Tx) -> None:
+        await sessions.revoke(tx, user_id, session_id)
+        await _record(tx, viewer, "revoke", ("session", session_id), {})
+
+    await parts.database.transact(revoke)
+    parts.credentials.forget(user_id)
+
+
+def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
+    """Hold a token's scopes to what its maker may do: a narrow token cannot make a wider one."""
+    if viewer.role is None:
+        raise Forbidden
+    if EVERYTHING in wanted:
+        if viewer.permissions != ROLE_PERMISSIONS[viewer.role]:
+            raise Forbidden("scopes: you have not all that your role has; name the scopes.", field="scopes")
+        return (EVERYTHING,)
+    unknown = sorted(set(wanted) - set(Permission))
+    if unknown or not wanted:
+        known = ", ".join(sorted(viewer.permissions))
+        raise InvalidInput(f"scopes: {', '.join(unknown) or 'none'}: give '*', or some of {known}.", field="scopes")
+    missing = sorted(set(wanted) - viewer.permissions)
+    if missing:
+        raise Forbidden(f"scopes: you have not {', '.join(missing)} yourself.", field="scopes")
+    return tuple(sorted(set(wanted)))
+
+
+async def _record(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
+    kind, object_id = of
+    await audit.record(
+        tx, actor=viewer.name, action=action, object_kind=kind, objects={object_id: details}, reason="own account"
+    )

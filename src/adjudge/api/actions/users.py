@@ -1,0 +1,185 @@
+"""Other people's accounts, for those who hold ``user:read`` and ``user:write``; and invitations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from adjudge.api.actions.login import create_user, email_address, shown_name
+from adjudge.api.parts import Parts
+from adjudge.api.passwords import check_choice, one_time_password
+from adjudge.api.viewer import Viewer
+from adjudge.domain.access import Role, user_name
+from adjudge.domain.errors import Conflict
+from adjudge.domain.ids import named_id
+from adjudge.store import Tx, audit, invitations, sessions, tokens, users
+from adjudge.store.invitations import Invitation
+from adjudge.store.users import NewUser, User
+
+_DAY_US: Final = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class UserOrder:
+    """A user whom somebody else creates."""
+
+    name: str
+    role: Role = Role.CONTESTANT
+    email: str | None = None
+    display_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+    """None: a one-time password is made, except for programs, which log in by tokens alone."""
+    must_change_password: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUser:
+    """A new user, or one with a new password; the password is shown now and never again."""
+
+    user: User
+    one_time_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeInvitation:
+    """A new invitation; its code is shown now and never again."""
+
+    id: str
+    code: str = field(repr=False)
+
+
+async def list_users(parts: Parts, *, search: str, role: str, after: str, at_most: int) -> list[User]:
+    """List users by name."""
+    return await parts.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, at_most=at_most))
+
+
+async def find_user(parts: Parts, user_id: str) -> User:
+    """Read one user."""
+    known = named_id(user_id, "user")
+    return await parts.database.read(lambda tx: users.find(tx, known))
+
+
+async def make_user(parts: Parts, order: UserOrder, *, actor: str, reason: str = "by hand") -> MadeUser:
+    """Create a user; whoever gets a password from somebody else must choose their own first."""
+    name, min_length = user_name(order.name), parts.settings.accounts.password_min_length
+    once = None
+    if order.password is not None:
+        check_choice(order.password, name=name, min_length=min_length)
+    elif order.role is not Role.SERVICE:
+        once = one_time_password()
+    password = order.password or once
+    password_hash = await parts.passwords.hash(password) if password else None
+    new = NewUser(
+        parts.mint(),
+        name,
+        email_address(order.email),
+        password_hash,
+        order.role,
+        shown_name(order.display_name),
+        must_change_password=order.must_change_password and password_hash is not None,
+    )
+    user = await parts.database.transact(lambda tx: create_user(tx, new, actor=actor, reason=reason))
+    return MadeUser(user, once)
+
+
+async def change_role(parts: Parts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> User:
+    """Give a user another role; one admin always remains."""
+    known = named_id(user_id, "user")
+
+    async def change(tx: Tx) -> User:
+        old = await users.find(tx, known)
+        if old.role is Role.ADMIN and role is not Role.ADMIN:
+            await _keep_an_admin(tx, known)
+        await users.update_role(tx, known, role)
+        await _record(
+            tx, known, viewer.name, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
+        )
+        return await users.find(tx, known)
+
+    user = await parts.database.transact(change)
+    parts.credentials.forget(known)
+    return user
+
+
+async def set_disabled(parts: Parts, actor: str, user_id: str, *, disabled: bool, reason: str) -> User:
+    """Shut a user out, or let them in again; one admin always remains."""
+    known = named_id(user_id, "user")
+
+    async def change(tx: Tx) -> User:
+        old = await users.find(tx, known)
+        if disabled and old.role is Role.ADMIN:
+            await _keep_an_admin(tx, known)
+        await users.set_disabled(tx, known, disabled=disabled)
+        if disabled:
+            await sessions.revoke_others(tx, known)
+        await _record(tx, known, actor, "disable" if disabled else "enable", reason=reason, details={})
+        return await users.find(tx, known)
+
+    user = await parts.database.transact(change)
+    parts.credentials.forget(known)
+    return user
+
+
+async def reset_password(
+    parts: Parts, actor: str, user_id: str, *, reason: str, password: str | None = None
+) -> MadeUser:
+    """Give a user a password to be changed at once; whatever they were logged in by ends."""
+    known = named_id(user_id, "user")
+    once = password or one_time_password()
+    password_hash = await parts.passwords.hash(once)
+
+    async def reset(tx: Tx) -> User:
+        await users.update_password(tx, known, password_hash, must_change=True)
+        ended = {"sessions": await sessions.revoke_others(tx, known), "tokens": await tokens.revoke_all(tx, known)}
+        await _record(tx, known, actor, "reset_password", reason=reason, details={"ended": ended})
+        return await users.find(tx, known)
+
+    user = await parts.database.transact(reset)
+    parts.credentials.forget(known)
+    return MadeUser(user, None if password else once)
+
+
+async def invite(
+    parts: Parts, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
+) -> MadeInvitation:
+    """Make a code that lets people register."""
+    code, user_id = invitations.new_code(), viewer.id
+    life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
+    new = invitations.NewInvitation(parts.mint(), code, user_id, role, shown_name(note), uses, life_us)
+
+    async def add(tx: Tx) -> None:
+        await invitations.add(tx, new)
+        details = {new.id: {"role": str(role), "uses": uses}}
+        await audit.record(
+            tx, actor=viewer.name, action="create", object_kind="invitation", objects=details, reason=note or "by hand"
+        )
+
+    await parts.database.transact(add)
+    return MadeInvitation(new.id, code)
+
+
+async def list_invitations(parts: Parts, *, before: str, at_most: int) -> list[Invitation]:
+    """List invitations, the newest first."""
+    return await parts.database.read(lambda tx: invitations.page(tx, before=before, at_most=at_most))
+
+
+async def revoke_invitation(parts: Parts, viewer: Viewer, invitation_id: str) -> None:
+    """Let a code count no more."""
+    known = named_id(invitation_id, "invitation")
+
+    async def revoke(tx: Tx) -> None:
+        await invitations.revoke(tx, known)
+        await audit.record(
+            tx, actor=viewer.name, action="revoke", object_kind="invitation", objects=[known], reason="by hand"
+        )
+
+    await parts.database.transact(revoke)
+
+
+async def _keep_an_admin(tx: Tx, user_id: str) -> None:
+    if not await users.other_admins(tx, user_id):
+        raise Conflict("That is the last admin: make another one first.")
+
+
+async def _record(tx: Tx, user_id: str, actor: str, action: str, *, reason: str, details: dict[str, object]) -> None:
+    await audit.record(tx, actor=actor, action=action, object_kind="user", objects={user_id: details}, reason=reason)

@@ -1,0 +1,127 @@
+"""Who holds a credential, remembered for a few seconds.
+
+Finding the holder of a token or a session costs one read; most requests come with a credential that was just looked up.
+So a holder is remembered for ``accounts.credential_cache_sec`` (5 s at most). What is revoked, disabled or changed *in
+this process* is forgotten at once; another process believes it until its memory has passed, never longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.viewer import Via, Viewer
+from adjudge.domain.access import Permission, granted
+from adjudge.domain.errors import AdjudgeError
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, sessions, tokens
+from adjudge.store.tokens import Holder, digest_of
+
+_KEPT: Final = 10_000
+_BEFORE_A_CHOICE: Final = frozenset({Permission.ACCOUNT_OWN})
+"""What somebody may do whose password was given by somebody else: choose their own."""
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    viewer: Viewer
+    until_sec: float
+
+
+class Credentials:
+    """Looks holders up."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        remember_sec: float,
+        session_idle_us: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._remember_sec = remember_sec
+        self._session_idle_us = session_idle_us
+        self._clock = clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._notes: set[asyncio.Task[None]] = set()
+
+    async def of_token(self, secret: str) -> Viewer | None:
+        """Whose API token that is."""
+        return await self._viewer(Via.TOKEN, secret)
+
+    async def of_session(self, secret: str) -> Viewer | None:
+        """Whose session that is."""
+        return await self._viewer(Via.SESSION, secret)
+
+    def forget(self, user_id: str) -> None:
+        """Look everything of this user up again; call it once a change has committed."""
+        for digest in [digest for digest, known in self._known.items() if known.viewer.user_id == user_id]:
+            del self._known[digest]
+
+    async def close(self) -> None:
+        """Finish the notes of last use."""
+        if self._notes:
+            await asyncio.wait(self._notes)
+
+    async def _viewer(self, via: Via, secret: str) -> Viewer | None:
+        digest = digest_of(f"{via}:{secret}")
+        known = self._known.get(digest)
+        if known is not None and known.until_sec > self._clock():
+            return known.viewer
+        holder = await self._holder(via, secret)
+        if holder is None:
+            self._known.pop(digest, None)
+            return None
+        viewer = _viewer_of(holder, via, secret)
+        self._remember(digest, viewer, holder.left_us)
+        return viewer
+
+    async def _holder(self, via: Via, secret: str) -> Holder | None:
+        find = sessions.holder_of if via is Via.SESSION else tokens.holder_of
+        holder = await self._database.read(lambda tx: find(tx, secret))
+        if holder is not None and holder.is_stale:
+            note = asyncio.create_task(self._note_use(via, holder.credential_id))
+            self._notes.add(note)
+            note.add_done_callback(self._notes.discard)
+        return holder
+
+    async def _note_use(self, via: Via, credential_id: str) -> None:
+        """Write down that it was used, beside the request and not before its answer."""
+        idle_us = self._session_idle_us
+        try:
+            if via is Via.SESSION:
+                await self._database.transact(lambda tx: sessions.touch(tx, credential_id, idle_us=idle_us))
+            else:
+                await self._database.transact(lambda tx: tokens.touch(tx, credential_id))
+        except AdjudgeError as error:
+            log.warning("credentials.use_not_noted", error=error.message)
+
+    def _remember(self, digest: str, viewer: Viewer, left_us: int | None) -> None:
+        life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
+        if life_sec <= 0:
+            return
+        self._known[digest] = _Known(viewer, self._clock() + life_sec)
+        self._known.move_to_end(digest)
+        while len(self._known) > _KEPT:
+            self._known.popitem(last=False)
+
+
+def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
+    permissions = granted(holder.role, holder.scopes)
+    return Viewer(
+        user_id=holder.user_id,
+        name=holder.name,
+        role=holder.role,
+        permissions=permissions & _BEFORE_A_CHOICE if holder.must_change_password else permissions,
+        via=via,
+        credential_id=holder.credential_id,
+        must_change_password=holder.must_change_password,
+        csrf=digest_of(f"csrf:{secret}") if via is Via.SESSION else None,
+    )

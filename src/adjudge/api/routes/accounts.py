@@ -1,0 +1,72 @@
+"""One's own account."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from adjudge.api.actions import accounts
+from adjudge.api.parts import Parts
+from adjudge.api.routes.login import me_of
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.accounts import (
+    Me,
+    MePatch,
+    PasswordChange,
+    SessionInfo,
+    SessionList,
+    TokenInfo,
+    TokenList,
+    TokenMade,
+    TokenOrder,
+    UserInfo,
+)
+from adjudge.domain.access import Permission
+
+Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
+Id = Annotated[str, Path(max_length=64)]
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/me`` and below."""
+    routes = APIRouter(tags=["account"])
+
+    @routes.get("/me", summary="Who I am and what I may do")
+    async def me(viewer: Own) -> Me:
+        return me_of(UserInfo.of(await accounts.me(parts, viewer)), viewer)
+
+    @routes.patch("/me", summary="Change what I say of myself")
+    async def patch_me(viewer: Own, patch: MePatch) -> Me:
+        changes = patch.model_dump(include=patch.model_fields_set)
+        return me_of(UserInfo.of(await accounts.update_me(parts, viewer, changes)), viewer)
+
+    @routes.post("/me:password", status_code=204, summary="Choose another password; other sessions end")
+    async def change_password(viewer: Own, change: PasswordChange) -> None:
+        await accounts.change_password(parts, viewer, current=change.current, new=change.new)
+
+    @routes.get("/me/tokens", summary="My API tokens, without their secrets")
+    async def my_tokens(viewer: Own) -> TokenList:
+        return TokenList(items=[TokenInfo.of(token) for token in await accounts.my_tokens(parts, viewer)])
+
+    @routes.post("/me/tokens", status_code=201, summary="Make an API token; its secret is shown this once")
+    async def create_token(viewer: Own, order: TokenOrder) -> TokenMade:
+        made = await accounts.create_token(
+            parts, viewer, name=order.name, scopes=order.scopes, expires_in_days=order.expires_in_days
+        )
+        return TokenMade.of_made(made)
+
+    @routes.delete("/me/tokens/{token_id}", status_code=204, summary="Revoke one of my tokens")
+    async def revoke_token(viewer: Own, token_id: Id) -> None:
+        await accounts.revoke_token(parts, viewer, token_id)
+
+    @routes.get("/me/sessions", summary="Where I am logged in")
+    async def my_sessions(viewer: Own) -> SessionList:
+        found = await accounts.my_sessions(parts, viewer)
+        return SessionList(items=[SessionInfo.of(item, current=item.id == viewer.credential_id) for item in found])
+
+    @routes.delete("/me/sessions/{session_id}", status_code=204, summary="Log out somewhere")
+    async def revoke_session(viewer: Own, session_id: Id) -> None:
+        await accounts.revoke_session(parts, viewer, session_id)
+
+    return routes

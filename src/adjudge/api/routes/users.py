@@ -1,0 +1,105 @@
+"""Other people's accounts, and invitations: for admins."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path, Query
+
+from adjudge.api.actions import users
+from adjudge.api.actions.users import UserOrder
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.accounts import UserInfo
+from adjudge.api.wire.users import (
+    InvitationInfo,
+    InvitationMade,
+    InvitationOrder,
+    InvitationPage,
+    ReasonBody,
+    UserMade,
+    UserOrderBody,
+    UserPage,
+    UserPatch,
+)
+from adjudge.domain.access import Permission, Role
+
+Reader = Annotated[Viewer, needs(Permission.USER_READ)]
+Writer = Annotated[Viewer, needs(Permission.USER_WRITE)]
+Id = Annotated[str, Path(max_length=64)]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+_AFTER_ALL_IDS: Final = "g"
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/users`` and ``/invitations``."""
+    routes = APIRouter(tags=["users"])
+    _add_users(routes, parts)
+    _add_invitations(routes, parts)
+    return routes
+
+
+def _add_users(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/users", summary="Users by name")
+    async def list_users(
+        _viewer: Reader,
+        search: Annotated[str, Query(max_length=64, description="A part of the name.")] = "",
+        role: Role | None = None,
+        cursor: Cursor = None,
+        limit: Limit = DEFAULT_LIMIT,
+    ) -> UserPage:
+        place = place_of(cursor, [str])
+        after = str(place[0]) if place else ""
+        found = await users.list_users(parts, search=search, role=role or "", after=after, at_most=limit + 1)
+        more = cursor_of([found[limit - 1].name]) if len(found) > limit else None
+        return UserPage(items=[UserInfo.of(user) for user in found[:limit]], next=more)
+
+    @routes.post("/users", status_code=201, summary="Create a user")
+    async def create_user(viewer: Writer, body: UserOrderBody) -> UserMade:
+        order = UserOrder(body.name, body.role, body.email, body.display_name, body.password)
+        return UserMade.of(await users.make_user(parts, order, actor=viewer.name))
+
+    @routes.get("/users/{user_id}", summary="One user")
+    async def find_user(_viewer: Reader, user_id: Id) -> UserInfo:
+        return UserInfo.of(await users.find_user(parts, user_id))
+
+    @routes.patch("/users/{user_id}", summary="Give a user another role")
+    async def patch_user(viewer: Writer, user_id: Id, patch: UserPatch) -> UserInfo:
+        return UserInfo.of(await users.change_role(parts, viewer, user_id, patch.role, reason=patch.reason))
+
+    @routes.post("/users/{user_id}:disable", summary="Shut a user out; their sessions end, their tokens rest")
+    async def disable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
+        changed = await users.set_disabled(parts, viewer.name, user_id, disabled=True, reason=body.reason)
+        return UserInfo.of(changed)
+
+    @routes.post("/users/{user_id}:enable", summary="Let a user in again")
+    async def enable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
+        changed = await users.set_disabled(parts, viewer.name, user_id, disabled=False, reason=body.reason)
+        return UserInfo.of(changed)
+
+    @routes.post("/users/{user_id}:reset_password", summary="Give a user a one-time password; all their logins end")
+    async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserMade:
+        return UserMade.of(await users.reset_password(parts, viewer.name, user_id, reason=body.reason))
+
+
+def _add_invitations(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/invitations", summary="Invitations, the newest first")
+    async def list_invitations(_viewer: Reader, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> InvitationPage:
+        place = place_of(cursor, [str])
+        before = str(place[0]) if place else _AFTER_ALL_IDS
+        found = await users.list_invitations(parts, before=before, at_most=limit + 1)
+        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
+        return InvitationPage(items=[InvitationInfo.of(row) for row in found[:limit]], next=more)
+
+    @routes.post("/invitations", status_code=201, summary="Make an invitation; its code is shown this once")
+    async def create_invitation(viewer: Writer, body: InvitationOrder) -> InvitationMade:
+        made = await users.invite(
+            parts, viewer, role=body.role, uses=body.uses, expires_in_days=body.expires_in_days, note=body.note
+        )
+        return InvitationMade.of(made)
+
+    @routes.delete("/invitations/{invitation_id}", status_code=204, summary="Let an invitation count no more")
+    async def revoke_invitation(viewer: Writer, invitation_id: Id) -> None:
+        await users.revoke_invitation(parts, viewer, invitation_id)

@@ -1,0 +1,114 @@
+"""Other people's accounts and invitations on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from adjudge.api.actions.users import MadeInvitation, MadeUser
+from adjudge.api.wire.accounts import Email, Name, Password, ShownName, UserInfo
+from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire, moment, moment_if
+from adjudge.domain.access import Role
+from adjudge.store.invitations import Invitation
+
+Reason = Annotated[str, Field(min_length=1, max_length=500, examples=["asked for by the organiser"])]
+
+
+class UserPage(Wire):
+    """Users by name."""
+
+    items: list[UserInfo]
+    next: str | None = Field(description="The cursor of the next page; null at the end.")
+
+
+class UserOrderBody(Wire):
+    """A user to be created."""
+
+    name: Name
+    role: Role = Role.CONTESTANT
+    email: Email | None = None
+    display_name: ShownName | None = None
+    password: Password | None = Field(None, description="Left out: a one-time password is answered, but for a service.")
+
+
+class UserMade(Wire):
+    """A user and the password to hand over, shown this once; it must be changed at the first login."""
+
+    user: UserInfo
+    one_time_password: str | None = Field(examples=["1f3a-90bc-77de-0a1b-c2d3"])
+
+    @classmethod
+    def of(cls, made: MadeUser) -> UserMade:
+        """Make it of what was made."""
+        return cls(user=UserInfo.of(made.user), one_time_password=made.one_time_password)
+
+
+class UserPatch(Wire):
+    """What to change of a user."""
+
+    role: Role
+    reason: Reason
+
+
+class ReasonBody(Wire):
+    """Why; the audit log keeps it."""
+
+    reason: Reason
+
+
+class InvitationOrder(Wire):
+    """An invitation to be made."""
+
+    role: Role = Role.CONTESTANT
+    uses: int = Field(1, ge=1, le=100_000, description="How many accounts may be made with it.")
+    expires_in_days: float | None = Field(14, gt=0, le=3650, description="null: it never expires.")
+    note: Annotated[str, Field(max_length=200, examples=["spring course"])] | None = None
+
+
+class InvitationMade(Wire):
+    """A new invitation with its code, shown this once."""
+
+    id: str
+    code: str = Field(examples=["inv_…"])
+
+    @classmethod
+    def of(cls, made: MadeInvitation) -> InvitationMade:
+        """Make it of what was made."""
+        return cls(id=made.id, code=made.code)
+
+
+class InvitationInfo(Wire):
+    """An invitation, without its code."""
+
+    id: str
+    role: Role
+    note: str | None
+    max_uses: int
+    uses: int
+    created_by: str
+    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    expires_at: str | None
+    revoked: bool
+
+    @classmethod
+    def of(cls, row: Invitation) -> InvitationInfo:
+        """Make it of a row."""
+        return cls(
+            id=row.id,
+            role=Role(row.role),
+            note=row.note,
+            max_uses=row.max_uses,
+            uses=row.uses,
+            created_by=row.created_by,
+            created_at=moment(row.created_at),
+            expires_at=moment_if(row.expires_at),
+            revoked=row.revoked_at is not None,
+        )
+
+
+class InvitationPage(Wire):
+    """Invitations, the newest first."""
+
+    items: list[InvitationInfo]
+    next: str | None = Field(description="The cursor of the next page; null at the end.")
