@@ -50,7 +50,8 @@ class Oracle:
 
     async def run(self, job: Job) -> Completion:
         world = self._process.world
-        await asyncio.sleep(world.random.random() * 4)
+        # Most are quick; one in three takes long enough for a zombie to wake while its successor is at work.
+        await asyncio.sleep(world.random.random() * (4 if world.random.random() < 0.7 else 25))
         await self._process.still_here()
         submission_id = str(job.submission_id)
         if is_poison(submission_id) or world.unlucky(0.03):

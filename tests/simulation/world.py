@@ -210,8 +210,16 @@ class Pipe:
         return await self._world.stream.ack(messages)
 
     def _check_ack(self, message: Message) -> None:
-        """INV-2: a message that an attempt was won by is acknowledged after the attempt's end is written."""
-        for row in self._world.query("SELECT status, lease_owner, attempt_id FROM jobs WHERE id = ?", message.job_id):
+        """INV-2: a message that an attempt was won by is acknowledged after the attempt's end is written.
+
+        Once its lease has expired the attempt can no longer write any: the watchdog takes the job from there.
+        """
+        rows = self._world.query(
+            "SELECT status, attempt_id FROM jobs WHERE id = ? AND (lease_until IS NULL OR lease_until > ?)",
+            message.job_id,
+            self._world.now_us(),
+        )
+        for row in rows:
             attempt = (self._process.name, str(message.job_id), row["attempt_id"])
             if row["status"] == "running" and self._world.won_by.get(attempt) == (message.band, message.entry_id):
                 self._world.violations.append(f"{attempt} was acknowledged before its end was written")
