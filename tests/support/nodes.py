@@ -1,0 +1,47 @@
+"""Node contexts for tests of executors: what the engine would hand them, kept in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.chains import registry
+from adjudge.chains.executor import NodeContext
+
+
+@dataclass
+class FakeContext:
+    """A context whose checkpoints and lines can be looked at."""
+
+    cfg: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = "run"
+    chain_id: str = "chain"
+    chain_name: str = "a chain"
+    node_id: str = "node"
+    attempt: int = 1
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: Any = None
+    actor: str = "eva"
+    trace_id: str | None = None
+    stop_requested: asyncio.Event = field(default_factory=asyncio.Event)
+    lines: list[str] = field(default_factory=list)
+
+    async def save_checkpoint(self, document: Any) -> None:
+        """Keep it."""
+        self.checkpoint = document
+
+    async def log(self, text: str) -> None:
+        """Keep the line."""
+        self.lines.append(text)
+
+
+def context_for(type_name: str, cfg: Mapping[str, Any], **fields: Any) -> FakeContext:
+    """A context with a cfg that the type's schema allows."""
+    registry.found().check(type_name, cfg)
+    return FakeContext(cfg, **fields)
+
+
+_: type[NodeContext] = FakeContext

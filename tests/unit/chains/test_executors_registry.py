@@ -1,0 +1,126 @@
+"""Executors are found by entry point; a broken one disables itself and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.chains import registry
+from adjudge.chains.executor import Executor
+from adjudge.chains.registry import Registry
+from adjudge.chains.schemas import check_cfg
+from adjudge.domain.errors import InvalidInput
+from tests.support import nodes
+from tests.support.nodes import FakeContext
+
+GREETER = Path(nodes.__file__).parent / "greeter"
+OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.publish", "wait_approval", "chain"}
+
+
+@pytest.fixture
+def with_greeter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+    """The registry as it is once a third party's package is installed."""
+    monkeypatch.syspath_prepend(GREETER)
+    yield registry.found()
+    sys.modules.pop("greeter", None)
+
+
+def test_ours_are_registered_and_all_of_them_work() -> None:
+    found = registry.found()
+    assert set(found.types()) >= OURS
+    assert {name for name, item in found.known.items() if item.distribution == "adjudge"} >= OURS
+    assert found.disabled == {}
+    for described in found.known.values():
+        assert described.summary, described.type
+        assert described.cfg_schema.get("additionalProperties") is False, f"{described.type} would swallow misspellings"
+
+
+async def test_a_third_partys_executor_works(with_greeter: Registry) -> None:
+    assert with_greeter.known["greet"].distribution == "adjudge-greeter"
+    with_greeter.check("greet", {"name": "{{ parameters.who }}"}, templated=True)
+    executor: Executor = with_greeter.build({"greeting": "Servus", "unused": 1})["greet"]
+    context = FakeContext({"name": "Ada"})
+    result = await executor.execute(context)
+    assert getattr(result, "artifact", None) == {"text": "Servus, Ada!"}
+    assert context.lines == ["Servus, Ada!"]
+
+
+def test_broken_ones_disable_themselves_with_a_reason(with_greeter: Registry) -> None:
+    assert set(with_greeter.disabled) == {"missing", "misnamed", "unschooled"}
+    assert "No module named 'greeter.nowhere'" in with_greeter.disabled["missing"].reason
+    assert "entry point is named 'misnamed'" in with_greeter.disabled["misnamed"].reason
+    assert "no JSON Schema" in with_greeter.disabled["unschooled"].reason
+    with pytest.raises(InvalidInput, match="the executor 'missing' is disabled: adjudge-greeter"):
+        with_greeter.check("missing", {})
+
+
+def test_nobody_takes_our_types(with_greeter: Registry) -> None:
+    assert with_greeter.known["noop"].distribution == "adjudge"
+
+
+def test_one_that_cannot_be_built_is_left_out(with_greeter: Registry) -> None:
+    built = with_greeter.build({})
+    assert "greedy" not in built
+    assert {"noop", "greet"} <= set(built)
+
+
+def test_unknown_types_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match=r"there is no executor 'nope'; the types are: chain, .*noop"):
+        registry.found().check("nope", {})
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "pattern": "^https://"},
+        "tries": {"type": "integer", "minimum": 1},
+        "mode": {"enum": ["fast", "slow"]},
+        "stdin": {"oneOf": [{"type": "string", "maxLength": 3}, {"type": "object", "required": ["blob"]}]},
+        "list": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["url"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        ({}, "cfg: 'url' is missing"),
+        ({"url": 3}, "cfg.url: 3 cannot be used: it must be a text"),
+        ({"url": "http://x"}, "it must match \\^https"),
+        ({"url": "https://x", "tires": 3}, "there is no 'tires'; did you mean 'tries'"),
+        ({"url": "https://x", "tries": 0}, "cfg.tries: 0 cannot be used: at least 1"),
+        ({"url": "https://x", "mode": "warp"}, "choose one of fast, slow"),
+        ({"url": "https://x", "stdin": "long"}, "fits none of the ways"),
+        ({"url": "https://x", "list": [1, "2"]}, r"cfg.list\[1\]: \"2\" cannot be used: it must be a whole number"),
+    ],
+)
+def test_a_wrong_cfg_is_refused_by_its_place(cfg: dict[str, Any], message: str) -> None:
+    for templated in (False, True):
+        with pytest.raises(InvalidInput, match=message):
+            check_cfg(SCHEMA, cfg, templated=templated)
+
+
+def test_templates_pass_for_anything_until_they_are_filled_in() -> None:
+    cfg = {
+        "url": "{{ parameters.url }}",
+        "tries": "{{ parameters.tries }}",
+        "mode": "{{ parameters.mode }}",
+        "stdin": "{{ artifacts.x }}",
+        "list": ["{{ item }}", 2],
+    }
+    check_cfg(SCHEMA, cfg, templated=True)
+    with pytest.raises(InvalidInput) as refused:
+        check_cfg(SCHEMA, cfg)
+    for place in ("cfg.url", "cfg.tries", "cfg.mode", "cfg.stdin", "cfg.list[0]"):
+        assert place in refused.value.message
+
+
+def test_templates_do_not_excuse_what_stands_beside_them() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'tries'"):
+        check_cfg(SCHEMA, {"url": "{{ parameters.url }}", "tires": "{{ parameters.tries }}"}, templated=True)
