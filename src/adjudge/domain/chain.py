@@ -210,6 +210,42 @@ def ready(dag: Dag, states: States, holds: Callable[[Node], bool] = lambda _: Tr
     return decisions
 
 
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """What skipping some nodes does to the others."""
+
+    skipped: Mapping[str, Counts]
+    """Skipped in their turn, and how their dependencies stood."""
+    decided: Mapping[str, Counts]
+    """All their dependencies have ended now, and their rule lets them run."""
+    counted: Mapping[str, Counts]
+    """They still wait, for less."""
+
+
+def cascade(dag: Dag, waiting: Mapping[str, Counts], skips: Iterable[str]) -> Cascade:
+    """Follow skips through pending nodes, given how the dependencies of each stand without them."""
+    counts, touched = dict(waiting), dict[str, None]()
+    skipped: dict[str, Counts] = {}
+    front, gone = list(skips), set(skips)
+    while front:
+        for dependent in dag.dependents[front.pop()]:
+            if dependent not in counts or dependent in gone:
+                continue
+            old = counts[dependent]
+            now = counts[dependent] = Counts(old.waiting - 1, old.success, old.failed, old.skipped + 1)
+            touched[dependent] = None
+            if decide(dag.by_id[dependent].when, now) is Decision.SKIP:
+                skipped[dependent] = now
+                gone.add(dependent)
+                front.append(dependent)
+    left = {node_id: counts[node_id] for node_id in touched if node_id not in gone}
+    return Cascade(
+        skipped,
+        {node_id: item for node_id, item in left.items() if not item.waiting},
+        {node_id: item for node_id, item in left.items() if item.waiting},
+    )
+
+
 def reopened(dag: Dag, states: States, began: Callable[[str], bool], node_id: str) -> list[str]:
     """The nodes that wait again once ``node_id`` is no longer ended as it was.
 

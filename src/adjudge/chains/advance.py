@@ -1,0 +1,199 @@
+"""Advancing runs: what nodes that have just ended mean for the others, in the transaction that ended them.
+
+Nothing here looks at a whole run. Ending nodes counts them down in the rows of those that depend on them; whoever
+counts a row to nothing decides on it. All changes of one kind go into one statement, however many nodes and runs they
+touch, so a hundred-wide fan-out is a handful of statements and a node costs the same in a DAG of ten or ten thousand.
+
+Whoever advances a run holds the lock of its row from the first count to the commit: two workers that finish nodes of
+one run take turns, and the second sees what the first wrote.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.chains.conditions import holding
+from adjudge.chains.dags import Dags
+from adjudge.chains.placing import Start, Starter
+from adjudge.chains.standing import Closing, EndedNode, Key, Runs, Standing, close, count, ended_delta, set_counts
+from adjudge.domain.chain import Counts, Dag, Decision, Node, When, cascade, decide, is_failed
+from adjudge.domain.states import NodeStatus
+from adjudge.store import chain_statements as sql
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Row
+
+_LEVELS_BY_STATEMENT: Final = 8
+"""How deep skips cascade statement by statement before the rest is worked out in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A waiting node whose dependencies were counted; it has a job already where nothing was left to decide."""
+
+    run_id: str
+    node_id: str
+    counts: Counts
+    job_id: str | None = None
+
+
+class Advance:
+    """Takes runs as far as their ended nodes let them go."""
+
+    def __init__(self, dags: Dags, starter: Starter, mint: Callable[[], str]) -> None:
+        self._dags = dags
+        self._starter = starter
+        self._mint = mint
+
+    async def dag_of(self, tx: Tx, run: Standing) -> Dag:
+        """The DAG of a run."""
+        return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
+
+    async def onward(
+        self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start] = ()
+    ) -> list[EndedNode]:
+        """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
+
+        Returns what else ended on the way: skipped nodes, and mapped ones with their last instance.
+        """
+        dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.goes_on}
+        starts, also = list(ready), list[EndedNode]()
+        level, depth = [node for node in ended if node.run_id in dags], 0
+        while level:
+            depth += 1
+            joined = await self._join(tx, level)
+            found, skips = await self._decide(tx, dags, await self._count_deps(tx, dags, level))
+            starts += found
+            if depth >= _LEVELS_BY_STATEMENT and skips:
+                far, decided = await self._skip_far(tx, dags, skips)
+                also += far
+                found, skips = await self._decide(tx, dags, decided)
+                starts += found
+            level = [*joined, *await self._skip(tx, dags, skips)]
+            also += level
+        if also:
+            runs.update(await count(tx, ended_delta(also)))
+        limited = {node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].is_limited}
+        await self._starter.start(tx, {run_id: runs[run_id] for run_id in dags}, dags, starts, limited)
+        return also
+
+    async def _join(self, tx: Tx, level: Sequence[EndedNode]) -> list[EndedNode]:
+        """Count instances for their mapped nodes, and end those of which it was the last."""
+        tallies: dict[Key, Counter[str]] = defaultdict(Counter)
+        for node in level:
+            if node.parent_id is not None:
+                tallies[node.run_id, node.parent_id][_outcome(node.status)] += 1
+        if not tallies:
+            return []
+        rows = await tx.fetch(sql.COUNT_INSTANCES, [_tally_row(key, tally) for key, tally in sorted(tallies.items())])
+        over = [row for row in rows if row["waiting_on"] == 0]
+        return await close(
+            tx,
+            [
+                Closing(row["run_id"], row["node_id"], NodeStatus.FAILED, reason="joined", error=_some_failed(row))
+                if row["deps_failed"]
+                else Closing(row["run_id"], row["node_id"], NodeStatus.SUCCESS, reason="joined")
+                for row in over
+            ],
+        )
+
+    async def _count_deps(self, tx: Tx, dags: Mapping[str, Dag], level: Sequence[EndedNode]) -> list[Counted]:
+        tallies: dict[Key, Counter[str]] = defaultdict(Counter)
+        for node in level:
+            if node.parent_id is None:
+                for dependent in dags[node.run_id].dependents[node.node_id]:
+                    tallies[node.run_id, dependent][_outcome(node.status)] += 1
+        if not tallies:
+            return []
+        rows = [(*_tally_row(key, tally), self._job_for(dags, key)) for key, tally in sorted(tallies.items())]
+        return [_counted(row, row["run_id"]) for row in await tx.fetch(sql.COUNT_DEPS, rows)]
+
+    def _job_for(self, dags: Mapping[str, Dag], key: Key) -> str | None:
+        """A job's id for a node that starts as soon as its dependencies succeeded, to spare it a statement."""
+        dag = dags[key[0]]
+        return self._mint() if dag.by_id[key[1]].is_plain and not dag.is_limited else None
+
+    async def _decide(
+        self, tx: Tx, dags: Mapping[str, Dag], counted: Sequence[Counted]
+    ) -> tuple[list[Start], dict[Key, str]]:
+        """What becomes of nodes whose dependencies were counted: to start, or to skip and why."""
+        starts, skips, conditional = list[Start](), dict[Key, str](), list[tuple[str, Node]]()
+        for item in counted:
+            node = dags[item.run_id].by_id[item.node_id]
+            if item.job_id is not None:
+                starts.append(Start(item.run_id, item.node_id, node, job_id=item.job_id))
+                continue
+            decision = decide(node.when, item.counts)
+            if decision is Decision.SKIP:
+                skips[item.run_id, item.node_id] = _skip_reason(node.when, item.counts)
+            elif decision is Decision.RUN and node.condition is not None and node.when is not When.ALWAYS:
+                conditional.append((item.run_id, node))
+            elif decision is Decision.RUN:
+                starts.append(Start(item.run_id, item.node_id, node))
+        for run_id, node, holds in await holding(tx, dags, conditional):
+            if holds:
+                starts.append(Start(run_id, node.id, node))
+            else:
+                skips[run_id, node.id] = f"if: {node.condition.text if node.condition else ''} is false"
+        return starts, skips
+
+    async def begin(self, tx: Tx, run: Standing) -> tuple[list[Start], list[EndedNode]]:
+        """Decide on what can be decided as a run stands: its roots at first, what waits again later on."""
+        dag = await self.dag_of(tx, run)
+        rows = await tx.fetch(sql.SELECT_STATES, run_id=run.id)
+        fresh = [
+            _counted(row, run.id)
+            for row in rows
+            if row["status"] == NodeStatus.PENDING and row["job_id"] is None and row["parent_id"] is None
+        ]
+        starts, skips = await self._decide(tx, {run.id: dag}, fresh)
+        return starts, await self._skip(tx, {run.id: dag}, skips)
+
+    async def _skip(self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[Key, str]) -> list[EndedNode]:
+        if not skips:
+            return []
+        await tx.execute(sql.SKIP_NODES, [(*key, reason) for key, reason in sorted(skips.items())])
+        return [
+            EndedNode(run_id, node_id, dags[run_id].by_id[node_id].type, NodeStatus.SKIPPED)
+            for run_id, node_id in skips
+        ]
+
+    async def _skip_far(
+        self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[Key, str]
+    ) -> tuple[list[EndedNode], list[Counted]]:
+        """Work a long cascade of skips out from one reading of each run; return it and what it leaves to decide."""
+        skipped, decided = dict(skips), list[Counted]()
+        for run_id in sorted({key[0] for key in skips}):
+            rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
+            waiting = {row["node_id"]: _counted(row, run_id).counts for row in rows if row["status"] == "pending"}
+            found = cascade(dags[run_id], waiting, [node_id for run, node_id in skips if run == run_id])
+            skipped |= {
+                (run_id, node_id): _skip_reason(dags[run_id].by_id[node_id].when, counts)
+                for node_id, counts in found.skipped.items()
+            }
+            await set_counts(tx, run_id, {**found.counted, **found.decided})
+            decided += [Counted(run_id, node_id, counts) for node_id, counts in found.decided.items()]
+        return await self._skip(tx, dags, skipped), decided
+
+
+def _outcome(status: NodeStatus) -> str:
+    return "failed" if is_failed(status) else str(status)
+
+
+def _tally_row(key: Key, tally: Counter[str]) -> tuple[object, ...]:
+    return (*key, tally.total(), tally["success"], tally["failed"], tally["skipped"])
+
+
+def _some_failed(row: Row) -> str:
+    return f"{row['deps_failed']} of its instances did not succeed."
+
+
+def _counted(row: Row, run_id: str) -> Counted:
+    counts = Counts(row["waiting_on"], row["deps_success"], row["deps_failed"], row["deps_skipped"])
+    return Counted(run_id, row["node_id"], counts, row["job_id"])
+
+
+def _skip_reason(when: When, counts: Counts) -> str:
+    return f"when {when}: {counts.success} succeeded, {counts.failed} failed, {counts.skipped} skipped"

@@ -1,0 +1,258 @@
+"""What people do to runs: stop, retry a node, complete a node. Each advances the run at once, and is remembered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from adjudge.chains.placing import Start
+from adjudge.chains.progress import Progress
+from adjudge.chains.standing import Closing, Delta, EndedNode, Standing, close, count, ended_delta, lock, set_counts
+from adjudge.domain.chain import Dag, base_id, counts_of, is_failed, is_instance, reopened
+from adjudge.domain.chain import count as count_statuses
+from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.ids import NewId
+from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
+from adjudge.store import audit, chain_runs
+from adjudge.store import chain_statements as sql
+from adjudge.store.chain_values import NodeView
+from adjudge.store.driver import Tx
+from adjudge.store.jobs import Jobs
+
+_RETRIABLE: Final = (NodeStatus.FAILED, NodeStatus.STOPPED)
+_COMPLETABLE: Final = (*_RETRIABLE, NodeStatus.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class _By:
+    """Who acts, and why."""
+
+    actor: str
+    reason: str
+
+    def why(self, otherwise: str) -> dict[str, str]:
+        """What statements are told."""
+        return {"actor": self.actor, "reason": self.reason or otherwise}
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """A whole run, read under its lock: what manual actions, which are rare, decide from."""
+
+    run: Standing
+    dag: Dag
+    status: dict[str, NodeStatus]
+    attempt: Mapping[str, int]
+    job: Mapping[str, str | None]
+    instances: Mapping[str, list[str]]
+    delta: dict[str, int] = field(default_factory=lambda: {"open": 0, "failed": 0})
+
+    def began(self, node_id: str) -> bool:
+        """Whether an attempt of the node was ever made."""
+        return self.attempt[node_id] > 0
+
+    def reopen(self, node_id: str, status: NodeStatus) -> None:
+        """Note that an ended node is open again, for the counts of its run."""
+        self.delta["open"] += 1
+        if not is_instance(node_id) and is_failed(self.status[node_id]):
+            self.delta["failed"] -= 1
+        self.status[node_id] = status
+
+
+class Control:
+    """The manual actions."""
+
+    def __init__(self, progress: Progress, jobs: Jobs, mint: NewId) -> None:
+        self._progress = progress
+        self._jobs = jobs
+        self._mint = mint
+
+    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> RunStatus:
+        """Ask a run to stop: what waits is stopped at once, what runs is told and, after a grace, killed.
+
+        Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
+        a run that has ended is a Conflict.
+        """
+        await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id="")
+        run = await self._locked(tx, run_id)
+        if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
+            raise Conflict(
+                f"Run {run_id!r} has ended as {run.status}; there is nothing to stop.", status=str(run.status)
+            )
+        if run.status in (RunStatus.STOPPING, RunStatus.STOPPED):
+            return run.status
+        await tx.execute(sql.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
+        # Jobs made since the first look: they are few and fresh, and no more are made from here on.
+        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id="")
+        waiting = [row["id"] for row in jobs if row["status"] != "running"]
+        await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
+        rows = await tx.fetch(sql.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
+        stopped = [
+            EndedNode(run_id, row["node_id"], row["type"], NodeStatus.STOPPED, _parent(row["node_id"])) for row in rows
+        ]
+        await audit.record(tx, actor=actor, action="stop", object_kind="chain_run", objects=[run_id], reason=reason)
+        tx.ring(chain_runs.STOPPING)
+        tx.ring(chain_runs.CHANGED)
+        runs = await count(tx, ended_delta(stopped) or {run_id: Delta()})
+        await self._progress.proceed(tx, runs, stopped)
+        return (await chain_runs.find(tx, run_id)).status
+
+    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> NodeView:
+        """Run a node again that failed or was stopped; what was skipped because of it waits again.
+
+        Of a mapped node, every instance that failed or was stopped runs again.
+        """
+        by, sheet = _By(actor, reason), await self._sheet(tx, run_id, node_id)
+        self._refuse(sheet, node_id, _RETRIABLE, "retried")
+        again = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] in _RETRIABLE]
+        targets = again if sheet.instances.get(node_id) else [node_id]
+        starts = await self._retry_all(tx, sheet, targets, by)
+        await self._reopen_above(tx, sheet, node_id, by)
+        await self._go_on(tx, sheet, by, starts)
+        letters = {sheet.job[start.node_id]: start.job_id for start in starts}
+        await _settle_letters(tx, letters, "replayed", actor, "its node was retried by hand")
+        await _record(tx, "retry", run_id, node_id, by)
+        return await chain_runs.node(tx, run_id, node_id)
+
+    async def complete(
+        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Any = None, reason: str = ""
+    ) -> NodeView:
+        """Declare a node done that failed, was stopped or runs, with the artifact it should have left."""
+        by, sheet = _By(actor, reason), await self._sheet(tx, run_id, node_id)
+        self._refuse(sheet, node_id, _COMPLETABLE, "completed")
+        running = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] not in NODE.terminal]
+        if running:
+            raise Conflict(f"Node {node_id!r} is mapped and {running[0]!r} has not ended; complete its instances.")
+        source = sheet.status[node_id]
+        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        await self._jobs.cancel(tx, [row["id"] for row in jobs], actor=actor, reason="node_completed")
+        if source in _RETRIABLE:
+            sheet.reopen(node_id, NodeStatus.RUNNING)
+            await self._reopen_above(tx, sheet, node_id, by)
+        text = None if artifact is None else json.dumps(artifact)
+        closing = Closing(
+            run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=text
+        )
+        over = await close(tx, [closing])
+        await _settle_letters(tx, {sheet.job[node_id]: None}, "discarded", actor, "its node was completed by hand")
+        await self._go_on(tx, sheet, by, over=over)
+        await _record(tx, "complete", run_id, node_id, by)
+        return await chain_runs.node(tx, run_id, node_id)
+
+    async def adopt(self, tx: Tx, run_id: str, node_id: str, *, origin_job_id: str, job_id: str, actor: str) -> bool:
+        """Let the replay of a node's dead letter be another attempt of the node; false where the node has moved on."""
+        sheet = await self._sheet(tx, run_id, node_id)
+        if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != origin_job_id:
+            return False
+        if sheet.run.status is RunStatus.STOPPING:
+            return False
+        by = _By(actor, "dead letter replayed")
+        sheet.reopen(node_id, NodeStatus.RETRYING)
+        await tx.fetch(sql.RETRY_NODES, [(run_id, node_id, job_id)], **by.why(""))
+        await self._reopen_above(tx, sheet, node_id, by)
+        await self._go_on(tx, sheet, by)
+        return True
+
+    async def _locked(self, tx: Tx, run_id: str) -> Standing:
+        runs = await lock(tx, [run_id])
+        if run_id not in runs:
+            raise NotFound("run", run_id)
+        return runs[run_id]
+
+    async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _Sheet:
+        await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        run = await self._locked(tx, run_id)
+        rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
+        instances: dict[str, list[str]] = {}
+        for row in rows:
+            if row["parent_id"] is not None:
+                instances.setdefault(row["parent_id"], []).append(row["node_id"])
+        sheet = _Sheet(
+            run,
+            await self._progress.advance.dag_of(tx, run),
+            {row["node_id"]: NodeStatus(row["status"]) for row in rows},
+            {row["node_id"]: row["attempt"] for row in rows},
+            {row["node_id"]: row["job_id"] for row in rows},
+            instances,
+        )
+        if node_id not in sheet.status:
+            raise NotFound("node", node_id)
+        return sheet
+
+    def _refuse(self, sheet: _Sheet, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
+        status = sheet.status[node_id]
+        if status not in allowed:
+            raise Conflict(
+                f"Node {node_id!r} is {status}; only a node that is {' or '.join(allowed)} can be {done}.",
+                node_id=node_id,
+                status=str(status),
+            )
+        if sheet.run.status is RunStatus.STOPPING and status is not NodeStatus.RUNNING:
+            raise Conflict(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
+
+    async def _retry_all(self, tx: Tx, sheet: _Sheet, targets: Sequence[str], by: _By) -> list[Start]:
+        run_id, is_limited = sheet.run.id, sheet.dag.is_limited
+        job_ids = {node_id: None if is_limited else self._mint() for node_id in targets}
+        for node_id in targets:
+            sheet.reopen(node_id, NodeStatus.RETRYING)
+        rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
+        await tx.fetch(sql.RETRY_NODES, rows, **by.why("retried by hand"))
+        return [
+            Start(run_id, node_id, sheet.dag.node(node_id), job_ids[node_id], sheet.attempt[node_id])
+            for node_id in targets
+        ]
+
+    async def _reopen_above(self, tx: Tx, sheet: _Sheet, node_id: str, by: _By) -> None:
+        """Open again what ended because of a node: the mapped node it is an instance of, then what was skipped."""
+        run_id, base = sheet.run.id, base_id(node_id)
+        why = by.why(f"{node_id} was retried or completed")
+        if sheet.instances.get(base):
+            if sheet.status[base] in _RETRIABLE:
+                sheet.reopen(base, NodeStatus.RUNNING)
+                await tx.fetch(sql.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
+                await tx.execute(sql.RESUME_FAN, run_id=run_id, node_id=base)
+            if sheet.status[base] is NodeStatus.RUNNING:
+                c = count_statuses(sheet.status[item] for item in sheet.instances[base])
+                row = (run_id, base, c.waiting, c.success, c.failed, c.skipped)
+                await tx.execute(sql.SET_INSTANCE_COUNTS, [row])
+        again = reopened(sheet.dag, sheet.status, sheet.began, base)
+        for item in again:
+            sheet.reopen(item, NodeStatus.PENDING)
+        if again:
+            await tx.execute(sql.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
+        touched = {*again, *(found for item in (base, *again) for found in sheet.dag.dependents[item])}
+        fresh = {
+            item: counts_of(sheet.dag, item, sheet.status)
+            for item in touched
+            if sheet.status[item] is NodeStatus.PENDING and (item in again or sheet.job[item] is None)
+        }
+        await set_counts(tx, run_id, fresh)
+
+    async def _go_on(
+        self, tx: Tx, sheet: _Sheet, by: _By, starts: Sequence[Start] = (), over: Sequence[EndedNode] = ()
+    ) -> None:
+        """Let the run go on from where it was opened again."""
+        run_id = sheet.run.id
+        if sheet.run.status in CHAIN_RUN.terminal:
+            await tx.execute(sql.REOPEN_RUN, run_id=run_id, **by.why("a node was opened again"))
+        ended = ended_delta(over).get(run_id, Delta())
+        delta = Delta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
+        runs = await count(tx, {run_id: delta})
+        await self._progress.proceed(tx, runs, over, starts)
+
+
+def _parent(node_id: str) -> str | None:
+    return base_id(node_id) if is_instance(node_id) else None
+
+
+async def _settle_letters(tx: Tx, jobs: Mapping[str | None, str | None], state: str, actor: str, note: str) -> None:
+    rows = sorted((old, new) for old, new in jobs.items() if old is not None)
+    if rows:
+        await tx.execute(sql.SETTLE_LETTERS, rows, state=state, actor=actor, note=note)
+
+
+async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _By) -> None:
+    details = {run_id: {"node_id": node_id}}
+    await audit.record(tx, actor=by.actor, action=action, object_kind="chain_run", objects=details, reason=by.reason)

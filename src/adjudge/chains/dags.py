@@ -1,0 +1,98 @@
+"""Definitions as the engine uses them: checked when they come in, read once and kept while they are in use."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from adjudge.chains import templating
+from adjudge.domain.chain import Dag, Node
+from adjudge.domain.chain_document import CheckNode, parse, trusted
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.store.chain_statements import SELECT_DAG
+from adjudge.store.driver import Tx, first
+
+_KEPT: Final = 256
+
+
+class Dags:
+    """Parsed DAGs, by chain and version: neither ever changes, so what was read once holds for every run.
+
+    It is shared by threads; the worst that a race costs is reading one twice.
+    """
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._read: OrderedDict[tuple[str, int], Dag] = OrderedDict()
+
+    def put(self, chain_id: str, version: int, document: Mapping[str, Any]) -> Dag:
+        """Read a DAG that was checked when it was defined, unless it is known."""
+        known = self._read.get((chain_id, version))
+        if known is None:
+            known = self._read[chain_id, version] = trusted(document)
+            while len(self._read) > self._kept:
+                self._read.popitem(last=False)
+        return known
+
+    def known(self, chain_id: str, version: int) -> Dag | None:
+        """The DAG, if it is at hand."""
+        return self._read.get((chain_id, version))
+
+    async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
+        """The DAG of a run."""
+        known = self.known(chain_id, version)
+        if known is not None:
+            return known
+        row = await first(tx, SELECT_DAG, run_id=run_id)
+        if row is None:
+            raise NotFound("run", run_id)
+        return self.put(chain_id, version, json.loads(row["dag"]))
+
+
+class Types(Protocol):
+    """Which node types there are: what ``chains.registry`` answers."""
+
+    def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
+        """Refuse an unknown type, or a cfg that its schema does not allow."""
+        ...
+
+
+def check_dag(document: Any, types: Types) -> Dag:
+    """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
+    return parse(document, checker(types))
+
+
+def checker(types: Types) -> CheckNode:
+    """What a node's type and templates are held to."""
+
+    def check(node: Node) -> Iterable[str]:
+        if node.type:
+            try:
+                types.check(node.type, dict(node.cfg), place="cfg", templated=True)
+            except InvalidInput as error:
+                yield error.message
+        yield from _check_templates(node)
+
+    return check
+
+
+def _check_templates(node: Node) -> Iterable[str]:
+    names = {"parameters", "artifacts"} | ({node.fan.item} if node.fan is not None else set())
+    documents = [("cfg", node.cfg, names)]
+    if node.fan is not None:
+        documents.append(("map.over", node.fan.over, {"parameters", "artifacts"}))
+    for place, document, known in documents:
+        try:
+            found = list(templating.references(document, place))
+        except InvalidInput as error:
+            yield error.message
+            continue
+        for reference in found:
+            root, *rest = reference.path
+            if root not in known:
+                yield f"{reference.place}: there is no {root!r} here; begin with {', '.join(sorted(known))}"
+            elif root == "artifacts" and (not rest or rest[0] not in node.deps):
+                seen = ", ".join(node.deps) or "it has none"
+                yield f"{reference.place}: it can see artifacts of its deps only ({seen})"

@@ -1,0 +1,98 @@
+"""The chain engine, put together: what the command line, the API, triggers and executors call.
+
+Every operation takes the caller's transaction, like the store's. Definitions are ``store.chains`` (check a DAG with
+``dags.check_dag`` first), reading runs is ``store.chain_runs``; what changes a run is here.
+
+>>> engine = Engine()
+>>> jobs = Jobs({NODE: engine.owner, ...})
+>>> started = await database.transact(lambda tx: engine.start(tx, NewRun(chain_id, {"problem": "sum"}, actor=user_id)))
+>>> await database.transact(lambda tx: engine.retry(tx, started.run_id, "verify", actor=user_id, reason="disk full"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adjudge.chains.advance import Advance
+from adjudge.chains.control import Control
+from adjudge.chains.dags import Dags
+from adjudge.chains.executor import Probe
+from adjudge.chains.launch import Launch
+from adjudge.chains.owner import NodeOwner
+from adjudge.chains.placing import Starter
+from adjudge.chains.progress import OnRunEnded, Progress
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import RunStatus
+from adjudge.store.chain_values import NewRun, NodeView, Started
+from adjudge.store.driver import Tx
+from adjudge.store.jobs import Jobs
+
+
+class Engine:
+    """Starts, advances and controls runs. It holds no state but parsed DAGs: the rows do."""
+
+    def __init__(
+        self,
+        *,
+        probes: Mapping[str, Probe] | None = None,
+        on_run_ended: Sequence[OnRunEnded] = (),
+        dags: Dags | None = None,
+        mint: NewId = new_id,
+    ) -> None:
+        unowned = Jobs({}, mint=mint)  # the engine writes what its own jobs mean for nodes itself
+        self.dags = dags or Dags()
+        advance = Advance(self.dags, Starter(unowned, mint), mint)
+        self.progress = Progress(advance, probes or {}, on_run_ended)
+        self._launch = Launch(self.dags, self.progress, mint)
+        self._control = Control(self.progress, unowned, mint)
+        self.owner = NodeOwner(self.progress, self._control, mint)
+
+    async def start(self, tx: Tx, wanted: NewRun) -> Started:
+        """Start a chain; ``chain is disabled`` is a Conflict, a known idempotency key answers with its run."""
+        return await self._launch.start(tx, wanted)
+
+    async def rerun(
+        self,
+        tx: Tx,
+        run_id: str,
+        *,
+        actor: str,
+        reason: str = "",
+        from_node: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Started:
+        """Run a run's snapshot again as a new run: whole, or from one node on, taking over what stands besides."""
+        return await self._launch.rerun(
+            tx, run_id, actor=actor, reason=reason, from_node=from_node, idempotency_key=idempotency_key
+        )
+
+    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> RunStatus:
+        """Ask a run to stop; returns ``stopping``, or ``stopped`` where nothing was running."""
+        return await self._control.stop(tx, run_id, actor=actor, reason=reason)
+
+    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> NodeView:
+        """Run a failed or stopped node again; any other is a Conflict."""
+        return await self._control.retry(tx, run_id, node_id, actor=actor, reason=reason)
+
+    async def complete(
+        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Any = None, reason: str = ""
+    ) -> NodeView:
+        """Declare a failed, stopped or running node done; any other is a Conflict."""
+        return await self._control.complete(tx, run_id, node_id, actor=actor, artifact=artifact, reason=reason)
+
+    async def resume(
+        self,
+        tx: Tx,
+        *,
+        on: str,
+        key: str,
+        success: bool,
+        artifact: Any = None,
+        error: str | None = None,
+        actor: str = "engine",
+    ) -> int:
+        """End the nodes that wait for a thing, in the transaction that ended the thing; return how many there were."""
+        return await self.progress.resume(
+            tx, on=on, key=key, success=success, artifact=artifact, error=error, actor=actor
+        )

@@ -1,0 +1,152 @@
+"""Starting runs: a chain as it is now, a run once more, a run from one of its nodes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from adjudge.chains.dags import Dags
+from adjudge.chains.placing import Start
+from adjudge.chains.progress import Progress
+from adjudge.chains.standing import Delta, count
+from adjudge.domain.chain import Dag
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.ids import NewId
+from adjudge.domain.states import NodeStatus
+from adjudge.store import audit, chain_runs, chains
+from adjudge.store import chain_statements as sql
+from adjudge.store.chain_values import NewRun, Started
+from adjudge.store.driver import Tx, first
+
+_KEY_CHARACTERS = 200
+
+
+class Launch:
+    """Creates runs."""
+
+    def __init__(self, dags: Dags, progress: Progress, mint: NewId) -> None:
+        self._dags = dags
+        self._progress = progress
+        self._mint = mint
+
+    async def start(self, tx: Tx, wanted: NewRun) -> Started:
+        """Start a chain: its run, its nodes and the jobs of those that may run at once, together or not at all."""
+        _check(wanted)
+        chain = await chains.head(tx, wanted.chain_id)
+        if not chain.enabled:
+            raise Conflict(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
+        dag = self._dags.known(chain.id, chain.version)
+        if dag is None:
+            dag = self._dags.put(chain.id, chain.version, (await chains.find(tx, chain.id)).dag or {})
+        started = await self._insert(tx, wanted, chain.version, dag)
+        if started.is_new:
+            await self._create_nodes(tx, started.run_id, dag)
+        return started
+
+    async def rerun(
+        self,
+        tx: Tx,
+        run_id: str,
+        *,
+        actor: str,
+        reason: str = "",
+        from_node: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Started:
+        """Run a run's own snapshot again with its parameters, whole or from one node on.
+
+        From a node on, what had succeeded and does not depend on it is taken over with its artifacts; everything else
+        runs. A run is history: the new one names it as its origin.
+        """
+        origin = await chain_runs.find(tx, run_id)
+        dag = await self._dags.of_run(tx, run_id, origin.chain_id, origin.chain_version)
+        kept = await self._kept(tx, dag, run_id, from_node) if from_node is not None else set[str]()
+        wanted = NewRun(
+            origin.chain_id, origin.parameters, idempotency_key, actor, "rerun", reason or None, origin.trace_id
+        )
+        _check(wanted)
+        started = await self._insert(tx, wanted, origin.chain_version, dag, origin=run_id, kept=len(kept))
+        if started.is_new:
+            await self._create_nodes(tx, started.run_id, dag, kept, run_id)
+            details: Mapping[str, Mapping[str, Any]] = {run_id: {"new_run_id": started.run_id, "from_node": from_node}}
+            await audit.record(tx, actor=actor, action="rerun", object_kind="chain_run", objects=details, reason=reason)
+        return started
+
+    async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
+        if from_node not in dag.by_id:
+            raise NotFound("node", from_node)
+        nodes = [node for node in await chain_runs.nodes(tx, run_id) if node.parent_id is None]
+        again = {from_node, *(node.node_id for node in nodes if node.status is not NodeStatus.SUCCESS)}
+        gone = set[str]().union(*(dag.downstream(node_id) for node_id in again))
+        return {node.node_id for node in nodes} - gone
+
+    async def _insert(
+        self, tx: Tx, wanted: NewRun, version: int, dag: Dag, *, origin: str | None = None, kept: int = 0
+    ) -> Started:
+        run_id = self._mint()
+        row = (
+            run_id,
+            wanted.chain_id,
+            version,
+            wanted.idempotency_key,
+            json.dumps(wanted.parameters),
+            wanted.trigger_kind,
+            wanted.actor,
+            wanted.reason,
+            wanted.trace_id,
+            len(dag.nodes),
+            len(dag.nodes) - kept,
+            wanted.parent_run_id,
+            wanted.parent_node_id,
+            origin,
+        )
+        if await tx.fetch(sql.INSERT_RUN, [row]):
+            return Started(run_id, is_new=True)
+        known = await first(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
+        if known is None:
+            raise Conflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
+        return Started(known["id"], is_new=False)
+
+    async def _create_nodes(
+        self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str] = (), origin_run_id: str = ""
+    ) -> None:
+        """Write all nodes in one statement; those that need nothing but to run get their jobs with it."""
+        if kept:
+            rows = [(node_id,) for node_id in sorted(kept)]
+            await tx.execute(sql.COPY_NODES, rows, run_id=run_id, origin_run_id=origin_run_id)
+        rows, starts = [], []
+        for ordinal, node in enumerate(dag.nodes):
+            if node.id in kept:
+                continue
+            waiting = sum(dep not in kept for dep in node.deps)
+            job_id = self._mint() if not waiting and node.is_plain and not dag.is_limited else None
+            if job_id is not None:
+                starts.append(Start(run_id, node.id, node, job_id))
+            rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None))
+        if rows:
+            await tx.execute(sql.INSERT_NODES, rows)
+        runs = await count(tx, {run_id: Delta()})
+        if kept:
+            await self._count_kept(tx, run_id, dag, kept)
+        decided, skipped = await self._progress.advance.begin(tx, runs[run_id])
+        if skipped:
+            runs = await count(tx, {run_id: Delta(0, -len(skipped), 0)})
+        await self._progress.proceed(tx, runs, skipped, [*starts, *decided])
+
+    async def _count_kept(self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str]) -> None:
+        rows = []
+        for node in dag.nodes:
+            done = sum(dep in kept for dep in node.deps)
+            if done and node.id not in kept:
+                rows.append((run_id, node.id, 0, done, 0, 0, None))
+        if rows:
+            await tx.fetch(sql.COUNT_DEPS, sorted(rows))
+
+
+def _check(wanted: NewRun) -> None:
+    if not isinstance(wanted.parameters, Mapping):
+        raise InvalidInput("parameters: give a JSON object.", field="parameters")
+    key = wanted.idempotency_key
+    if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
+        raise InvalidInput(f"idempotency_key: use 1 to {_KEY_CHARACTERS} characters.", field="idempotency_key")

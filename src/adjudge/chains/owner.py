@@ -1,0 +1,198 @@
+"""Keeps nodes in step with their jobs: what a claim, a release and an end mean for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.chains.control import Control
+from adjudge.chains.placing import Start
+from adjudge.chains.progress import Progress
+from adjudge.chains.standing import Closing, Delta, EndedNode, Runs, close, count, ended_delta, ended_node
+from adjudge.domain.chain import instance_id
+from adjudge.domain.ids import NewId
+from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store import chain_statements as sql
+from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
+from adjudge.store.driver import Tx
+from adjudge.store.job_values import Ended, Job
+
+
+@dataclass(frozen=True, slots=True)
+class _Fan:
+    run_id: str
+    node_id: str
+    items: tuple[Any, ...]
+
+
+class NodeOwner:
+    """The owner of jobs of kind ``node``."""
+
+    def __init__(self, progress: Progress, control: Control, mint: NewId) -> None:
+        self._progress = progress
+        self._control = control
+        self._mint = mint
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A node runs from its claim on, and its run from its first node on."""
+        for job in jobs:
+            if job.origin_job_id is not None and job.attempt_id == 1:
+                await self._adopt(tx, job, job.origin_job_id)
+        roots = sorted({(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id})
+        if roots:
+            await tx.execute(sql.BEGIN_RUNS, roots)
+        fresh = sorted(_start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
+        if fresh:
+            await tx.execute(sql.START_NODES, fresh)
+        again = sorted(_start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
+        if again:
+            await tx.execute(sql.TAKE_OVER_NODES, again)
+
+    async def _adopt(self, tx: Tx, job: Job, origin_job_id: str) -> None:
+        await self._control.adopt(
+            tx,
+            job.chain_run_id or "",
+            job.node_id or "",
+            origin_job_id=origin_job_id,
+            job_id=job.id,
+            actor=job.actor or "engine",
+        )
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A node that ran waits for another attempt; one that had not begun just goes on waiting."""
+        rows = sorted(
+            (job.chain_run_id or "", job.node_id or "", job.id, job.actor, job.reason)
+            for job in jobs
+            if job.prior_status is JobStatus.RUNNING
+        )
+        if rows:
+            await tx.execute(sql.RELEASE_NODES, rows)
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """End the nodes, and advance their runs in the same transaction."""
+        unclaimed = sorted(
+            _start_row(item.job)
+            for item in ended
+            if item.job.status is JobStatus.FAILED and item.job.prior_status is not JobStatus.RUNNING
+        )
+        if unclaimed:  # buried before anybody claimed it: a node fails through running
+            await tx.execute(sql.START_NODES, unclaimed)
+        waits = await self._suspend(tx, [item for item in ended if _is(item, Suspended)])
+        fans = await self._fan_out(tx, [item for item in ended if _is(item, Expanded)])
+        rest = sorted(_end_row(item) for item in ended if not _is(item, Suspended) and not _is(item, Expanded))
+        over = [ended_node(row) for row in await tx.fetch(sql.END_NODES, rest)] if rest else []
+        touched = {node[0]: Delta() for node in waits} | {fan.run_id: Delta() for fan in fans}
+        runs = await count(tx, touched | ended_delta(over))
+        if not runs:
+            return
+        late = await self._too_late(tx, runs, [*waits, *((fan.run_id, fan.node_id) for fan in fans)])
+        going = {node: wait for node, wait in waits.items() if runs[node[0]].goes_on}
+        late += await self._progress.look(tx, going)
+        starts, empty = await self._instances(tx, runs, [fan for fan in fans if runs[fan.run_id].goes_on])
+        late += empty
+        if late:
+            runs.update(await count(tx, ended_delta(late)))
+        await self._progress.proceed(tx, runs, [*over, *late], starts)
+
+    async def _suspend(self, tx: Tx, items: Sequence[Ended]) -> dict[tuple[str, str], tuple[str, str]]:
+        if not items:
+            return {}
+        rows = await tx.fetch(sql.SUSPEND_NODES, sorted(_suspend_row(item.job, item.outcome) for item in items))
+        return {(row["run_id"], row["node_id"]): (row["wait_on"], row["wait_key"]) for row in rows}
+
+    async def _fan_out(self, tx: Tx, items: Sequence[Ended]) -> list[_Fan]:
+        if not items:
+            return []
+        lists = {
+            (item.job.chain_run_id or "", item.job.node_id or ""): (item.job.id, item.outcome.items)
+            for item in items
+            if isinstance(item.outcome, Expanded)
+        }
+        rows = [(*key, job_id, len(found)) for key, (job_id, found) in sorted(lists.items())]
+        return [
+            _Fan(row["run_id"], row["node_id"], lists[row["run_id"], row["node_id"]][1])
+            for row in await tx.fetch(sql.FAN_OUT, rows)
+        ]
+
+    async def _too_late(self, tx: Tx, runs: Runs, nodes: Sequence[tuple[str, str]]) -> list[EndedNode]:
+        """Stop nodes that would go on, because their run stops."""
+        return await close(
+            tx,
+            [
+                Closing(*node, status=NodeStatus.STOPPED, reason="the run is to stop")
+                for node in nodes
+                if not runs[node[0]].goes_on
+            ],
+        )
+
+    async def _instances(self, tx: Tx, runs: Runs, fans: Sequence[_Fan]) -> tuple[list[Start], list[EndedNode]]:
+        """Make the instances of mapped nodes; a list without items is done at once."""
+        starts, rows, made = [], [], dict[str, int]()
+        for fan in fans:
+            dag = await self._progress.advance.dag_of(tx, runs[fan.run_id])
+            node = dag.by_id[fan.node_id]
+            made[fan.run_id] = made.get(fan.run_id, 0) + len(fan.items)
+            for index, item in enumerate(fan.items):
+                node_id, job_id = instance_id(fan.node_id, index), None if dag.is_limited else self._mint()
+                text = json.dumps(item)
+                rows.append((fan.run_id, node_id, node.type, index, node.priority, 0, job_id, fan.node_id, text))
+                starts.append(Start(fan.run_id, node_id, node, job_id))
+        if rows:
+            await tx.execute(sql.INSERT_NODES, rows)
+            runs.update(await count(tx, {run_id: Delta(number, number, 0) for run_id, number in made.items()}))
+        empty = [
+            Closing(fan.run_id, fan.node_id, NodeStatus.SUCCESS, "nothing to map", artifact="[]")
+            for fan in fans
+            if not fan.items
+        ]
+        return starts, await close(tx, empty)
+
+
+def _is(item: Ended, kind: type) -> bool:
+    return item.job.status is JobStatus.SUCCEEDED and isinstance(item.outcome, kind)
+
+
+def _start_row(job: Job) -> tuple[str, str, str, int, str, str]:
+    attempt = int(job.payload.get("attempts_before", 0)) + job.attempt_id
+    return job.chain_run_id or "", job.node_id or "", job.id, attempt, job.actor or "", job.reason or ""
+
+
+def _end_row(item: Ended) -> tuple[object, ...]:
+    job, status, artifact = item.job, NodeStatus.STOPPED, Artifact()
+    reason = job.reason
+    if job.status is JobStatus.FAILED:
+        status = NodeStatus.FAILED
+    elif job.status is JobStatus.SUCCEEDED and isinstance(item.outcome, Halted):
+        reason = item.outcome.reason
+    elif job.status is JobStatus.SUCCEEDED:
+        status = NodeStatus.SUCCESS
+        artifact = item.outcome.artifact if isinstance(item.outcome, Done) else artifact
+    return (
+        job.chain_run_id or "",
+        job.node_id or "",
+        job.id,
+        str(status),
+        job.actor,
+        reason,
+        artifact.text,
+        artifact.digest,
+        artifact.size_bytes,
+    )
+
+
+def _suspend_row(job: Job, outcome: object) -> tuple[object, ...]:
+    if not isinstance(outcome, Suspended):
+        raise TypeError("only a suspended node waits")
+    return (
+        job.chain_run_id or "",
+        job.node_id or "",
+        job.id,
+        outcome.on,
+        outcome.key,
+        None if outcome.until_ms is None else outcome.until_ms * 1_000,
+        None if outcome.timeout_ms is None else outcome.timeout_ms * 1_000,
+        outcome.artifact.text,
+        f"waits for {outcome.on}",
+    )

@@ -1,0 +1,170 @@
+"""From ended nodes to ended runs: advance, count, finish, and wake whoever waited for the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from adjudge.chains.advance import Advance
+from adjudge.chains.executor import Awaited, Probe
+from adjudge.chains.placing import Start
+from adjudge.chains.standing import Closing, EndedNode, Runs, Standing, close, count, ended_delta, lock
+from adjudge.domain.states import CHAIN_RUN, NodeStatus, RunStatus
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import chain_statements as sql
+from adjudge.store import chain_waits
+from adjudge.store.chain_runs import CHANGED
+from adjudge.store.chain_values import RunEnded
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Row
+
+RUN: Final = "run"
+"""The kind of wait that the end of a run ends."""
+TIMER: Final = "timer"
+"""The kind of wait that its own moment ends."""
+
+OnRunEnded = Callable[[Tx, RunEnded], Awaitable[None]]
+"""Acts on a run's end in the transaction that ends it: a chain that starts after another, an event."""
+
+_log = get_logger(__name__)
+
+
+class Progress:
+    """Everything that happens to a run once something in it has ended."""
+
+    def __init__(self, advance: Advance, probes: Mapping[str, Probe], on_run_ended: Sequence[OnRunEnded]) -> None:
+        self.advance = advance
+        self._probes = {RUN: _run_outcome, TIMER: _never, **probes}
+        self._on_run_ended = on_run_ended
+
+    async def proceed(self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start] = ()) -> None:
+        """Take runs, which are ours and counted, as far as they go; end those with no node left open."""
+        also = await self.advance.onward(tx, runs, ended, ready)
+        over = [*ended, *also]
+        tx.on_commit(lambda: _measure(over))
+        tx.ring(CHANGED)
+        await self._finish(tx, [run for run in runs.values() if run.nodes_open == 0])
+
+    async def ended(self, tx: Tx, ended: Sequence[EndedNode]) -> None:
+        """Advance the runs of nodes whose rows say that they have ended."""
+        if ended:
+            runs = await count(tx, ended_delta(ended))
+            await self.proceed(tx, runs, ended)
+
+    async def resume(
+        self,
+        tx: Tx,
+        *,
+        on: str,
+        key: str,
+        success: bool,
+        artifact: Any = None,
+        error: str | None = None,
+        actor: str = "engine",
+    ) -> int:
+        """End the nodes that wait for a thing, which has just ended in this transaction; return how many did."""
+        waiting = await chain_waits.waiting_for(tx, on, key)
+        if not waiting:
+            return 0
+        await lock(tx, [run_id for run_id, _ in waiting])
+        awaited = Awaited(success, artifact, error)
+        over = await close(tx, [awaited_closing(node, (on, key), awaited, actor) for node in waiting])
+        await self.ended(tx, over)
+        return len(over)
+
+    async def look(self, tx: Tx, waits: Mapping[tuple[str, str], tuple[str, str]]) -> list[EndedNode]:
+        """End those of the waiting nodes whose thing has ended already: their runs are ours, they are not counted."""
+        closings = []
+        for node, (on, key) in sorted(waits.items()):
+            awaited = await self.probe(tx, on, key)
+            if awaited is not None:
+                closings.append(awaited_closing(node, (on, key), awaited, "engine"))
+        return await close(tx, closings)
+
+    async def probe(self, tx: Tx, on: str, key: str) -> Awaited | None:
+        """Whether a thing has ended, and how; a kind that nobody knows of can never end, which is said at once."""
+        probe = self._probes.get(on)
+        if probe is None:
+            return Awaited(success=False, error=f"Nobody here knows how a wait for {on!r} could end.")
+        return await probe(tx, key)
+
+    async def _finish(self, tx: Tx, runs: Sequence[Standing]) -> None:
+        over = [run for run in runs if run.status not in CHAIN_RUN.terminal]
+        if not over:
+            return
+        fresh = [(run.id,) for run in over if run.status is RunStatus.PENDING]
+        if fresh:
+            await tx.execute(sql.BEGIN_RUNS, sorted(fresh))
+        rows = await tx.fetch(sql.END_RUNS, sorted(_end_row(run) for run in over))
+        for row in rows:
+            await self._run_ended(tx, row)
+
+    async def _run_ended(self, tx: Tx, row: Row) -> None:
+        status = RunStatus(row["status"])
+        end = RunEnded(
+            row["id"],
+            row["chain_id"],
+            status,
+            row["started_by"],
+            row["trace_id"],
+            row["parent_run_id"],
+            row["parent_node_id"],
+        )
+        tx.on_commit(lambda: _tell(end))
+        for act in self._on_run_ended:
+            await act(tx, end)
+        found = _outcome_of(end.run_id, status)
+        await self.resume(tx, on=RUN, key=end.run_id, success=found.success, artifact=found.artifact, error=found.error)
+
+
+def awaited_closing(
+    node: tuple[str, str], wait: tuple[str, str], awaited: Awaited, actor: str, reason: str | None = None
+) -> Closing:
+    """How a node ends whose wait is over."""
+    return Closing(
+        *node,
+        status=NodeStatus.SUCCESS if awaited.success else NodeStatus.FAILED,
+        reason=reason or f"{wait[0]} ended",
+        actor=actor,
+        error=None if awaited.success else awaited.error or f"The {wait[0]} that it waited for failed.",
+        artifact=None if awaited.artifact is None else json.dumps(awaited.artifact),
+        wait=wait,
+    )
+
+
+async def _run_outcome(tx: Tx, key: str) -> Awaited | None:
+    status = await chain_waits.run_status(tx, key)
+    if status is None:
+        return Awaited(success=False, error=f"There is no run {key!r}.")
+    return _outcome_of(key, status) if status in CHAIN_RUN.terminal else None
+
+
+def _outcome_of(run_id: str, status: RunStatus) -> Awaited:
+    success = status is RunStatus.SUCCESS
+    error = None if success else f"Run {run_id} ended as {status}."
+    return Awaited(success, {"run_id": run_id, "status": str(status)}, error)
+
+
+async def _never(_tx: Tx, _key: str) -> Awaited | None:
+    return None
+
+
+def _end_row(run: Standing) -> tuple[str, str, str]:
+    if run.status is RunStatus.STOPPING:
+        return run.id, str(RunStatus.STOPPED), "its last node stopped"
+    if run.nodes_failed:
+        return run.id, str(RunStatus.FAILED), f"{run.nodes_failed} of its nodes did not succeed"
+    return run.id, str(RunStatus.SUCCESS), "every node ended well"
+
+
+def _measure(nodes: Sequence[EndedNode]) -> None:
+    for node in nodes:
+        if node.seconds is not None:
+            metrics.CHAIN_NODE_DURATION.labels(node.type, str(node.status)).observe(node.seconds)
+
+
+def _tell(end: RunEnded) -> None:
+    metrics.CHAIN_RUNS.labels(str(end.status)).inc()
+    _log.info("chain_run_ended", run_id=end.run_id, chain_id=end.chain_id, status=str(end.status))

@@ -1,0 +1,348 @@
+"""Reading runs, nodes, their logs and artifacts; keeping checkpoints and log lines; deleting what is old."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
+from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store.chain_values import Artifact, LogLine, NodeView, Run, StatusChange
+from adjudge.store.driver import Tx, first
+from adjudge.store.job_values import Fence
+from adjudge.store.statement import Row, Statement
+
+CHANGED = "adjudge_chain_runs"
+"""Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
+STOPPING = "adjudge_chain_stop"
+"""Rung when a run is asked to stop."""
+
+_RUN = """
+    chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
+    idempotency_key, started_by, actor, reason, trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
+    parent_node_id, origin_run_id, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
+    started_at, finished_at
+    """
+_NODE = """
+    run_id, node_id, type, status, attempt, last_error, artifact, artifact_digest, artifact_bytes, job_id, actor,
+    reason, ordinal, priority, waiting_on, parent_id, item, place, wait_on, wait_key, wait_until, updated_at,
+    started_at, ended_at
+    """
+
+FIND = Statement(
+    "chain_runs.find",
+    "Read a run.",
+    f"SELECT {_RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE chain_runs.id = :run_id",
+)
+
+PAGE = Statement(
+    "chain_runs.page",
+    "List runs, the newest first, of one chain or of all, in one status or in any.",
+    f"""
+    SELECT {_RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
+    WHERE (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
+      AND chain_runs.id < :before
+    ORDER BY chain_runs.id DESC LIMIT :at_most
+    """,
+)
+
+NODES = Statement(
+    "chain_nodes.of_run", "Read the nodes of a run.", f"SELECT {_NODE} FROM chain_nodes WHERE run_id = :run_id"
+)
+
+FIND_NODE = Statement(
+    "chain_nodes.find",
+    "Read one node of a run.",
+    f"SELECT {_NODE} FROM chain_nodes WHERE run_id = :run_id AND node_id = :node_id",
+)
+
+STATUS_LOG = Statement(
+    "chain_status_log.of_run",
+    "Read the transitions of a run and of its nodes, from after a known one.",
+    """
+    SELECT id, node_id, from_status, to_status, attempt, actor, reason, at FROM chain_status_log
+    WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :at_most
+    """,
+)
+
+APPEND_LOG = Statement(
+    "chain_node_logs.append",
+    "Keep lines that a node wrote.",
+    """
+    INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at)
+    SELECT :run_id, :node_id, :attempt, given_text, {now} FROM {given}
+    """,
+    given={"given_text": "text"},
+)
+
+READ_LOG = Statement(
+    "chain_node_logs.read",
+    "Read the lines of a node, from after a known one.",
+    """
+    SELECT id, node_id, attempt, text, at FROM chain_node_logs
+    WHERE run_id = :run_id AND node_id = :node_id AND id > :after ORDER BY id LIMIT :at_most
+    """,
+)
+
+SAVE_CHECKPOINT = Statement(
+    "chain_checkpoints.save",
+    "Keep a node's checkpoint, while the attempt that wrote it still holds the job.",
+    """
+    INSERT INTO chain_checkpoints (run_id, node_id, attempt_id, checkpoint, updated_at)
+    SELECT chain_run_id, jobs.node_id, :attempt, given_checkpoint, {now}
+    FROM {given} JOIN jobs ON id = given_id
+    WHERE attempt_id = given_attempt AND lease_owner = given_owner AND COALESCE(jobs.status, '') = 'running'
+      AND lease_until > {now}
+    ON CONFLICT (run_id, node_id) DO UPDATE SET attempt_id = excluded.attempt_id, checkpoint = excluded.checkpoint,
+        updated_at = excluded.updated_at
+    RETURNING run_id
+    """,
+    given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
+)
+
+TASK = Statement(
+    "chain_nodes.task",
+    "Read what executing a node needs to know.",
+    """
+    SELECT n.status AS status, n.type AS type, n.job_id AS job_id, n.attempt AS attempt, n.item AS item,
+           n.parent_id AS parent_id, r.status AS run_status, r.parameters AS parameters, r.chain_id AS chain_id,
+           r.chain_version AS chain_version, r.started_by AS started_by, r.trace_id AS trace_id,
+           chains.name AS chain_name, k.checkpoint AS checkpoint
+    FROM chain_nodes n JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
+    LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
+    WHERE n.run_id = :run_id AND n.node_id = :node_id
+    """,
+)
+
+ARTIFACTS = Statement(
+    "chain_nodes.artifacts",
+    "Read what nodes left behind.",
+    """
+    SELECT node_id, status, artifact, artifact_digest, artifact_bytes
+    FROM {given} JOIN chain_nodes ON run_id = given_run_id AND node_id = given_node_id
+    """,
+    given={"given_run_id": "text", "given_node_id": "text"},
+)
+
+INSTANCE_ARTIFACTS = Statement(
+    "chain_nodes.instance_artifacts",
+    "Read what the instances of mapped nodes left behind, in the order of their items.",
+    """
+    SELECT parent_id, artifact, artifact_digest, artifact_bytes
+    FROM {given} JOIN chain_nodes ON run_id = given_run_id AND parent_id = given_node_id
+    ORDER BY ordinal
+    """,
+    given={"given_run_id": "text", "given_node_id": "text"},
+)
+
+STOPPING_RUNS = Statement(
+    "chain_runs.which_stop",
+    "Find those of the given runs that are to stop.",
+    """
+    SELECT id FROM {given} JOIN chain_runs ON id = given_id
+    WHERE COALESCE(chain_runs.status, '') IN ('stopping', 'stopped')
+    """,
+    given={"given_id": "text"},
+)
+
+OLD_RUNS = Statement(
+    "chain_runs.select_old",
+    "Find runs that ended long ago and that no open run waits for.",
+    """
+    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_us
+    ORDER BY finished_at LIMIT :at_most
+    """,
+)
+
+DELETE_LETTERS = Statement(
+    "chain_runs.delete_letters",
+    "Delete the dead letters that name jobs of old runs.",
+    """
+    DELETE FROM dead_letters WHERE id IN (
+        SELECT dead_letters.id FROM {given}
+        JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL
+        JOIN dead_letters ON job_id = jobs.id)
+    """,
+    given={"given_id": "text"},
+)
+
+DELETE_JOBS = Statement(
+    "chain_runs.delete_jobs",
+    "Delete the jobs of old runs, with their attempts and logs.",
+    """
+    DELETE FROM jobs WHERE id IN (
+        SELECT jobs.id FROM {given} JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL)
+    """,
+    given={"given_id": "text"},
+)
+
+DELETE_RUNS = Statement(
+    "chain_runs.delete",
+    "Delete old runs, with their nodes, checkpoints and logs.",
+    "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
+    given={"given_id": "text"},
+)
+
+_LAST = "g"
+"""Sorts after every id."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTask:
+    """What executing a node needs to know."""
+
+    status: NodeStatus
+    type: str
+    job_id: str | None
+    attempt: int
+    item: Any
+    is_instance: bool
+    run_status: RunStatus
+    parameters: Mapping[str, Any]
+    chain_id: str
+    chain_version: int
+    chain_name: str
+    started_by: str
+    trace_id: str | None
+    checkpoint: Any
+
+
+async def find(tx: Tx, run_id: str) -> Run:
+    """Read a run."""
+    row = await first(tx, FIND, run_id=run_id)
+    if row is None:
+        raise NotFound("run", run_id)
+    return _run(row)
+
+
+async def page(
+    tx: Tx, *, chain_id: str = "", status: RunStatus | None = None, before: str = "", at_most: int = 50
+) -> list[Run]:
+    """List runs, the newest first: ``before`` is the last id of the page before."""
+    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or _LAST, at_most=at_most)
+    return [_run(row) for row in rows]
+
+
+async def nodes(tx: Tx, run_id: str) -> list[NodeView]:
+    """Read the nodes of a run in the order of its DAG, instances behind the node they were made from."""
+    await find(tx, run_id)
+    found = [_node(row) for row in await tx.fetch(NODES, run_id=run_id)]
+    place = {node.node_id: node.ordinal for node in found if node.parent_id is None}
+    return sorted(found, key=lambda node: (place[node.parent_id or node.node_id], bool(node.parent_id), node.ordinal))
+
+
+async def node(tx: Tx, run_id: str, node_id: str) -> NodeView:
+    """Read one node of a run."""
+    row = await first(tx, FIND_NODE, run_id=run_id, node_id=node_id)
+    if row is None:
+        await find(tx, run_id)
+        raise NotFound("node", node_id)
+    return _node(row)
+
+
+async def status_log(tx: Tx, run_id: str, *, after: int = 0, at_most: int = 500) -> list[StatusChange]:
+    """Read transitions, from after a known one."""
+    rows = await tx.fetch(STATUS_LOG, run_id=run_id, after=after, at_most=at_most)
+    return [StatusChange(*row) for row in rows]
+
+
+async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:
+    """Keep lines that a node wrote, and tell who watches."""
+    if lines:
+        rows = [(line,) for line in lines]
+        await tx.execute(APPEND_LOG, rows, run_id=run_id, node_id=node_id, attempt=attempt)
+        tx.ring(CHANGED)
+
+
+async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, at_most: int = 500) -> list[LogLine]:
+    """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
+    rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, at_most=at_most)
+    return [LogLine(*row) for row in rows]
+
+
+async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
+    """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
+    row = (fence.job_id, fence.attempt_id, fence.owner, json.dumps(document))
+    if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
+        raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
+
+
+async def task(tx: Tx, run_id: str, node_id: str) -> NodeTask:
+    """Read what executing a node needs to know."""
+    row = await first(tx, TASK, run_id=run_id, node_id=node_id)
+    if row is None:
+        raise NotFound("node", f"{run_id}/{node_id}")
+    return NodeTask(
+        NodeStatus(row["status"]),
+        row["type"],
+        row["job_id"],
+        row["attempt"],
+        _json(row["item"]),
+        row["parent_id"] is not None,
+        RunStatus(row["run_status"]),
+        _json(row["parameters"]),
+        row["chain_id"],
+        row["chain_version"],
+        row["chain_name"],
+        row["started_by"] or "system",
+        row["trace_id"],
+        _json(row["checkpoint"]),
+    )
+
+
+async def artifacts(
+    tx: Tx, run_id: str, plain: Iterable[str], mapped: Iterable[str] = ()
+) -> dict[str, Artifact | list[Artifact]]:
+    """Read what nodes left behind; of a mapped node, what each of its instances did, unless it has one of its own.
+
+    A node that did not succeed left nothing.
+    """
+    mapped = set(mapped)
+    keys = [(run_id, node_id) for node_id in sorted({*plain, *mapped})]
+    found: dict[str, Artifact | list[Artifact]] = {}
+    for row in await tx.fetch(ARTIFACTS, keys) if keys else []:
+        if row["status"] == NodeStatus.SUCCESS:
+            found[row["node_id"]] = _artifact(row)
+    lists = [key for key in keys if key[1] in mapped and found.get(key[1]) == Artifact()]
+    gathered: dict[str, list[Artifact]] = defaultdict(list)
+    for row in await tx.fetch(INSTANCE_ARTIFACTS, lists) if lists else []:
+        gathered[row["parent_id"]].append(_artifact(row))
+    return found | {node_id: gathered[node_id] for _, node_id in lists}
+
+
+async def which_stop(tx: Tx, run_ids: Iterable[str]) -> set[str]:
+    """Those of the runs that are to stop, or have stopped."""
+    rows = [(run_id,) for run_id in sorted(set(run_ids))]
+    return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
+
+
+async def delete_old(tx: Tx, *, older_ms: int, at_most: int = 100) -> int:
+    """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
+    rows = [(row["id"],) for row in await tx.fetch(OLD_RUNS, older_us=older_ms * 1_000, at_most=at_most)]
+    if not rows:
+        return 0
+    await tx.execute(DELETE_LETTERS, rows)
+    await tx.execute(DELETE_JOBS, rows)
+    return await tx.execute(DELETE_RUNS, rows)
+
+
+def _run(row: Row) -> Run:
+    values = dict(zip(Run.__slots__, row, strict=True))
+    return Run(**values | {"status": RunStatus(values["status"]), "parameters": _json(values["parameters"])})
+
+
+def _node(row: Row) -> NodeView:
+    values = dict(zip(NodeView.__slots__, row, strict=True))
+    decoded = {name: _json(values[name]) for name in ("artifact", "item")}
+    return NodeView(**values | decoded | {"status": NodeStatus(values["status"])})
+
+
+def _artifact(row: Row) -> Artifact:
+    return Artifact(row["artifact"], row["artifact_digest"], row["artifact_bytes"])
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

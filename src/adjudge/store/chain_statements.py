@@ -1,0 +1,488 @@
+"""The SQL by which runs advance.
+
+Rows are taken in one order everywhere: jobs, then runs (the youngest first, so that a sub-chain comes before the run
+that waits for it), then nodes. A node with an open job changes only under that job's lock; every other change of a
+run's nodes happens under the run's. So whoever counts, decides; nobody counts twice.
+"""
+
+from __future__ import annotations
+
+from adjudge.store.statement import Statement
+
+_STANDS = "COALESCE(chain_nodes.status, '')"
+_RUN = "COALESCE(chain_runs.status, '')"
+_NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
+_KEY = {"given_run_id": "text", "given_node_id": "text"}
+
+# Runs.
+
+_STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id"
+_LOCK_RUNS = f"SELECT {_STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
+
+LOCK_RUNS = Statement(
+    "chain_runs.lock",
+    "Read where runs stand, and let nobody else advance them until this transaction ends.",
+    _LOCK_RUNS + " ORDER BY id DESC FOR UPDATE OF chain_runs",
+    given={"given_id": "text"},
+    sqlite=_LOCK_RUNS,
+)
+
+COUNT_NODES = Statement(
+    "chain_runs.count_nodes",
+    "Count nodes that ended, were made or wait again; nobody else advances the runs until this transaction ends.",
+    f"""
+    UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
+        nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
+    FROM {{given}} WHERE id = given_id
+    RETURNING {_STANDING}
+    """,
+    given={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
+)
+
+INSERT_RUN = Statement(
+    "chain_runs.insert",
+    "Create a run with a snapshot of its chain's DAG; an idempotency key that is known creates nothing.",
+    """
+    INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
+                            started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
+                            origin_run_id, created_at, updated_at)
+    SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
+           given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
+           given_parent_node_id, given_origin_run_id, {now}, {now}
+    FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
+    WHERE true
+    ON CONFLICT (chain_id, idempotency_key) DO NOTHING
+    RETURNING id
+    """,
+    given={
+        "given_id": "text",
+        "given_chain_id": "text",
+        "given_version": "bigint",
+        "given_idempotency_key": "text",
+        "given_parameters": "jsonb",
+        "given_trigger_kind": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_trace_id": "text",
+        "given_total": "bigint",
+        "given_open": "bigint",
+        "given_parent_run_id": "text",
+        "given_parent_node_id": "text",
+        "given_origin_run_id": "text",
+    },
+)
+
+FIND_BY_KEY = Statement(
+    "chain_runs.find_by_key",
+    "Find the run that an idempotency key started.",
+    "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
+)
+
+BEGIN_RUNS = Statement(
+    "chain_runs.begin",
+    "Say that runs are running, from their first node on.",
+    f"""
+    UPDATE chain_runs SET prior_status = status, status = 'running', started_at = {{now}}, updated_at = {{now}},
+        reason = 'first node ready'
+    FROM {{given}} WHERE id = given_id AND {_RUN} = 'pending'
+    RETURNING id
+    """,
+    given={"given_id": "text"},
+)
+
+END_RUNS = Statement(
+    "chain_runs.finish",
+    "End runs none of whose nodes is open any more.",
+    f"""
+    UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
+        reason = given_reason
+    FROM {{given}} WHERE id = given_id AND {_RUN} IN ('running', 'stopping') AND nodes_open = 0
+    RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
+    """,
+    given={"given_id": "text", "given_status": "text", "given_reason": "text"},
+)
+
+REOPEN_RUN = Statement(
+    "chain_runs.reopen",
+    "Let a run that ended badly go on.",
+    f"""
+    UPDATE chain_runs SET prior_status = status, status = 'running', finished_at = NULL, stop_requested_at = NULL,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    WHERE id = :run_id AND {_RUN} IN ('failed', 'stopped')
+    """,
+)
+
+STOP_RUN = Statement(
+    "chain_runs.stop",
+    "Ask a run to stop.",
+    f"""
+    UPDATE chain_runs SET prior_status = status, status = 'stopping', stop_requested_at = {{now}}, actor = :actor,
+        reason = :reason, updated_at = {{now}}
+    WHERE id = :run_id AND {_RUN} IN ('pending', 'running')
+    """,
+)
+
+_OPEN_JOBS = """
+    SELECT id, node_id, status FROM jobs
+    WHERE chain_run_id = :run_id AND (:node_id = '' OR node_id = :node_id)
+      AND COALESCE(status, '') IN ('pending', 'queued', 'running')
+    ORDER BY id
+    """
+OPEN_JOBS = Statement(
+    "chain_runs.open_jobs",
+    "Find the jobs of a run, or of one node, that have not ended, and hold them: jobs are locked before runs.",
+    _OPEN_JOBS + "FOR UPDATE",
+    sqlite=_OPEN_JOBS,
+)
+
+SELECT_DAG = Statement("chain_runs.select_dag", "Read a run's DAG.", "SELECT dag FROM chain_runs WHERE id = :run_id")
+
+# Nodes.
+
+INSERT_NODES = Statement(
+    "chain_nodes.insert",
+    "Create nodes of a run, or instances of a mapped one.",
+    """
+    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, updated_at)
+    SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_job_id,
+           given_parent_id, given_item, {now}
+    FROM {given}
+    """,
+    given={
+        **_KEY,
+        "given_type": "text",
+        "given_ordinal": "bigint",
+        "given_priority": "bigint",
+        "given_waiting_on": "bigint",
+        "given_job_id": "text",
+        "given_parent_id": "text",
+        "given_item": "jsonb",
+    },
+)
+
+COPY_NODES = Statement(
+    "chain_nodes.copy",
+    "Take nodes that succeeded, and their instances, over from another run.",
+    """
+    INSERT INTO chain_nodes (run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
+                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item)
+    SELECT :run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
+           'taken over from an earlier run', {now}, started_at, ended_at, ordinal, priority, parent_id, item
+    FROM {given} JOIN chain_nodes ON chain_nodes.run_id = :origin_run_id
+        AND (node_id = given_node_id OR COALESCE(parent_id, '') = given_node_id)
+    """,
+    given={"given_node_id": "text"},
+)
+
+START_NODES = Statement(
+    "chain_nodes.start",
+    "Say that nodes run whose jobs were claimed.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'running', attempt = given_attempt, started_at = {{now}},
+        ended_at = NULL, actor = given_actor, reason = given_reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} IN ('pending', 'retrying')
+    """,
+    given={
+        **_KEY,
+        "given_job_id": "text",
+        "given_attempt": "bigint",
+        "given_actor": "text",
+        "given_reason": "text",
+    },
+)
+
+TAKE_OVER_NODES = Statement(
+    "chain_nodes.take_over",
+    "Note another attempt of running nodes whose worker was lost.",
+    f"""
+    UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor, reason = given_reason,
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    """,
+    given={
+        **_KEY,
+        "given_job_id": "text",
+        "given_attempt": "bigint",
+        "given_actor": "text",
+        "given_reason": "text",
+    },
+)
+
+RELEASE_NODES = Statement(
+    "chain_nodes.release",
+    "Say that nodes wait for another attempt, and why.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'retrying', actor = given_actor, reason = given_reason,
+        last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error),
+        updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    """,
+    given={**_KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
+)
+
+END_NODES = Statement(
+    "chain_nodes.finish",
+    "End nodes whose jobs ended, with what they leave behind.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
+        actor = given_actor, reason = given_reason, artifact = given_artifact, artifact_digest = given_digest,
+        artifact_bytes = given_bytes, place = NULL,
+        last_error = CASE WHEN given_status = 'success' THEN NULL ELSE
+            COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error) END
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} IN ('pending', 'running', 'retrying')
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
+              started_at, ended_at
+    """,
+    given={
+        **_KEY,
+        "given_job_id": "text",
+        "given_status": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_artifact": "jsonb",
+        "given_digest": "text",
+        "given_bytes": "bigint",
+    },
+)
+
+CLOSE_NODES = Statement(
+    "chain_nodes.close",
+    "End nodes that no job is running: resumed, joined, completed by hand, stopped.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
+        actor = given_actor, reason = given_reason, last_error = given_error,
+        artifact = COALESCE(given_artifact, artifact), place = NULL,
+        wait_on = NULL, wait_key = NULL, wait_until = NULL
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = given_from
+      AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
+              started_at, ended_at
+    """,
+    given={
+        **_KEY,
+        "given_from": "text",
+        "given_status": "text",
+        "given_actor": "text",
+        "given_reason": "text",
+        "given_error": "text",
+        "given_artifact": "jsonb",
+        "given_wait_on": "text",
+        "given_wait_key": "text",
+    },
+)
+
+SUSPEND_NODES = Statement(
+    "chain_nodes.suspend",
+    "Let running nodes wait for something that happens elsewhere.",
+    f"""
+    UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact, updated_at = {{now}},
+        reason = given_reason,
+        wait_until = CASE WHEN given_timeout_us IS NULL THEN given_until
+            WHEN given_until IS NULL OR started_at + given_timeout_us < given_until THEN started_at + given_timeout_us
+            ELSE given_until END
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, wait_on, wait_key
+    """,
+    given={
+        **_KEY,
+        "given_job_id": "text",
+        "given_on": "text",
+        "given_key": "text",
+        "given_until": "bigint",
+        "given_timeout_us": "bigint",
+        "given_artifact": "jsonb",
+        "given_reason": "text",
+    },
+)
+
+FAN_OUT = Statement(
+    "chain_nodes.fan_out",
+    "Let mapped nodes wait for their instances.",
+    f"""
+    UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, place = NULL,
+        reason = 'mapped', updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id
+    """,
+    given={**_KEY, "given_job_id": "text", "given_count": "bigint"},
+)
+
+_COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
+        deps_failed = deps_failed + given_failed, deps_skipped = deps_skipped + given_skipped"""
+_COUNTS = {
+    **_KEY,
+    "given_ended": "bigint",
+    "given_success": "bigint",
+    "given_failed": "bigint",
+    "given_skipped": "bigint",
+}
+
+COUNT_DEPS = Statement(
+    "chain_nodes.count_deps",
+    "Count dependencies that ended; a node that asks for nothing but their success gets its job with the last of them.",
+    f"""
+    UPDATE chain_nodes SET {_COUNTED},
+        job_id = CASE WHEN given_job_id IS NOT NULL AND waiting_on = given_ended AND deps_failed + given_failed = 0
+            AND deps_skipped + given_skipped = 0 THEN given_job_id ELSE job_id END
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = 'pending'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_success, deps_failed,
+              deps_skipped, job_id
+    """,
+    given={**_COUNTS, "given_job_id": "text"},
+)
+
+COUNT_INSTANCES = Statement(
+    "chain_nodes.count_instances",
+    "Count instances that ended for the mapped nodes that wait for them.",
+    f"""
+    UPDATE chain_nodes SET {_COUNTED}
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = 'running'
+    RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_failed
+    """,
+    given=_COUNTS,
+)
+
+SKIP_NODES = Statement(
+    "chain_nodes.skip",
+    "Skip nodes whose rule can no longer hold.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'skipped', ended_at = {{now}}, updated_at = {{now}},
+        actor = 'engine', reason = given_reason
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = 'pending'
+    """,
+    given={**_KEY, "given_reason": "text"},
+)
+
+GIVE_JOBS = Statement(
+    "chain_nodes.give_jobs",
+    "Give nodes that may run the jobs that run them.",
+    f"""
+    UPDATE chain_nodes SET job_id = given_job_id, place = given_place, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} IN ('pending', 'retrying')
+    """,
+    given={**_KEY, "given_job_id": "text", "given_place": "text"},
+)
+
+HELD_PLACES = Statement(
+    "chain_nodes.held_places",
+    "Count what runs now in a run that limits it.",
+    """
+    SELECT type, COALESCE(parent_id, '') AS parent_id, count(*) AS n FROM chain_nodes
+    WHERE run_id = :run_id AND place = 'held' GROUP BY type, COALESCE(parent_id, '')
+    """,
+)
+
+WANTED_PLACES = Statement(
+    "chain_nodes.wanted_places",
+    "Find what may run as soon as there is a place for it, the most urgent first.",
+    """
+    SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
+    WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :at_most
+    """,
+)
+
+# What manual actions need besides.
+
+SELECT_STATES = Statement(
+    "chain_nodes.select_states",
+    "Read how all nodes of a run stand.",
+    """
+    SELECT node_id, status, attempt, parent_id, waiting_on, deps_success, deps_failed, deps_skipped, job_id, wait_on
+    FROM chain_nodes WHERE run_id = :run_id ORDER BY ordinal, node_id
+    """,
+)
+
+REOPEN_NODES = Statement(
+    "chain_nodes.reopen",
+    "Let nodes wait again that were skipped, or stopped before they began.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'pending', ended_at = NULL, job_id = NULL, last_error = NULL,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} IN ('skipped', 'stopped')
+    """,
+    given=_KEY,
+)
+
+SET_COUNTS = Statement(
+    "chain_nodes.set_counts",
+    "Write how the dependencies of waiting nodes stand, counted anew.",
+    f"""
+    UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
+        deps_skipped = given_skipped, place = NULL, job_id = NULL
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = 'pending'
+    """,
+    given=_COUNTS,
+)
+
+SET_INSTANCE_COUNTS = Statement(
+    "chain_nodes.set_instance_counts",
+    "Write how the instances of a mapped node stand, counted anew.",
+    f"""
+    UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
+        deps_skipped = given_skipped
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} = 'running'
+    """,
+    given=_COUNTS,
+)
+
+RETRY_NODES = Statement(
+    "chain_nodes.retry",
+    "Give nodes that failed or were stopped another attempt.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'retrying', attempt = attempt + 1, ended_at = NULL,
+        job_id = given_job_id, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE {_NODE} AND {_STANDS} IN ('failed', 'stopped')
+    RETURNING chain_nodes.node_id AS node_id, attempt
+    """,
+    given={**_KEY, "given_job_id": "text"},
+)
+
+RESUME_FAN = Statement(
+    "chain_nodes.resume_fan",
+    "Let a mapped node that is being retried wait for its instances again.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'running', updated_at = {{now}}, reason = 'mapped'
+    WHERE run_id = :run_id AND node_id = :node_id AND {_STANDS} = 'retrying'
+    """,
+)
+
+STOP_WAITING = Statement(
+    "chain_nodes.stop_waiting",
+    "Stop all nodes of a run that no job is running.",
+    f"""
+    UPDATE chain_nodes SET prior_status = status, status = 'stopped', ended_at = {{now}}, updated_at = {{now}},
+        actor = :actor, reason = :reason, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL
+    WHERE run_id = :run_id AND {_STANDS} IN ('pending', 'retrying', 'running')
+      AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = chain_nodes.job_id
+                      AND COALESCE(jobs.status, '') IN ('pending', 'queued', 'running'))
+    RETURNING node_id, type, started_at, ended_at
+    """,
+)
+
+SETTLE_LETTERS = Statement(
+    "chain_nodes.settle_letters",
+    "Close the dead letters of jobs whose nodes were retried or completed by hand.",
+    """
+    UPDATE dead_letters SET state = :state, replayed_by_job_id = given_replayed_by, resolved_by = :actor, note = :note,
+        resolved_at = {now}
+    FROM {given}
+    WHERE job_id = given_job_id AND COALESCE(state, '') = 'open'
+    """,
+    given={"given_job_id": "text", "given_replayed_by": "text"},
+)

@@ -1,0 +1,210 @@
+"""What goes into and comes out of the store's operations on chains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.domain.states import NodeStatus, RunStatus
+
+NODE = "node"
+"""The kind of job that executes a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What a node leaves behind: JSON kept in its row, or in a blob where it is large."""
+
+    text: str | None = None
+    digest: str | None = None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Outcome of a node's job: executed."""
+
+    artifact: Artifact = Artifact()
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """Outcome of a node's job: the rest happens elsewhere."""
+
+    on: str
+    key: str
+    artifact: Artifact = Artifact()
+    until_ms: int | None = None
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """Outcome of a mapped node's first job: one instance for every item."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """Outcome of a node's job that ended because its run is to stop."""
+
+    reason: str = "stopped in good order"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A definition, as it stands."""
+
+    id: str
+    name: str
+    description: str | None
+    enabled: bool
+    version: int
+    created_at: int
+    updated_at: int
+    dag: Mapping[str, Any] | None = None
+    """Left out where many are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainVersion:
+    """A definition, as it stood."""
+
+    chain_id: str
+    version: int
+    name: str
+    description: str | None
+    dag: Mapping[str, Any]
+    actor: str | None
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPage:
+    """Some chains, and how many there are in all."""
+
+    items: Sequence[Chain]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a chain. Moments are microseconds since the Unix epoch."""
+
+    id: str
+    chain_id: str
+    chain_name: str
+    chain_version: int
+    status: RunStatus
+    parameters: Mapping[str, Any]
+    trigger_kind: str
+    idempotency_key: str | None
+    started_by: str | None
+    actor: str | None
+    reason: str | None
+    trace_id: str | None
+    nodes_total: int
+    nodes_open: int
+    nodes_failed: int
+    parent_run_id: str | None
+    parent_node_id: str | None
+    origin_run_id: str | None
+    created_at: int
+    updated_at: int
+    started_at: int | None
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node of a run, as people see it."""
+
+    run_id: str
+    node_id: str
+    type: str
+    status: NodeStatus
+    attempt: int
+    last_error: str | None
+    artifact: Any
+    artifact_digest: str | None
+    artifact_bytes: int
+    job_id: str | None
+    actor: str | None
+    reason: str | None
+    ordinal: int
+    priority: int
+    waiting_on: int
+    parent_id: str | None
+    item: Any
+    place: str | None
+    wait_on: str | None
+    wait_key: str | None
+    wait_until: int | None
+    updated_at: int
+    started_at: int | None
+    ended_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """One transition of a run (``node_id`` is none) or of a node."""
+
+    id: int
+    node_id: str | None
+    from_status: str
+    to_status: str
+    attempt: int | None
+    actor: str | None
+    reason: str | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that a node wrote."""
+
+    id: int
+    node_id: str
+    attempt: int
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to be created."""
+
+    chain_id: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    idempotency_key: str | None = None
+    actor: str = "system"
+    """On whose behalf."""
+    trigger_kind: str = "manual"
+    reason: str | None = None
+    trace_id: str | None = None
+    parent_run_id: str | None = None
+    parent_node_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What starting a chain answers with."""
+
+    run_id: str
+    is_new: bool
+    """False where the idempotency key was known: this is the run that it started."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run that has just ended, for whoever acts on it in the same transaction."""
+
+    run_id: str
+    chain_id: str
+    status: RunStatus
+    started_by: str | None
+    trace_id: str | None
+    parent_run_id: str | None
+    parent_node_id: str | None

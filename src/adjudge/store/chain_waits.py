@@ -1,0 +1,119 @@
+"""Nodes that wait for something which happens elsewhere: who waits for what, what is due, what may have been missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.domain.states import RunStatus
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Statement
+
+WAITING_FOR = Statement(
+    "chain_waits.waiting_for",
+    "Find the nodes that wait for a thing.",
+    """
+    SELECT run_id, node_id FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND wait_on = :on AND wait_key = :key ORDER BY run_id, node_id
+    """,
+)
+
+DUE = Statement(
+    "chain_waits.due",
+    "Find waits whose moment has come.",
+    """
+    SELECT run_id, node_id, wait_on, wait_key FROM chain_nodes
+    WHERE wait_until IS NOT NULL AND wait_until <= {now} ORDER BY wait_until LIMIT :at_most
+    """,
+)
+
+OPEN = Statement(
+    "chain_waits.open",
+    "List waits that have lasted a while, to see whether one was missed.",
+    """
+    SELECT run_id, node_id, wait_on, wait_key FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND (wait_on, wait_key, run_id, node_id) > (:on, :key, :run_id, :node_id)
+      AND updated_at <= {now} - :older_us
+    ORDER BY wait_on, wait_key, run_id, node_id LIMIT :at_most
+    """,
+)
+
+_RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
+RUN_STATUS = Statement(
+    "chain_waits.run_status",
+    "Read whether a run has ended, and let it not end before this transaction does.",
+    _RUN_STATUS + " FOR SHARE",
+    sqlite=_RUN_STATUS,
+)
+
+STOPPABLE_JOBS = Statement(
+    "chain_waits.stoppable_jobs",
+    "Find jobs of runs that are to stop: those that wait at once, those that run after a grace.",
+    """
+    SELECT jobs.id AS id FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
+    WHERE chain_runs.status = 'stopping' AND (COALESCE(jobs.status, '') IN ('pending', 'queued')
+        OR (COALESCE(jobs.status, '') = 'running' AND stop_requested_at <= {now} - :grace_us))
+    ORDER BY jobs.id LIMIT :at_most
+    """,
+)
+
+ORPHANS = Statement(
+    "chain_waits.orphans",
+    "Find sub-chains that go on although the run that started them stops or has stopped.",
+    """
+    SELECT child.id AS id FROM chain_runs child JOIN chain_runs parent ON parent.id = child.parent_run_id
+    WHERE child.finished_at IS NULL AND child.status IN ('pending', 'running') AND child.parent_run_id IS NOT NULL
+      AND parent.status IN ('stopping', 'stopped')
+    ORDER BY child.id LIMIT :at_most
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A node that waits."""
+
+    run_id: str
+    node_id: str
+    on: str
+    key: str
+
+
+async def waiting_for(tx: Tx, on: str, key: str) -> list[tuple[str, str]]:
+    """The nodes (run, node) that wait for a thing."""
+    return [(row["run_id"], row["node_id"]) for row in await tx.fetch(WAITING_FOR, on=on, key=key)]
+
+
+async def due(tx: Tx, *, at_most: int) -> list[Wait]:
+    """Waits whose moment has come."""
+    return [Wait(*row) for row in await tx.fetch(DUE, at_most=at_most)]
+
+
+async def open_waits(tx: Tx, *, after: Wait | None, older_ms: int, at_most: int) -> list[Wait]:
+    """Waits that have lasted for ``older_ms``, from after a known one."""
+    last = after or Wait("", "", "", "")
+    rows = await tx.fetch(
+        OPEN,
+        on=last.on,
+        key=last.key,
+        run_id=last.run_id,
+        node_id=last.node_id,
+        older_us=older_ms * 1_000,
+        at_most=at_most,
+    )
+    return [Wait(*row) for row in rows]
+
+
+async def run_status(tx: Tx, run_id: str) -> RunStatus | None:
+    """Where a run stands; it stands so until this transaction ends."""
+    row = await first(tx, RUN_STATUS, run_id=run_id)
+    return None if row is None else RunStatus(row["status"])
+
+
+async def stoppable_jobs(tx: Tx, *, grace_ms: int, at_most: int) -> list[str]:
+    """Jobs to be canceled because their run is to stop."""
+    return [row["id"] for row in await tx.fetch(STOPPABLE_JOBS, grace_us=grace_ms * 1_000, at_most=at_most)]
+
+
+async def orphans(tx: Tx, *, at_most: int) -> list[str]:
+    """Sub-chains to be stopped along with the run that started them."""
+    return [row["id"] for row in await tx.fetch(ORPHANS, at_most=at_most)]

@@ -1,0 +1,249 @@
+"""Chain definitions: named, versioned, switched on and off. Every version is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.store import audit
+from adjudge.store.chain_values import Chain, ChainPage, ChainVersion
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Row, Statement
+
+_SUMMARY = "id, name, description, enabled, version, created_at, updated_at"
+
+INSERT = Statement(
+    "chains.insert",
+    "Define a chain.",
+    """
+    INSERT INTO chains (id, name, description, enabled, dag, created_at, updated_at)
+    SELECT given_id, given_name, given_description, given_enabled, given_dag, {now}, {now} FROM {given}
+    """,
+    given={
+        "given_id": "text",
+        "given_name": "text",
+        "given_description": "text",
+        "given_enabled": "boolean",
+        "given_dag": "jsonb",
+    },
+)
+
+UPDATE = Statement(
+    "chains.update",
+    "Change a chain that still has the version it was read at.",
+    """
+    UPDATE chains SET name = given_name, description = given_description, dag = given_dag, version = version + 1,
+        updated_at = {now}
+    FROM {given} WHERE id = given_id AND version = given_version
+    """,
+    given={
+        "given_id": "text",
+        "given_version": "bigint",
+        "given_name": "text",
+        "given_description": "text",
+        "given_dag": "jsonb",
+    },
+)
+
+KEEP_VERSION = Statement(
+    "chains.keep_version",
+    "Keep a version of a chain for its history.",
+    """
+    INSERT INTO chain_versions (chain_id, version, name, description, dag, actor, created_at)
+    SELECT id, version, name, description, dag, CAST(:actor AS text), {now} FROM chains WHERE id = :chain_id
+    """,
+)
+
+SWITCH = Statement(
+    "chains.switch",
+    "Switch a chain on or off; its version stays.",
+    "UPDATE chains SET enabled = :enabled, updated_at = {now} WHERE id = :chain_id AND enabled <> :enabled",
+)
+
+FIND = Statement("chains.find", "Read a chain.", f"SELECT {_SUMMARY}, dag FROM chains WHERE id = :chain_id")
+
+HEAD = Statement("chains.head", "Read a chain without its DAG.", f"SELECT {_SUMMARY} FROM chains WHERE id = :chain_id")
+
+FIND_BY_NAME = Statement(
+    "chains.find_by_name", "Read a chain by its name.", f"SELECT {_SUMMARY}, dag FROM chains WHERE name = :name"
+)
+
+_MATCHES = """
+    (CAST(:keyword AS text) = '' OR lower(name) LIKE :pattern ESCAPE '!'
+        OR lower(COALESCE(description, '')) LIKE :pattern ESCAPE '!')
+    AND (CAST(:enabled AS text) = 'any' OR enabled = (CAST(:enabled AS text) = 'true'))
+    """
+
+COUNT = Statement(
+    "chains.count", "Count chains by keyword and switch.", f"SELECT count(*) AS n FROM chains WHERE {_MATCHES}"
+)
+
+PAGE_AFTER = Statement(
+    "chains.page_after",
+    "List chains by keyword and switch, from after a known name.",
+    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :at_most",
+)
+
+PAGE_NUMBER = Statement(
+    "chains.page_number",
+    "List chains by keyword and switch, a numbered page of them.",
+    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :at_most OFFSET :skipped",
+)
+
+HISTORY = Statement(
+    "chains.history",
+    "Read the versions of a chain, the newest first.",
+    """
+    SELECT chain_id, version, name, description, dag, actor, created_at FROM chain_versions
+    WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :at_most
+    """,
+)
+
+_NO_BOUND = 2**62
+
+
+async def create(
+    tx: Tx,
+    *,
+    name: str,
+    dag: Mapping[str, Any],
+    actor: str,
+    description: str | None = None,
+    enabled: bool = True,
+    mint: NewId = new_id,
+) -> Chain:
+    """Define a chain whose DAG was checked; a name that is taken is refused."""
+    chain_id = mint()
+    await _refuse_taken_name(tx, chain_id, name)
+    await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag))])
+    await tx.execute(KEEP_VERSION, chain_id=chain_id, actor=actor)
+    await audit.record(
+        tx, actor=actor, action="create", object_kind="chain", objects={chain_id: {"name": name}}, reason=""
+    )
+    return await find(tx, chain_id)
+
+
+async def update(
+    tx: Tx,
+    chain_id: str,
+    *,
+    version: int,
+    name: str,
+    dag: Mapping[str, Any],
+    actor: str,
+    description: str | None = None,
+) -> Chain:
+    """Change a chain whose new DAG was checked; a version that has moved on is a Conflict."""
+    await _refuse_taken_name(tx, chain_id, name)
+    changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag))])
+    if not changed:
+        standing = await find(tx, chain_id)
+        raise Conflict(
+            f"Chain {chain_id!r} is at version {standing.version}, not {version}; read it again, then decide.",
+            id=chain_id,
+            version=standing.version,
+        )
+    await tx.execute(KEEP_VERSION, chain_id=chain_id, actor=actor)
+    details = {chain_id: {"version": version + 1}}
+    await audit.record(tx, actor=actor, action="update", object_kind="chain", objects=details, reason="")
+    return await find(tx, chain_id)
+
+
+async def switch(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> Chain:
+    """Enable or disable a chain; one that stands so already stays so."""
+    if await tx.execute(SWITCH, chain_id=chain_id, enabled=enabled):
+        action = "enable" if enabled else "disable"
+        await audit.record(tx, actor=actor, action=action, object_kind="chain", objects=[chain_id], reason=reason)
+    return await find(tx, chain_id)
+
+
+async def find(tx: Tx, chain_id: str) -> Chain:
+    """Read a chain with its DAG."""
+    row = await first(tx, FIND, chain_id=chain_id)
+    if row is None:
+        raise NotFound("chain", chain_id)
+    return _chain(row, json.loads(row["dag"]))
+
+
+async def head(tx: Tx, chain_id: str) -> Chain:
+    """Read a chain without its DAG, which may be large."""
+    row = await first(tx, HEAD, chain_id=chain_id)
+    if row is None:
+        raise NotFound("chain", chain_id)
+    return _chain(row)
+
+
+async def find_by_name(tx: Tx, name: str) -> Chain:
+    """Read a chain with its DAG, by its name."""
+    row = await first(tx, FIND_BY_NAME, name=name)
+    if row is None:
+        raise NotFound("chain", name)
+    return _chain(row, json.loads(row["dag"]))
+
+
+async def page(
+    tx: Tx, *, keyword: str = "", enabled: bool | None = None, after: str = "", at_most: int = 50
+) -> list[Chain]:
+    """List chains in the order of their names: ``after`` is the last name of the page before."""
+    rows = await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, at_most=at_most)
+    return [_chain(row) for row in rows]
+
+
+async def page_number(
+    tx: Tx, *, page: int = 1, size: int = 20, keyword: str = "", enabled: bool | None = None
+) -> ChainPage:
+    """List a numbered page of chains, from 1, and count them all."""
+    filters = _filters(keyword, enabled)
+    rows = await tx.fetch(PAGE_NUMBER, **filters, at_most=size, skipped=(page - 1) * size)
+    total = (await tx.fetch(COUNT, **filters))[0]["n"]
+    return ChainPage([_chain(row) for row in rows], int(total))
+
+
+async def history(tx: Tx, chain_id: str, *, before: int | None = None, at_most: int = 50) -> list[ChainVersion]:
+    """Read the versions of a chain, the newest first, from below ``before``."""
+    await find(tx, chain_id)
+    rows = await tx.fetch(HISTORY, chain_id=chain_id, before=before or _NO_BOUND, at_most=at_most)
+    return [
+        ChainVersion(
+            row["chain_id"],
+            row["version"],
+            row["name"],
+            row["description"],
+            json.loads(row["dag"]),
+            row["actor"],
+            row["created_at"],
+        )
+        for row in rows
+    ]
+
+
+async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
+    """Say so in words; should two come at the same moment, the constraint refuses the second as a Conflict."""
+    row = await first(tx, FIND_BY_NAME, name=name)
+    if row is not None and row["id"] != chain_id:
+        raise InvalidInput(f"name: a chain called {name!r} exists already; choose another name.", field="name")
+
+
+def _filters(keyword: str, enabled: bool | None) -> dict[str, str]:
+    escaped = "".join(f"!{letter}" if letter in "!%_" else letter for letter in keyword.lower())
+    return {
+        "keyword": keyword,
+        "pattern": f"%{escaped}%",
+        "enabled": "any" if enabled is None else str(enabled).lower(),
+    }
+
+
+def _chain(row: Row, dag: Mapping[str, Any] | None = None) -> Chain:
+    return Chain(
+        row["id"],
+        row["name"],
+        row["description"],
+        bool(row["enabled"]),
+        row["version"],
+        row["created_at"],
+        row["updated_at"],
+        dag,
+    )
