@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.api.rulebook import Rulebook
 from adjudge.domain.errors import AdjudgeError, OutcomeUnknown
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, orders, reads
@@ -39,6 +40,7 @@ class Desk:
     def __init__(self, database: Database, jobs: Jobs) -> None:
         self._database = database
         self._submissions = Submissions(jobs)
+        self.rulebook = Rulebook(database)
         self._waiting: deque[_Waiting] = deque()
         self._clerk: asyncio.Task[None] | None = None
 

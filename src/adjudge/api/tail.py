@@ -126,6 +126,11 @@ class Tail:
         """Wait for a job to end; whether it has."""
         return await self._until("job", job_id, at_most_sec)
 
+    @property
+    def waiting(self) -> int:
+        """How many things are waited for."""
+        return len(self._waiters)
+
     async def close(self) -> None:
         """Stop reading."""
         if self._reader is not None:

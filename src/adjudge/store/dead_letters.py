@@ -83,7 +83,12 @@ async def find(tx: Tx, letter_id: str) -> tuple[DeadLetter, list[Attempt]]:
     if row is None:
         raise NotFound("dead_letter", letter_id)
     letter = _letter(row)
-    return letter, [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=letter.job_id)]
+    return letter, await attempts(tx, letter.job_id)
+
+
+async def attempts(tx: Tx, job_id: str) -> list[Attempt]:
+    """The attempts of a job that have ended."""
+    return [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=job_id)]
 
 
 async def count_open(tx: Tx) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from adjudge.domain.errors import NotFound
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Row, Statement
+from adjudge.store.submission_statements import SELECT_SOURCE
 
 AFTER_ALL: Final = "~"
 """Sorts after every id."""
@@ -275,6 +276,12 @@ async def definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
         raise NotFound("revision", revision_id)
     document: Mapping[str, Any] = json.loads(row["definition"])
     return document
+
+
+async def source_text(tx: Tx, digest: str) -> str | None:
+    """A source that is kept in the database; nothing where it is a blob."""
+    row = await first(tx, SELECT_SOURCE, digest=digest)
+    return None if row is None else str(row["body"])
 
 
 async def existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:

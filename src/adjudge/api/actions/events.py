@@ -1,0 +1,133 @@
+"""Streams of events: first what was missed, read from the store, then what happens, heard from the tail."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.api.actions import submissions
+from adjudge.api.moments import moment
+from adjudge.api.parts import Parts
+from adjudge.api.tail import Event, Subscription
+from adjudge.api.viewer import Viewer
+from adjudge.store import Tx, events
+from adjudge.store.events import START, Place, ProgressMade, StatusChanged, Which
+
+BEAT_SEC: Final = 15.0
+_AT_MOST: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One event as it is sent; without a name it is a mere sign of life, without an id nothing to resume from."""
+
+    name: str = ""
+    data: Mapping[str, Any] | None = None
+    id: str | None = None
+
+
+BEAT: Final = Sent()
+TOO_SLOW: Final = Sent("lost", {"reason": "too slow: connect again"})
+
+
+async def of_submission(
+    parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None
+) -> AsyncIterator[Sent]:
+    """Everything about one submission from its beginning, or from where the viewer left off, until it ends."""
+    row = await submissions.fresh(parts, viewer, submission_id)
+    sees_all = submissions.is_jury(viewer, row)
+    start = events.parse_place(last_event_id) if last_event_id else None
+
+    async def stream() -> AsyncIterator[Sent]:
+        last, has_caught_up = row.status, False
+        async for event in _stream(
+            parts, Which(submission_id=submission_id), start.next if start else START, sees_all=sees_all
+        ):
+            yield event
+            has_caught_up |= event is BEAT
+            if event.name == "status" and event.data is not None:
+                last = event.data["to"]
+            if has_caught_up and submissions.is_over(last):
+                yield Sent("end", {"submission_id": submission_id, "status": last})
+                return
+
+    return stream()
+
+
+async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> AsyncIterator[Sent]:
+    """Everything about one's own submissions, from now on or from where one left off."""
+    start = events.parse_place(last_event_id).next if last_event_id else None
+    return _stream(parts, Which(user_id=viewer.id), start, sees_all=False)
+
+
+async def of_all(parts: Parts, last_event_id: str | None) -> AsyncIterator[Sent]:
+    """Everything about all submissions, from now on or from where one left off."""
+    start = events.parse_place(last_event_id).next if last_event_id else None
+    return _stream(parts, Which(), start, sees_all=True)
+
+
+async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> AsyncIterator[Sent]:
+    """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
+    async with parts.tail.watch(which) as subscription:
+        end = await parts.database.read(events.horizon)
+        while start is not None and start < end:
+            missed = await _missed(parts, which, start, end)
+            for change in missed:
+                yield _status(change)
+            start = missed[-1].place.next if len(missed) == _AT_MOST else end
+        yield BEAT
+        async for event in _heard(subscription, end):
+            yield _sent(event, sees_all=sees_all) if event else BEAT
+    yield TOO_SLOW
+
+
+async def _missed(parts: Parts, which: Which, start: Place, end: Place) -> Sequence[StatusChanged]:
+    async def read(tx: Tx) -> Sequence[StatusChanged]:
+        return await events.between(tx, which, start, end, at_most=_AT_MOST)
+
+    return await parts.database.read(read)
+
+
+async def _heard(subscription: Subscription, end: Place) -> AsyncIterator[Event | None]:
+    while not subscription.is_lost:
+        event = await subscription.next(BEAT_SEC)
+        if not (isinstance(event, StatusChanged) and event.place < end):
+            yield event
+
+
+def _sent(event: Event, *, sees_all: bool) -> Sent:
+    return _status(event) if isinstance(event, StatusChanged) else _progress(event, sees_all=sees_all)
+
+
+def _status(change: StatusChanged) -> Sent:
+    data = {
+        "submission_id": change.submission_id,
+        "user_id": change.user_id,
+        "problem_id": change.problem_id,
+        "from": change.from_status,
+        "to": change.to_status,
+        "verdict": change.verdict,
+        "version": change.version,
+        "at": moment(change.at),
+    }
+    return Sent("status", data, str(change.place))
+
+
+def _progress(made: ProgressMade, *, sees_all: bool) -> Sent:
+    """Progress has no id: whoever comes back wants the latest, not what was missed."""
+    cases = [
+        {key: value for key, value in case.items() if key != "shown"}
+        for case in made.cases
+        if sees_all or case.get("shown")
+    ]
+    data = {
+        "submission_id": made.submission_id,
+        "job_id": made.job_id,
+        "attempt_id": made.attempt_id,
+        "stage": made.stage,
+        "done": made.done,
+        "total": made.total,
+        "cases": cases,
+    }
+    return Sent("progress", data)

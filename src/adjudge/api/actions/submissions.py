@@ -1,0 +1,245 @@
+"""Submissions: read, waited for, canceled, changed by hand. Whose they are is decided here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.cache.entities import Entity
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import Conflict, Forbidden, NotFound
+from adjudge.domain.ids import uuid7
+from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
+from adjudge.judge.result import author_view
+from adjudge.store import Tx, audit, dead_letters, reads
+from adjudge.store.dead_letters import Attempt
+from adjudge.store.reads import AFTER_ALL, Filter, RunChange, RunRow, SubmissionChange, SubmissionRow
+from adjudge.store.submissions import Submissions
+
+WAIT_MOST_SEC = 60
+_MILLISECOND = 1_000
+_SKEW_MS = 60_000
+"""Ids are made by the clocks of servers, moments by the database's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What judging found, and for whom it is cut."""
+
+    row: SubmissionRow
+    is_jury: bool
+    document: Mapping[str, Any] | None
+
+
+def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
+    """Whether somebody may see all of a submission: staff, and the setter of its problem."""
+    owns_problem = row.problem_owner_id == viewer.user_id and viewer.may(Permission.PROBLEM_WRITE)
+    return viewer.may(Permission.SUBMISSION_READ_ALL) or owns_problem
+
+
+def _check_visible(viewer: Viewer, row: SubmissionRow) -> None:
+    if row.user_id != viewer.user_id and not is_jury(viewer, row):
+        raise NotFound("submission", row.id)
+
+
+async def read(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
+    """A submission as it stands; with ``wait_sec``, as soon as it has ended, or as it stands then."""
+
+    async def load() -> bytes | None:
+        try:
+            row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
+        except NotFound:
+            return None
+        return json.dumps(asdict(row)).encode()
+
+    found = await parts.cache.get(Entity.SUBMISSION_STATUS, submission_id, load)
+    if found is None:
+        raise NotFound("submission", submission_id)
+    row = SubmissionRow(**json.loads(found.body))
+    _check_visible(viewer, row)
+    if wait_sec > 0 and row.finished_at is None:
+        await parts.tail.until_submission_ended(submission_id, min(wait_sec, WAIT_MOST_SEC))
+        row = await fresh(parts, viewer, submission_id)
+    return row
+
+
+async def fresh(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionRow:
+    """A submission as it stands at this moment."""
+    parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
+    row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
+    _check_visible(viewer, row)
+    return row
+
+
+async def page(
+    parts: Parts, viewer: Viewer, wanted: Filter, *, problem: str | None, before: str | None, at_most: int
+) -> list[SubmissionRow]:
+    """A page of what the viewer may see: everything for staff, a setter's own problems, else one's own."""
+    owns = False
+    if problem is not None:
+        found = await parts.desk.rulebook.find(problem)
+        if found is None:
+            raise NotFound("problem", problem)
+        wanted = replace(wanted, problem_id=found.id)
+        owns = found.owner_id == viewer.user_id and viewer.may(Permission.PROBLEM_WRITE)
+    if not viewer.may(Permission.SUBMISSION_READ_ALL) and not owns:
+        if wanted.user_id not in (None, viewer.user_id):
+            raise Forbidden("You may list your own submissions; leave 'user' out.")
+        wanted = replace(wanted, user_id=viewer.id)
+    if wanted.since is not None:
+        wanted = replace(wanted, from_id=_id_at(wanted.since // _MILLISECOND - _SKEW_MS))
+    until_id = AFTER_ALL if wanted.until is None else _id_at(wanted.until // _MILLISECOND + _SKEW_MS)
+    start = min(before or AFTER_ALL, until_id)
+    return await parts.database.read(lambda tx: reads.page(tx, wanted, before=start, at_most=at_most))
+
+
+def _id_at(unix_ms: int) -> str:
+    return uuid7(max(0, unix_ms), 0)
+
+
+async def source(parts: Parts, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
+    """The source as it was handed in."""
+    row = await fresh(parts, viewer, submission_id)
+    kept = await parts.database.read(lambda tx: reads.source_text(tx, row.source_digest))
+    if kept is not None:
+        return row, kept.encode()
+    data = bytearray()
+    async for piece in parts.blobs.open(row.source_digest):
+        data += piece
+    return row, bytes(data)
+
+
+async def results(parts: Parts, viewer: Viewer, submission_id: str) -> Found:
+    """What judging found, test by test, cut to what the viewer may see."""
+    row = await fresh(parts, viewer, submission_id)
+    document = None
+    if row.finished_at is not None and row.job_id is not None:
+        job_id = row.job_id
+        document = await parts.database.read(lambda tx: reads.result(tx, job_id))
+    if document is None or is_jury(viewer, row):
+        return Found(row, is_jury(viewer, row), document)
+    return Found(row, False, author_view(dict(document)))
+
+
+async def log(parts: Parts, viewer: Viewer, submission_id: str) -> list[SubmissionChange]:
+    """Every change of a submission; whose hand it was is for staff."""
+    row = await fresh(parts, viewer, submission_id)
+    changes = await parts.database.read(lambda tx: reads.submission_log(tx, submission_id))
+    if is_jury(viewer, row):
+        return changes
+    return [replace(change, actor=None, reason=None, job_id=None) for change in changes]
+
+
+async def cancel(parts: Parts, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
+    """Cancel a submission that has no verdict yet: one's own, or anybody's for staff."""
+    row = await fresh(parts, viewer, submission_id)
+    if row.user_id != viewer.user_id:
+        viewer.require(Permission.SUBMISSION_CANCEL_ALL)
+
+    async def operation(tx: Tx) -> None:
+        await Submissions(parts.jobs).cancel(tx, submission_id, actor=viewer.id, reason=reason or "canceled")
+        if row.user_id != viewer.user_id:
+            await audit.record(
+                tx,
+                actor=viewer.id,
+                action="cancel",
+                object_kind="submission",
+                objects=[submission_id],
+                reason=reason,
+            )
+
+    await parts.database.transact(operation)
+    return await fresh(parts, viewer, submission_id)
+
+
+async def change_status(
+    parts: Parts, viewer: Viewer, submission_id: str, *, version: int, status: str, verdict: str | None, reason: str
+) -> SubmissionRow:
+    """Change a status by hand: guarded by version, audited."""
+
+    async def operation(tx: Tx) -> None:
+        await Submissions(parts.jobs).change_status(
+            tx, submission_id, version=version, status=status, actor=viewer.id, reason=reason, verdict=verdict
+        )
+        details = {submission_id: {"status": status, "verdict": verdict, "version": version}}
+        await audit.record(
+            tx,
+            actor=viewer.id,
+            action="change_status",
+            object_kind="submission",
+            objects=details,
+            reason=reason,
+        )
+
+    await parts.database.transact(operation)
+    return await fresh(parts, viewer, submission_id)
+
+
+async def runs(parts: Parts, viewer: Viewer, submission_id: str) -> list[RunRow]:
+    """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
+    row = await fresh(parts, viewer, submission_id)
+    found = await parts.database.read(lambda tx: reads.runs_of(tx, submission_id))
+    if is_jury(viewer, row):
+        return found
+    return [_for_author(run) for run in found if run.rejudge_batch_id is None or run.id == row.job_id]
+
+
+async def judge_run(parts: Parts, viewer: Viewer, job_id: str) -> RunRow:
+    """One judge run, for whoever may see its submission."""
+    run = await parts.database.read(lambda tx: reads.judge_run(tx, job_id))
+    row = await _submission_of(parts, viewer, run)
+    if is_jury(viewer, row):
+        return run
+    if run.rejudge_batch_id is not None and run.id != row.job_id:
+        raise NotFound("judge_run", job_id)
+    return _for_author(run)
+
+
+async def _submission_of(parts: Parts, viewer: Viewer, run: RunRow) -> SubmissionRow:
+    try:
+        return await fresh(parts, viewer, run.submission_id or "")
+    except NotFound:
+        raise NotFound("judge_run", run.id) from None
+
+
+def _for_author(run: RunRow) -> RunRow:
+    """Without what only operators need: whose machine it was, and what it stumbled over."""
+    return replace(run, lease_owner=None, error=None, trace_id=None)
+
+
+async def attempts(parts: Parts, job_id: str) -> list[Attempt]:
+    """The attempts of a run that have ended."""
+    await parts.database.read(lambda tx: reads.judge_run(tx, job_id))
+    return await parts.database.read(lambda tx: dead_letters.attempts(tx, job_id))
+
+
+async def run_log(parts: Parts, job_id: str) -> list[RunChange]:
+    """Every change of a run's status."""
+    await parts.database.read(lambda tx: reads.judge_run(tx, job_id))
+    return await parts.database.read(lambda tx: reads.run_log(tx, job_id))
+
+
+async def cancel_run(parts: Parts, viewer: Viewer, job_id: str, reason: str) -> RunRow:
+    """Cancel a judge run by hand; the submission follows it."""
+
+    async def operation(tx: Tx) -> None:
+        run = await reads.judge_run(tx, job_id)
+        JOB.check(JobStatus(run.status), JobStatus.CANCELED)
+        outcome = await parts.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
+        if outcome.refused:
+            raise Conflict("The judge run changed meanwhile; read it again, then decide.", job_id=job_id)
+        await audit.record(
+            tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
+        )
+
+    await parts.database.transact(operation)
+    return await parts.database.read(lambda tx: reads.judge_run(tx, job_id))
+
+
+def is_over(status: str) -> bool:
+    """Whether a submission's status is final."""
+    return SubmissionStatus(status) in SUBMISSION.terminal

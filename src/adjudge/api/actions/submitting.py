@@ -1,0 +1,153 @@
+"""Handing in: one program or a thousand, by the same path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from adjudge.api.admission import admit
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.domain.errors import InvalidInput
+from adjudge.store import idempotency
+from adjudge.store.idempotency import Answer, Key
+from adjudge.store.orders import Order
+from adjudge.store.submissions import NewSubmission
+
+SMALL_BYTES: Final = 64 * 1024
+"""A source up to this size is kept in the database, beside its submission: one commit instead of files to flush."""
+_ACCEPTED: Final = 202
+_KEY_MOST: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A program as it was handed in."""
+
+    problem: str
+    language: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Where a request came from, beside who sent it."""
+
+    address: str = ""
+    key: str | None = None
+    """Its idempotency key."""
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The answer to a request, and when it makes sense to look again."""
+
+    response: dict[str, Any]
+    retry_after_sec: int = 0
+
+
+async def submit(parts: Parts, viewer: Viewer, handed: Handed, caller: Caller) -> Accepted:
+    """Hand one program in."""
+    return await _submit(parts, viewer, [handed], caller, is_batch=False)
+
+
+async def submit_batch(parts: Parts, viewer: Viewer, handed: Sequence[Handed], caller: Caller) -> Accepted:
+    """Hand many programs in, all of them or none."""
+    return await _submit(parts, viewer, handed, caller, is_batch=True)
+
+
+async def _submit(
+    parts: Parts, viewer: Viewer, handed: Sequence[Handed], caller: Caller, *, is_batch: bool
+) -> Accepted:
+    key, digest = request_key(viewer, caller), request_digest("submit", handed, is_batch)
+    if key is not None:
+        standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
+        if standing is not None:
+            return Accepted(dict(standing.for_request(digest).response))
+    names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
+    items = [await _checked(parts, viewer, item, caller, name) for item, name in zip(handed, names, strict=True)]
+    languages = {item.language for item in items}
+    admitted = await admit(parts, viewer, address=caller.address, count=len(items), languages=languages)
+    await _keep_large(parts, items, handed)
+    admitted_items = tuple(replace(item, priority=admitted.band, delay_ms=admitted.delay_ms) for item in items)
+    answer = Answer(digest, _ACCEPTED, _response(items, is_batch=is_batch))
+    answer = await parts.desk.place(Order(admitted_items, answer, key))
+    return Accepted(dict(answer.response), admitted.retry_after_sec)
+
+
+async def _checked(parts: Parts, viewer: Viewer, handed: Handed, caller: Caller, name: str) -> NewSubmission:
+    language = parts.languages.get(handed.language)
+    source = check_source(handed.source, f"{name}source")
+    rules = await parts.desk.rulebook.of(handed.problem)
+    rules.check_language(language, f"{name}language")
+    rules.check_size(len(source), f"{name}source")
+    return NewSubmission(
+        id=parts.mint(),
+        user_id=viewer.id,
+        problem_id=rules.problem_id,
+        revision_id=rules.revision_id,
+        language=language.id,
+        source_digest=hashlib.sha256(source).hexdigest(),
+        source_bytes=len(source),
+        timeout_ms=rules.deadline_ms(language),
+        trace_id=caller.trace_id,
+        source_text=handed.source if len(source) <= SMALL_BYTES else None,
+        job_id=parts.mint(),
+    )
+
+
+def check_source(text: str, field: str) -> bytes:
+    """The bytes of a source. It must be text: no NUL, which ends texts in half of all tools, no half characters."""
+    if not text.strip():
+        raise InvalidInput(f"{field}: it is empty; send the program.", field=field)
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InvalidInput(f"{field}: a NUL byte on line {line}; a source is text.", field=field)
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{field}: half of a character at position {error.start}.", field=field) from None
+
+
+def decode_source(data: bytes, field: str) -> str:
+    """The text of an uploaded file: UTF-8, with or without a byte order mark, which is dropped."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise InvalidInput(
+            f"{field}: byte {data[error.start]:#04x} on line {line} is not UTF-8; save the file as UTF-8.", field=field
+        ) from None
+
+
+async def _keep_large(parts: Parts, items: Sequence[NewSubmission], handed: Sequence[Handed]) -> None:
+    """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
+    kept: set[str] = set()
+    for item, given in zip(items, handed, strict=True):
+        if item.source_text is None and item.source_digest not in kept:
+            await parts.blobs.put(given.source.encode(), expected=item.source_digest)
+            kept.add(item.source_digest)
+
+
+def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:
+    made = [{"submission_id": item.id, "job_id": item.job_id, "status": "pending"} for item in items]
+    return {"items": made} if is_batch else made[0]
+
+
+def request_key(viewer: Viewer, caller: Caller) -> Key | None:
+    """The key that a request names, checked."""
+    if caller.key is None:
+        return None
+    if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
+        raise InvalidInput(f"Idempotency-Key: give 1 to {_KEY_MOST} printable characters.", field="Idempotency-Key")
+    return Key(viewer.id, caller.key)
+
+
+def request_digest(kind: str, handed: Sequence[Any], is_batch: bool) -> str:
+    """What tells one request from another."""
+    body = [kind, is_batch, [[getattr(item, name) for name in item.__slots__] for item in handed]]
+    return hashlib.sha256(json.dumps(body).encode()).hexdigest()

@@ -1,0 +1,35 @@
+"""Moments on the wire: RFC 3339, UTC, milliseconds. In the database they are microseconds since the Unix epoch."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import overload
+
+from adjudge.domain.errors import InvalidInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@overload
+def moment(us: int) -> str: ...
+@overload
+def moment(us: None) -> None: ...
+def moment(us: int | None) -> str | None:
+    """A moment as it goes over the wire."""
+    if us is None:
+        return None
+    return (_EPOCH + timedelta(microseconds=us)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_moment(text: str, field: str) -> int:
+    """A moment as it came over the wire, in microseconds."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{field}: {text[:64]!r} is no moment; write 2026-01-31T12:00:00Z.", field=field) from None
+    if parsed.tzinfo is None:
+        raise InvalidInput(f"{field}: {text[:64]!r} names no time zone; end it with Z for UTC.", field=field)
+    try:
+        return (parsed - _EPOCH) // timedelta(microseconds=1)
+    except OverflowError:
+        raise InvalidInput(f"{field}: {text[:64]!r} is out of range.", field=field) from None

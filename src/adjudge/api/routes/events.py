@@ -1,0 +1,82 @@
+"""Server-sent events: what happens to submissions, as it happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header
+from fastapi.responses import StreamingResponse
+
+from adjudge.api.actions import events
+from adjudge.api.actions.events import Sent
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.domain.access import Permission
+
+_RETRY_MS: Final = 1_000
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "Events until the reader or the server goes away; the reference of events lists them.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+LastEventId = Annotated[
+    str | None, Header(alias="Last-Event-ID", max_length=64, description="The id of the last event that was seen.")
+]
+
+
+def router(parts: Parts) -> APIRouter:
+    """One submission's, one's own, everybody's."""
+    routes = APIRouter(tags=["events"])
+
+    @routes.get(
+        "/submissions/{submission_id}/events",
+        summary="Watch one submission",
+        description="Ends with an event named end, once there is a verdict.",
+        responses=_STREAM,
+        response_class=StreamingResponse,
+    )
+    async def of_submission(
+        submission_id: str,
+        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)],
+        last_event_id: LastEventId = None,
+    ) -> StreamingResponse:
+        return _response(await events.of_submission(parts, viewer, submission_id, last_event_id))
+
+    @routes.get(
+        "/me/events", summary="Watch one's own submissions", responses=_STREAM, response_class=StreamingResponse
+    )
+    async def of_user(
+        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
+    ) -> StreamingResponse:
+        return _response(await events.of_user(parts, viewer, last_event_id))
+
+    @routes.get("/events", summary="Watch all submissions", responses=_STREAM, response_class=StreamingResponse)
+    async def of_all(
+        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],  # noqa: ARG001  # asked for by its point
+        last_event_id: LastEventId = None,
+    ) -> StreamingResponse:
+        return _response(await events.of_all(parts, last_event_id))
+
+    return routes
+
+
+def _response(stream: AsyncIterator[Sent]) -> StreamingResponse:
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_lines(stream), media_type="text/event-stream", headers=headers)
+
+
+async def _lines(stream: AsyncIterator[Sent]) -> AsyncIterator[str]:
+    yield f"retry: {_RETRY_MS}\n\n"
+    async for event in stream:
+        yield encode(event)
+
+
+def encode(event: Sent) -> str:
+    """One event as the wire has it; a sign of life is a comment."""
+    if not event.name:
+        return ": alive\n\n"
+    named = f"id: {event.id}\n" if event.id is not None else ""
+    return f"{named}event: {event.name}\ndata: {json.dumps(event.data, separators=(',', ':'))}\n\n"

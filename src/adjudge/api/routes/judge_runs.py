@@ -1,0 +1,61 @@
+"""Judge runs: the jobs that judge submissions, their attempts and their logs.
+
+A run is started by the claim of a worker and finished by the fence of that claim, and by nothing else; by hand it can
+only be canceled.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+
+from adjudge.api.actions import submissions
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.submissions import (
+    JudgeRun,
+    JudgeRuns,
+    Reason,
+    RunAttempt,
+    RunAttempts,
+    RunLog,
+    RunLogEntry,
+)
+from adjudge.domain.access import Permission
+
+Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
+Staff = Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)]
+
+
+def router(parts: Parts) -> APIRouter:
+    """Reading and canceling judge runs."""
+    routes = APIRouter(tags=["judge runs"])
+
+    @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")
+    async def of_submission(submission_id: str, viewer: Reader) -> JudgeRuns:
+        return JudgeRuns(items=[JudgeRun.of(row) for row in await submissions.runs(parts, viewer, submission_id)])
+
+    @routes.get("/judge-runs/{job_id}", summary="Read a judge run")
+    async def read(job_id: str, viewer: Reader) -> JudgeRun:
+        return JudgeRun.of(await submissions.judge_run(parts, viewer, job_id))
+
+    @routes.get("/judge-runs/{job_id}/attempts", summary="List the attempts of a judge run")
+    async def attempts(job_id: str, viewer: Staff) -> RunAttempts:  # noqa: ARG001  # asked for by its point
+        return RunAttempts(items=[RunAttempt.of(row) for row in await submissions.attempts(parts, job_id)])
+
+    @routes.get("/judge-runs/{job_id}/log", summary="Read every change of a judge run's status")
+    async def log(job_id: str, viewer: Staff) -> RunLog:  # noqa: ARG001  # asked for by its point
+        return RunLog(items=[RunLogEntry.of(row) for row in await submissions.run_log(parts, job_id)])
+
+    @routes.post(
+        "/judge-runs/{job_id}:cancel",
+        summary="Cancel a judge run",
+        description="Its submission is canceled with it, unless it has a verdict already or the run is a rejudge's.",
+    )
+    async def cancel(
+        job_id: str, body: Reason, viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL_ALL)]
+    ) -> JudgeRun:
+        return JudgeRun.of(await submissions.cancel_run(parts, viewer, job_id, body.reason or "canceled"))
+
+    return routes

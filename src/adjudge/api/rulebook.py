@@ -1,0 +1,86 @@
+"""What a problem asks of a submission: its languages, its size, and how long judging it may take.
+
+A revision never changes, so what was read of one stays true; which revision is the published one is asked every time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.together import Together
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.problem import Mode, Problem
+from adjudge.judge.languages import Language
+from adjudge.judge.pipeline import submission_limits
+from adjudge.packages.document import from_document
+from adjudge.store import Database, reads
+from adjudge.store.reads import ProblemRef
+
+_KEPT: Final = 256
+_MARGIN_MS: Final = 60_000
+_REPEATS: Final = 2
+"""A run near its limit is repeated once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one revision asks."""
+
+    problem_id: str
+    revision_id: str
+    problem: Problem
+
+    def check_language(self, language: Language, field: str) -> None:
+        """Refuse a language that the problem does not take."""
+        allowed = self.problem.languages
+        if self.problem.mode is Mode.SUBMIT_ANSWER or not allowed:
+            return
+        if language.id not in allowed and language.code not in allowed:
+            raise InvalidInput(f"{field}: this problem takes {', '.join(allowed)}, not {language.name}.", field=field)
+
+    def check_size(self, source_bytes: int, field: str) -> None:
+        """Refuse a source that is too long."""
+        most = self.problem.limits.code_bytes
+        if source_bytes > most:
+            raise InvalidInput(f"{field}: {source_bytes} bytes; this problem takes at most {most}.", field=field)
+
+    def deadline_ms(self, language: Language) -> int:
+        """The sum of all limits and a margin: past it, judging has gone wrong."""
+        limits = self.problem.limits
+        test_ms = submission_limits(self.problem, language).wall_ms * _REPEATS + limits.validation_ms
+        runs = max(1, len(self.problem.cases)) * self.problem.max_passes
+        return 2 * limits.compile_ms + runs * test_ms + _MARGIN_MS
+
+
+class Rulebook:
+    """The rules of problems, read together and remembered by revision."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._named: Together[str, ProblemRef] = Together(self._resolve)
+        self._read: OrderedDict[str, Problem] = OrderedDict()
+
+    async def find(self, ref: str) -> ProblemRef | None:
+        """The problem that a slug or an id names."""
+        return await self._named.get(ref)
+
+    async def of(self, ref: str) -> Rules:
+        """The rules of what is published of a problem."""
+        found = await self.find(ref)
+        if found is None or found.published_revision_id is None:
+            raise NotFound("problem", ref)
+        revision_id = found.published_revision_id
+        problem = self._read.get(revision_id)
+        if problem is None:
+            document = await self._database.read(lambda tx: reads.definition(tx, revision_id))
+            problem = self._read[revision_id] = from_document(document)
+        self._read.move_to_end(revision_id)
+        while len(self._read) > _KEPT:
+            self._read.popitem(last=False)
+        return Rules(found.id, revision_id, problem)
+
+    async def _resolve(self, refs: Sequence[str]) -> Mapping[str, ProblemRef]:
+        return await self._database.read(lambda tx: reads.problems_named(tx, refs))

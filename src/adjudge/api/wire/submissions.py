@@ -1,0 +1,273 @@
+"""Submissions, their results, and judge runs on the wire."""
+
+from __future__ import annotations
+
+from pydantic import Field, JsonValue
+
+from adjudge.api.moments import moment
+from adjudge.api.wire.base import Wire
+from adjudge.domain.verdict import Verdict
+from adjudge.store.dead_letters import Attempt
+from adjudge.store.reads import RunChange, RunRow, SubmissionChange, SubmissionRow
+
+BATCH_MOST = 1_000
+_ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"
+_MOMENT = "2026-01-31T12:00:00.000Z"
+
+
+class NewSubmission(Wire):
+    """A program handed in."""
+
+    problem: str = Field(description="The problem's slug or id.", min_length=1, max_length=200, examples=["multiples"])
+    language: str = Field(description="An id, alias or code.", min_length=1, max_length=64, examples=["cpp20"])
+    source: str = Field(
+        description="The source: UTF-8 without NUL bytes, not empty.", examples=["#include <iostream>\nint main() {}\n"]
+    )
+
+
+class NewSubmissions(Wire):
+    """Programs handed in together: all of them, or none."""
+
+    items: list[NewSubmission] = Field(min_length=1, max_length=BATCH_MOST)
+
+
+class Submitted(Wire):
+    """The ids of a new submission and of the job that judges it."""
+
+    submission_id: str = Field(examples=[_ID])
+    job_id: str = Field(examples=[_ID])
+    status: str = Field(examples=["pending"])
+
+
+class SubmittedBatch(Wire):
+    """What was handed in together, in the order in which it was."""
+
+    items: list[Submitted]
+
+
+class Submission(Wire):
+    """A submission as it stands."""
+
+    id: str = Field(examples=[_ID])
+    user_id: str
+    user_name: str
+    problem_id: str
+    problem: str = Field(description="The problem's slug.")
+    revision_id: str
+    contest_id: str | None
+    language: str
+    source_bytes: int
+    status: str = Field(examples=["accepted"])
+    verdict: Verdict | None
+    score: float | None
+    time_ms: int | None
+    mem_kb: int | None
+    job_id: str | None = Field(description="The judge run that gave, or is to give, the verdict.")
+    version: int = Field(description="Grows with every change; a change by hand names it.")
+    created_at: str = Field(examples=[_MOMENT])
+    updated_at: str = Field(examples=[_MOMENT])
+    finished_at: str | None
+
+    @classmethod
+    def of(cls, row: SubmissionRow) -> Submission:
+        """From the store's row."""
+        return cls(
+            id=row.id,
+            user_id=row.user_id,
+            user_name=row.user_name,
+            problem_id=row.problem_id,
+            problem=row.problem_slug,
+            revision_id=row.revision_id,
+            contest_id=row.contest_id,
+            language=row.language,
+            source_bytes=row.source_bytes,
+            status=row.status,
+            verdict=Verdict(row.verdict) if row.verdict else None,
+            score=row.score,
+            time_ms=row.time_ms,
+            mem_kb=row.mem_kb,
+            job_id=row.job_id,
+            version=row.version,
+            created_at=moment(row.created_at),
+            updated_at=moment(row.updated_at),
+            finished_at=moment(row.finished_at),
+        )
+
+
+class SubmissionPage(Wire):
+    """A page of submissions, the newest first."""
+
+    items: list[Submission]
+    next: str | None = Field(description="The cursor of the next page; none: this is the last.")
+
+
+class Results(Wire):
+    """What judging found, by what the viewer may see."""
+
+    submission_id: str
+    job_id: str | None
+    view: str = Field(description="author: nothing of secret test data; jury: everything.", examples=["author"])
+    document: dict[str, JsonValue] | None = Field(
+        description="The result document, as the reference has it; none until there is a verdict of a judge run."
+    )
+
+
+class Reason(Wire):
+    """Why something is done by hand."""
+
+    reason: str = Field("", max_length=500, examples=["submitted twice"])
+
+
+class StatusChange(Wire):
+    """A guarded change by hand: it happens if the submission still has the version."""
+
+    status: str = Field(max_length=64, examples=["canceled"])
+    version: int = Field(ge=1, le=2**62)
+    verdict: str | None = Field(None, max_length=16, description="With a status that ends it, the verdict.")
+    reason: str = Field(min_length=1, max_length=500, examples=["the judge machine was broken"])
+
+
+class SubmissionLogEntry(Wire):
+    """One change of a submission."""
+
+    from_status: str
+    to_status: str
+    verdict: str | None
+    job_id: str | None
+    version: int
+    actor: str | None
+    reason: str | None
+    at: str
+
+    @classmethod
+    def of(cls, row: SubmissionChange) -> SubmissionLogEntry:
+        """From the store's row."""
+        return cls(
+            from_status=row.from_status,
+            to_status=row.to_status,
+            verdict=row.verdict,
+            job_id=row.job_id,
+            version=row.version,
+            actor=row.actor,
+            reason=row.reason,
+            at=moment(row.at),
+        )
+
+
+class SubmissionLog(Wire):
+    """Every change of a submission, in order."""
+
+    items: list[SubmissionLogEntry]
+
+
+class JudgeRun(Wire):
+    """One run that judges a submission."""
+
+    id: str
+    submission_id: str | None
+    rejudge_batch_id: str | None
+    origin_job_id: str | None = Field(description="The run that this one replays.")
+    status: str = Field(examples=["succeeded"])
+    attempt_id: int
+    max_attempts: int
+    priority: int
+    worker: str | None
+    reason: str | None
+    error_code: str | None
+    error: str | None
+    trace_id: str | None
+    created_at: str
+    queued_at: str | None
+    started_at: str | None
+    finished_at: str | None
+
+    @classmethod
+    def of(cls, row: RunRow) -> JudgeRun:
+        """From the store's row."""
+        return cls(
+            id=row.id,
+            submission_id=row.submission_id,
+            rejudge_batch_id=row.rejudge_batch_id,
+            origin_job_id=row.origin_job_id,
+            status=row.status,
+            attempt_id=row.attempt_id,
+            max_attempts=row.max_attempts,
+            priority=row.priority,
+            worker=row.lease_owner,
+            reason=row.reason,
+            error_code=row.error_code,
+            error=row.error,
+            trace_id=row.trace_id,
+            created_at=moment(row.created_at),
+            queued_at=moment(row.queued_at),
+            started_at=moment(row.started_at),
+            finished_at=moment(row.finished_at),
+        )
+
+
+class JudgeRuns(Wire):
+    """The runs of a submission, the newest first."""
+
+    items: list[JudgeRun]
+
+
+class RunAttempt(Wire):
+    """One attempt of a run that has ended."""
+
+    attempt_id: int
+    worker: str
+    started_at: str
+    ended_at: str
+    outcome: str
+    reason: str | None
+    error_code: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, row: Attempt) -> RunAttempt:
+        """From the store's row."""
+        return cls(
+            attempt_id=row.attempt_id,
+            worker=row.worker,
+            started_at=moment(row.started_at),
+            ended_at=moment(row.ended_at),
+            outcome=row.outcome,
+            reason=row.reason,
+            error_code=row.error_code,
+            error=row.error,
+        )
+
+
+class RunAttempts(Wire):
+    """The attempts of a run, in order."""
+
+    items: list[RunAttempt]
+
+
+class RunLogEntry(Wire):
+    """One change of a run's status."""
+
+    from_status: str
+    to_status: str
+    attempt_id: int
+    actor: str | None
+    reason: str | None
+    at: str
+
+    @classmethod
+    def of(cls, row: RunChange) -> RunLogEntry:
+        """From the store's row."""
+        return cls(
+            from_status=row.from_status,
+            to_status=row.to_status,
+            attempt_id=row.attempt_id,
+            actor=row.actor,
+            reason=row.reason,
+            at=moment(row.at),
+        )
+
+
+class RunLog(Wire):
+    """Every change of a run's status, in order."""
+
+    items: list[RunLogEntry]

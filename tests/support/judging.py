@@ -1,0 +1,146 @@
+"""A contest hall for tests of the API: a published problem, people, and judgements without a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from adjudge.domain.ids import new_id
+from adjudge.domain.problem import Case, Origin, Problem, ProblemLimits
+from adjudge.domain.verdict import Verdict
+from adjudge.packages.document import to_document
+from adjudge.store import Tx, problems
+from adjudge.store.job_values import Finish
+from adjudge.store.submissions import CaseResult, Judgement
+from tests.support.api import Api
+from tests.support.stores import fence_of
+
+OPEN_GATE: dict[str, object] = {"admission.health_gate": False, "admission.user_burst": 10_000}
+"""Everybody is let in: tests of the gate stand elsewhere."""
+SOURCE = "int main() {}\n"
+
+
+@dataclass
+class Hall:
+    """One problem, its setter, and whoever comes in."""
+
+    api: Api
+    setter_id: str
+    setter_token: str
+    problem_id: str
+    revision_id: str
+    slug: str = "sum"
+
+    @asynccontextmanager
+    async def somebody(self, role: str = "contestant") -> AsyncIterator[httpx.AsyncClient]:
+        """A client of a new user."""
+        async with self.api.as_role(role) as client:
+            yield client
+
+    def body(self, **fields: Any) -> dict[str, Any]:
+        """A submission that is good."""
+        return {"problem": self.slug, "language": "cpp", "source": SOURCE} | fields
+
+    async def submit(self, client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+        """Hand one in; its answer."""
+        answer = await client.post("/api/v1/submissions", json=self.body(**fields))
+        assert answer.status_code == 202, answer.text
+        accepted: dict[str, Any] = answer.json()
+        return accepted
+
+    async def start(self, job_id: str) -> Finish:
+        """Claim a judge run; what would finish it."""
+        (job,) = (await self.api.store.claim(job_id)).done
+        return Finish(fence_of(job))
+
+    async def judge(self, job_id: str, verdict: Verdict = Verdict.AC, *, score: float = 1.0, time_ms: int = 7) -> None:
+        """Give a verdict, as a worker would."""
+        started = await self.start(job_id)
+        case = CaseResult("1", verdict, time_ms, time_ms, 1_024)
+        outcome = Judgement(verdict, score=score, time_ms=time_ms, mem_kb=1_024, cases=(case,))
+        finish = Finish(started.fence, result=document(verdict), outcome=outcome)
+        await self.api.store.do(lambda tx: self.api.store.jobs.finish(tx, [finish]))
+
+
+def document(verdict: Verdict) -> Mapping[str, Any]:
+    """A result document as the judge makes it, cut to what is looked at."""
+    case = {
+        "group": "data/secret",
+        "verdict": verdict.value,
+        "time_ms": 7,
+        "wall_ms": 7,
+        "mem_kb": 1_024,
+        "message": "the secret answer is 42",
+        "author_message": "",
+        "exit_code": 0,
+        "first_run": None,
+        "score": None,
+        "score_unit": None,
+    }
+    return {
+        "schema_version": 1,
+        "verdict": verdict.value,
+        "score": 1,
+        "max_score": 1,
+        "time_ms": 7,
+        "mem_kb": 1_024,
+        "wall_ms": 9,
+        "message": "the secret answer is 42",
+        "first_failure": None,
+        "compile": {"ok": True, "message": "", "log": "", "limit": None, "time_ms": 1, "cached": False},
+        "groups": [],
+        "cases": [
+            case | {"name": "sample", "is_sample": True, "feedback": "full", "message": "a sample's message"},
+            case | {"name": "secret", "is_sample": False, "feedback": "complete"},
+        ],
+        "provenance": {
+            "adjudge": "0",
+            "source_sha256": "",
+            "language": "cpp17",
+            "language_version": "",
+            "problem": "sum",
+            "limits": {},
+            "worker": "w1",
+        },
+    }
+
+
+def a_problem(**fields: Any) -> Problem:
+    """A problem with one test."""
+    limits = ProblemLimits(code_bytes=100_000)
+    return Problem("sum", Origin("plain"), limits=limits, cases=(Case("1", "", "1.in"),), **fields)
+
+
+async def open_hall(api: Api, problem: Problem | None = None) -> Hall:
+    """Publish a problem."""
+    setter_id, token = await api.user("setter")
+    problem_id, revision_id = new_id(), new_id()
+    definition = to_document(problem or a_problem())
+
+    async def publish(tx: Tx) -> None:
+        await problems.add(tx, problems.NewProblem(problem_id, "sum", "Sum", setter_id))
+        revision = problems.NewRevision(revision_id, problem_id, "plain", "0" * 64, setter_id, definition)
+        await problems.add_revision(tx, revision)
+        await problems.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
+
+    await api.store.do(publish)
+    return Hall(api, setter_id, token, problem_id, revision_id)
+
+
+async def add_revision(hall: Hall) -> str:
+    """Publish another revision; return its id."""
+    revision_id = new_id()
+
+    async def publish(tx: Tx) -> None:
+        revision = problems.NewRevision(
+            revision_id, hall.problem_id, "plain", "1" * 64, hall.setter_id, to_document(a_problem())
+        )
+        await problems.add_revision(tx, revision)
+        await problems.publish(tx, problem_id=hall.problem_id, revision_id=revision_id, version=2)
+
+    await hall.api.store.do(publish)
+    return revision_id

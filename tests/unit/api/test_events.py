@@ -1,0 +1,233 @@
+"""Streams of events: nothing lost, nothing doubled, whoever commits when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from adjudge.api import tail as tails
+from adjudge.api.actions import events as streams
+from adjudge.api.actions.events import Sent
+from adjudge.api.routes.events import encode
+from adjudge.api.viewer import Via, Viewer
+from adjudge.domain.access import ROLE_PERMISSIONS, Role
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.verdict import Verdict
+from adjudge.store import events, progress
+from adjudge.store.events import Place
+from tests.support.api import make_api
+from tests.support.judging import OPEN_GATE, Hall, open_hall
+from tests.support.stores import Store
+
+
+@pytest.fixture
+async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on each database in turn."""
+    async with make_api(store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+@pytest.fixture
+async def postgres_hall(postgres_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on PostgreSQL."""
+    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+def staff(user_id: str = "somebody") -> Viewer:
+    return Viewer(user_id, "judge", Role.JUDGE, ROLE_PERMISSIONS[Role.JUDGE], Via.TOKEN)
+
+
+class Watching:
+    """A stream that is read as far as a test wants."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.last_id: str | None = None
+
+    async def until_live(self) -> list[Sent]:
+        """Everything that was missed."""
+        missed = []
+        while (event := await anext(self._stream)) is not streams.BEAT:
+            missed.append(self._seen(event))
+        return missed
+
+    async def next(self, name: str = "status") -> Sent:
+        """The next event of a name."""
+        async with asyncio.timeout(10):
+            while (event := self._seen(await anext(self._stream))).name != name:
+                pass
+        return event
+
+    def _seen(self, event: Sent) -> Sent:
+        self.last_id = event.id or self.last_id
+        return event
+
+
+@asynccontextmanager
+async def watching(hall: Hall, last_id: str | None = None) -> AsyncIterator[Watching]:
+    stream = await streams.of_all(hall.api.parts, last_id)
+    async with aclosing(stream):  # type: ignore[type-var]  # it is a generator
+        yield Watching(stream)
+
+
+def data_of(event: Sent) -> tuple[str, str]:
+    assert event.data is not None
+    return event.data["submission_id"], event.data["to"]
+
+
+async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        first, second, third = [await hall.submit(client) for _ in range(3)]
+        async with watching(hall) as stream:
+            assert await stream.until_live() == []
+            await hall.judge(first["job_id"])
+            seen = [data_of(await stream.next()) for _ in range(2)]
+            assert [status for _, status in seen] == ["judging", "accepted"]
+            await hall.start(second["job_id"])
+            assert data_of(await stream.next()) == (second["submission_id"], "judging")
+            last_id = stream.last_id
+        await hall.judge(third["job_id"], Verdict.WA)
+        async with watching(hall, last_id) as stream:
+            missed = [data_of(event) for event in await stream.until_live()]
+            assert missed == [(third["submission_id"], "judging"), (third["submission_id"], "wrong_answer")]
+            other = await hall.submit(client)
+            await hall.judge(other["job_id"])
+            assert data_of(await stream.next()) == (other["submission_id"], "judging")
+
+
+async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Hall) -> None:
+    """Its serial numbers are lower than those already committed: by number alone it would be lost."""
+    hall = postgres_hall
+    async with hall.somebody() as client:
+        slow, quick = await hall.submit(client), await hall.submit(client)
+        connection = await asyncpg.connect(hall.api.store.url)
+        try:
+            async with watching(hall) as stream:
+                await stream.until_live()
+                late = connection.transaction()
+                await late.start()
+                await connection.execute(
+                    "UPDATE submissions SET status = 'judging', version = version + 1 WHERE id = $1",
+                    slow["submission_id"],
+                )
+                await hall.judge(quick["job_id"])
+                before_end = await hall.api.store.database.read(events.horizon)
+                await late.commit()
+                hall.api.parts.tail._wakeup.set()  # noqa: SLF001  # the other connection rings no bell
+                seen = {data_of(await stream.next()) for _ in range(3)}
+        finally:
+            await connection.close()
+        assert seen == {
+            (slow["submission_id"], "judging"),
+            (quick["submission_id"], "judging"),
+            (quick["submission_id"], "accepted"),
+        }
+        rows = await hall.api.store.rows("SELECT xid, id, submission_id FROM submission_status_log ORDER BY xid, id")
+        assert before_end <= Place(rows[0]["xid"], rows[0]["id"]), "nothing was behind the horizon meanwhile"
+        async with watching(hall, str(Place(rows[0]["xid"], rows[0]["id"]))) as stream:
+            assert len(await stream.until_live()) == 2
+
+
+async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        made = await hall.submit(client)
+        await hall.judge(made["job_id"])
+        async with client.stream("GET", f"/api/v1/submissions/{made['submission_id']}/events") as answer:
+            text = (await answer.aread()).decode()
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        names = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
+        assert names == ["status", "status", "end"]
+        ids = [line.removeprefix("id: ") for line in text.splitlines() if line.startswith("id: ")]
+        resumed = await client.get(
+            f"/api/v1/submissions/{made['submission_id']}/events", headers={"Last-Event-ID": ids[0]}
+        )
+        assert resumed.text.count("event: status") == 1
+        wrong = await client.get("/api/v1/me/events", headers={"Last-Event-ID": "yesterday"})
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "INVALID_INPUT")
+
+
+async def test_everybody_hears_of_their_own_alone(hall: Hall) -> None:
+    async with hall.somebody() as client, hall.somebody() as other:
+        mine = (await client.get("/api/v1/submissions")).json()
+        assert mine["items"] == []
+        made, theirs = await hall.submit(client), await hall.submit(other)
+        row = await hall.api.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"])
+        stream = await streams.of_user(hall.api.parts, staff(row["user_id"]), None)
+        async with aclosing(stream):  # type: ignore[type-var]  # it is a generator
+            own = Watching(stream)
+            await own.until_live()
+            await hall.judge(theirs["job_id"])
+            await hall.judge(made["job_id"])
+            assert [data_of(await own.next())[0] for _ in range(2)] == [made["submission_id"]] * 2
+
+
+async def test_progress_is_heard_and_authors_see_what_they_may(hall: Hall) -> None:
+    async with hall.somebody() as client, hall.somebody("judge") as judge:
+        made = await hall.submit(client)
+        started = await hall.start(made["job_id"])
+        steps = [{"name": "1", "verdict": "AC", "shown": True}, {"name": "2", "verdict": "WA", "shown": False}]
+        found: dict[str, list[str]] = {}
+        for who, name in ((client, "author"), (judge, "jury")):
+            place = f"/api/v1/submissions/{made['submission_id']}"
+            user = (await who.get(place)).json()["user_id"]
+            viewer = (
+                staff()
+                if name == "jury"
+                else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], Via.TOKEN)
+            )
+            stream = await streams.of_submission(hall.api.parts, viewer, made["submission_id"], None)
+            async with aclosing(stream):  # type: ignore[type-var]  # it is a generator
+                watched = Watching(stream)
+                await watched.until_live()
+                report = progress.Report(started.fence, "testing", len(name), 9, steps)
+                await hall.api.store.do(lambda tx, report=report: progress.write(tx, [report]))
+                event = await watched.next("progress")
+                assert event.data is not None
+                while event.data["done"] != len(name):
+                    event = await watched.next("progress")
+                assert event.data is not None
+                found[name] = [case["name"] for case in event.data["cases"]]
+        assert found == {"author": ["1"], "jury": ["1", "2"]}
+
+
+async def test_a_slow_reader_is_let_go_and_told_so(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tails, "_QUEUE", 1)
+    async with hall.somebody("admin") as client:
+        made = [await hall.submit(client) for _ in range(3)]
+        async with watching(hall) as stream, watching(hall) as quick:
+            await stream.until_live()
+            await quick.until_live()
+            for item in made:
+                await hall.start(item["job_id"])
+                await quick.next()
+            assert await stream.next("lost") == streams.TOO_SLOW
+
+
+async def test_the_reader_rests_when_nobody_watches(hall: Hall) -> None:
+    async with watching(hall) as stream:
+        await stream.until_live()
+        reader = hall.api.parts.tail._reader  # noqa: SLF001  # what is tested is that it ends
+    assert reader is not None
+    hall.api.parts.tail._wakeup.set()  # noqa: SLF001
+    async with asyncio.timeout(10):
+        await reader
+
+
+def test_events_on_the_wire() -> None:
+    assert encode(streams.BEAT) == ": alive\n\n"
+    assert encode(Sent("status", {"a": "b\nc"}, "1-2")) == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
+    assert json.loads(encode(Sent("end", {})).partition("data: ")[2]) == {}
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "9" * 30 + "-1"])
+def test_an_id_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        events.parse_place(text)
