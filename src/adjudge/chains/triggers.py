@@ -37,6 +37,7 @@ _DUE_AT_ONCE: Final = 100
 _LOOK_BACK_US: Final = 7 * 86_400 * _SECOND_US
 _KEEP_TICKS_US: Final = 90 * 86_400 * _SECOND_US
 _POLL_SEC: Final = 1.0
+_KEY_CHARACTERS: Final = 128
 _HOUSEKEEPING_ROUNDS: Final = 3_600
 _SECRET_PREFIX: Final = "adjt_"  # noqa: S105  # what a secret starts with, so that scanners find leaked ones
 
@@ -189,6 +190,8 @@ class Triggers:
             raise NotFound("trigger", trigger_id)
         if not trigger.enabled:
             raise InvalidInput("The trigger is disabled; enable it first.", field="trigger")
+        if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
+            raise InvalidInput(f"key: use 1 to {_KEY_CHARACTERS} characters.", field="key")
         tick = f"call:{key}" if key else f"call:{self._mint()}"
         await rows.add_ticks(tx, [Tick(trigger.id, tick, payload=payload)])
         return tick

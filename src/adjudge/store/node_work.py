@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,16 @@ SUBMISSION_OUTCOME = Statement(
     "Read where a submission stands, and keep it there until this transaction ends.",
     _OUTCOME + " FOR SHARE",
     sqlite=_OUTCOME,
+)
+
+AWAITED = Statement(
+    "node_work.awaited",
+    "Find out which of the things that have just ended a node waits for.",
+    """
+    SELECT DISTINCT wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
+    WHERE wait_on IS NOT NULL ORDER BY wait_key
+    """,
+    given={"given_on": "text", "given_key": "text"},
 )
 
 PUBLISHED_PROBLEMS = Statement(
@@ -114,6 +124,12 @@ async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | 
     """Where a submission stands; nobody can change it before this transaction ends."""
     row = await first(tx, SUBMISSION_OUTCOME, submission_id=submission_id)
     return SubmissionOutcome(*row) if row else None
+
+
+async def awaited(tx: Tx, on: str, keys: Sequence[str]) -> list[str]:
+    """Those of the keys that a node waits for."""
+    rows = await tx.fetch(AWAITED, [(on, key) for key in sorted(keys)]) if keys else []
+    return [row["wait_key"] for row in rows]
 
 
 async def published_problems(tx: Tx, *, at_most: int = 10_000) -> list[PublishedProblem]:

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Final, Protocol
 from adjudge.chains.executor import NodeContext, NodeResult, Waiting
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.errors import NotFound
+from adjudge.domain.states import RunStatus
 from adjudge.store import Database, Tx, chain_runs, chains
 from adjudge.store.chain_values import NewRun, Started
 
 RUN_ENDED: Final = "run"
 """What a ``chain`` node waits on."""
 MAX_DEPTH: Final = 10
+_CAME_TO_NOTHING: Final = (RunStatus.FAILED, RunStatus.STOPPED)
 
 
 class StartChain(Protocol):
@@ -47,32 +49,36 @@ class Chain:
         self._database, self._start_chain = database, start_chain
 
     async def execute(self, context: NodeContext) -> NodeResult | Waiting:
-        """Start one run for each attempt by its key, however often this is carried out."""
-
-        async def start(tx: Tx) -> str:
-            await _refuse_depth(tx, context.run_id)
-            chain_id = await _chain_id(tx, context.cfg["chain"])
-            started = await self._start_chain(
-                tx,
-                NewRun(
-                    chain_id=chain_id,
-                    parameters=context.cfg.get("parameters", {}),
-                    idempotency_key=f"{context.run_id}/{context.node_id}/{context.attempt}",
-                    actor=context.actor,
-                    trigger_kind="chain",
-                    reason=f"node {context.node_id} of run {context.run_id}",
-                    trace_id=context.trace_id,
-                    parent_run_id=context.run_id,
-                    parent_node_id=context.node_id,
-                ),
-            )
-            return started.run_id
-
-        run_id = await self._database.transact(start)
+        """Start one run, however often this is carried out: the key is kept before it is used."""
+        key = context.checkpoint.get("key") if isinstance(context.checkpoint, dict) else None
+        run_id = await self._database.transact(lambda tx: self._started(tx, context, key)) if key else None
+        if run_id is None:
+            key = f"{context.run_id}/{context.node_id}/{context.attempt}"
+            await context.save_checkpoint({"key": key})
+            run_id = await self._database.transact(lambda tx: self._started(tx, context, key))
         await context.log(f"started run {run_id}")
-        if not context.cfg.get("wait", True):
+        if run_id is None or not context.cfg.get("wait", True):
             return NodeResult({"run_id": run_id})
         return Waiting(RUN_ENDED, run_id, artifact={"run_id": run_id})
+
+    async def _started(self, tx: Tx, context: NodeContext, key: str | None) -> str | None:
+        """The run of a key; None where that run has come to nothing, so that another is worth starting."""
+        await _refuse_depth(tx, context.run_id)
+        new = NewRun(
+            chain_id=await _chain_id(tx, context.cfg["chain"]),
+            parameters=context.cfg.get("parameters", {}),
+            idempotency_key=key,
+            actor=context.actor,
+            trigger_kind="chain",
+            reason=f"node {context.node_id} of run {context.run_id}",
+            trace_id=context.trace_id,
+            parent_run_id=context.run_id,
+            parent_node_id=context.node_id,
+        )
+        started = await self._start_chain(tx, new)
+        if not started.is_new and (await chain_runs.find(tx, started.run_id)).status in _CAME_TO_NOTHING:
+            return None
+        return started.run_id
 
 
 async def _chain_id(tx: Tx, name: str) -> str:
