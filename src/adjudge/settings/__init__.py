@@ -24,6 +24,7 @@ from adjudge.settings.knobs import (
     Accounts,
     Admission,
     Cache,
+    Chains,
     Database,
     Files,
     Jobs,
@@ -69,6 +70,7 @@ class Settings:
     accounts: Accounts
     admission: Admission
     cache: Cache
+    chains: Chains
     log: Log
     sources: Mapping[str, str]
     """``section.key`` → where its value came from."""

@@ -341,6 +341,20 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
+class Chains:
+    """What chains may do to the outside."""
+
+    http_allow: str = _knob(
+        "",
+        "Hosts that nodes may call, with commas: example.org, *.example.org, http://10.0.0.5:8080, 10.0.0.0/8; none.",
+        "CHAINS_HTTP_ALLOW",
+    )
+    http_secret: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Secret(""), "The key that calls of nodes are signed with; empty: they are not.", "CHAINS_HTTP_SECRET"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What is logged, and how it looks."""
 
@@ -360,6 +374,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "accounts": Accounts,
         "admission": Admission,
         "cache": Cache,
+        "chains": Chains,
         "log": Log,
     }
 )
