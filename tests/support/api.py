@@ -47,7 +47,8 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
     sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
     gate = Gate(settings.admission, store.database, buckets, sampler)
     tail = Tail(store.database)
-    credentials = Credentials(store.database, remember_sec=3, session_idle_us=3_600_000_000)
+    idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
+    credentials = Credentials(store.database, remember_sec=3, session_idle_us=idle_us)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
             yield Parts(
