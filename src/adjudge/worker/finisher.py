@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
@@ -125,8 +125,14 @@ class Finisher:
     def _release(self, end: End) -> Release:
         if end.error is None:
             return Release(end.fence, 0, DRAINED, uses_attempt=False)
-        delay_ms = self._policy.delay_ms(end.fence.attempt_id, self._random_unit())
+        delay_ms = _policy_of(end.job, self._policy).delay_ms(end.fence.attempt_id, self._random_unit())
         return Release(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
+
+
+def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
+    """The pauses that the job itself asks for, as a chain's node may, or the usual ones."""
+    base_ms = job.payload.get("backoff_ms")
+    return replace(usual, base_ms=base_ms) if isinstance(base_ms, int) else usual
 
 
 def error_code(error: BaseException) -> str:

@@ -1,0 +1,296 @@
+"""The handler of nodes: from a job to what its executor made of it.
+
+It reads what the node may know, fills its cfg in, runs the executor under the node's own deadline and hands the result
+to the engine, which writes it in the transaction that ends the job. What the executor raises goes up unchanged: the
+worker classifies it, and the job's own attempts are the node's retries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.blobs.driver import Blobs
+from adjudge.chains.dags import Dags
+from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
+from adjudge.chains.schemas import check_cfg
+from adjudge.chains.templating import render
+from adjudge.domain.chain import Dag, Node, When, is_instance
+from adjudge.domain.errors import Conflict, InvalidInput, NodeFailed, Unavailable
+from adjudge.domain.states import CHAIN_RUN, RunStatus
+from adjudge.observe import metrics
+from adjudge.observe.logs import context as log_context
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx, chain_runs
+from adjudge.store.bells import Wakeup
+from adjudge.store.chain_runs import NodeTask
+from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
+from adjudge.store.job_values import Fence, Job
+from adjudge.worker.handler import Completion
+
+INLINE_BYTES: Final = 256 * 1024
+"""What an artifact may measure to be kept in its node's row; a larger one becomes a blob."""
+ARTIFACT_BYTES_MAX: Final = 64 * 1024 * 1024
+INSTANCES_MAX: Final = 10_000
+LOG_LINE_CHARACTERS: Final = 16_384
+_POLL_MS: Final = 2_000
+
+_log = get_logger(__name__)
+
+
+class StopWatch:
+    """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost."""
+
+    def __init__(self, database: Database, poll_ms: int = _POLL_MS) -> None:
+        self._database = database
+        self._poll_ms = poll_ms
+        self._watched: dict[asyncio.Event, str] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def watching(self, run_id: str) -> AsyncIterator[asyncio.Event]:
+        """Watch one run while the block lasts."""
+        event = asyncio.Event()
+        self._watched[event] = run_id
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch(), name="chain-stop-watch")
+        try:
+            yield event
+        finally:
+            del self._watched[event]
+            if not self._watched and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _watch(self) -> None:
+        wakeup = Wakeup()
+        silence = self._database.listen(chain_runs.STOPPING, wakeup.set)
+        try:
+            while True:
+                wakeup.clear()
+                await self._look()
+                await wakeup.wait(self._poll_ms)
+        finally:
+            silence()
+
+    async def _look(self) -> None:
+        waiting = {run_id for event, run_id in self._watched.items() if not event.is_set()}
+        try:
+            stopping = await self._database.read(lambda tx: chain_runs.which_stop(tx, waiting)) if waiting else set()
+        except Unavailable:  # the next poll asks again
+            return
+        for event, run_id in self._watched.items():
+            if run_id in stopping:
+                event.set()
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an executor is handed: ``chains.executor.NodeContext``."""
+
+    run_id: str
+    chain_id: str
+    chain_name: str
+    node_id: str
+    attempt: int
+    cfg: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    artifacts: Mapping[str, Any]
+    checkpoint: Any
+    actor: str
+    trace_id: str | None
+    stop_requested: Latch
+    _database: Database
+    _fence: Fence
+
+    async def save_checkpoint(self, document: Any) -> None:
+        """Keep ``document`` for the next attempt."""
+        await self._database.transact(
+            lambda tx: chain_runs.save_checkpoint(tx, self._fence, attempt=self.attempt, document=document)
+        )
+
+    async def log(self, text: str) -> None:
+        """Add lines to the node's log."""
+        lines = [line[:LOG_LINE_CHARACTERS].replace("\0", "�") for line in text.splitlines()]
+        await self._database.transact(
+            lambda tx: chain_runs.append_log(tx, self.run_id, self.node_id, attempt=self.attempt, lines=lines)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A node with everything it may know."""
+
+    job: Job
+    run_id: str
+    node_id: str
+    task: NodeTask
+    node: Node
+    scope: Mapping[str, Any]
+
+
+class NodeHandler:
+    """Runs jobs of kind ``node``."""
+
+    def __init__(
+        self,
+        database: Database,
+        blobs: Blobs,
+        executors: Mapping[str, Executor],
+        dags: Dags | None = None,
+        *,
+        inline_bytes: int = INLINE_BYTES,
+    ) -> None:
+        self._database = database
+        self._blobs = blobs
+        self._executors = executors
+        self._dags = dags or Dags()
+        self._inline_bytes = inline_bytes
+        self._stops = StopWatch(database)
+
+    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """A place of the node's type, where they are limited: ``node:sandbox=2``."""
+        return (f"node:{job_payload.get('type')}",)
+
+    async def run(self, job: Job) -> Completion:
+        """Execute the node that a job names."""
+        if job.chain_run_id is None or job.node_id is None:
+            raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
+        metrics.CHAIN_NODES_INFLIGHT.inc()
+        try:
+            with log_context(run_id=job.chain_run_id, node_id=job.node_id):
+                return Completion(outcome=await self._outcome(job, job.chain_run_id, job.node_id))
+        finally:
+            metrics.CHAIN_NODES_INFLIGHT.dec()
+
+    async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
+        task, node, stored = await self._database.read(lambda tx: self._read(tx, run_id, node_id))
+        if task.job_id != job.id:
+            raise Conflict(f"Node {node_id!r} of run {run_id} has moved on; it does not belong to this job any more.")
+        if task.run_status is RunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
+            return Halted("the run is to stop")
+        scope = {
+            "parameters": task.parameters,
+            "artifacts": {key: await self._loaded(value) for key, value in stored.items()},
+        }
+        work = _Work(job, run_id, node_id, task, node, scope)
+        if node.fan is not None and not is_instance(node_id):
+            return _expanded(work)
+        return await self._executed(work)
+
+    async def _read(
+        self, tx: Tx, run_id: str, node_id: str
+    ) -> tuple[NodeTask, Node, dict[str, Artifact | list[Artifact]]]:
+        task = await chain_runs.task(tx, run_id, node_id)
+        dag = await self._dags.of_run(tx, run_id, task.chain_id, task.chain_version)
+        node = dag.node(node_id)
+        mapped = _mapped(dag, node)
+        stored = await chain_runs.artifacts(tx, run_id, set(node.deps) - mapped, mapped) if node.deps else {}
+        return task, node, stored
+
+    async def _loaded(self, value: Artifact | list[Artifact]) -> Any:
+        """An artifact as JSON, from its row or its blob."""
+        if isinstance(value, list):
+            return [await self._loaded(item) for item in value]
+        if value.digest is None:
+            return None if value.text is None else json.loads(value.text)
+        data = bytearray()
+        async with aclosing(self._blobs.open(value.digest)) as pieces:
+            async for piece in pieces:
+                data += piece
+        return json.loads(bytes(data))
+
+    async def _executed(self, work: _Work) -> object:
+        node, task = work.node, work.task
+        if node.condition is not None and node.when is not When.ALWAYS:
+            node.condition.holds(work.scope)  # decided already, unless it cannot be: then it says why here
+        executor = self._executors.get(node.type)
+        if executor is None:
+            raise NodeFailed(f"This worker has no executor for nodes of type {node.type!r}; install or enable it.")
+        item = {node.fan.item: task.item} if node.fan is not None else {}
+        cfg = render(dict(node.cfg), {**work.scope, **item})
+        check_cfg(executor.cfg_schema, cfg)
+        async with self._stops.watching(work.run_id) as stop:
+            context = self._context(work, cfg, stop)
+            try:
+                result = await _within(node.timeout_ms, executor, context)
+            except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
+                if not stop.is_set():
+                    raise
+                _log.info("node_halted", error=repr(error))
+                return Halted(f"stopped: {type(error).__name__}")
+        return await self._kept(node, result)
+
+    def _context(self, work: _Work, cfg: Mapping[str, Any], stop: asyncio.Event) -> Context:
+        task, job = work.task, work.job
+        return Context(
+            work.run_id,
+            task.chain_id,
+            task.chain_name,
+            work.node_id,
+            task.attempt,
+            cfg,
+            task.parameters,
+            work.scope["artifacts"],
+            task.checkpoint,
+            task.started_by,
+            task.trace_id,
+            stop,
+            self._database,
+            Fence(job.id, job.attempt_id, job.actor or ""),
+        )
+
+    async def _kept(self, node: Node, result: NodeResult | Waiting) -> object:
+        if isinstance(result, Waiting):
+            artifact = await self._artifact(result.artifact)
+            return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
+        return Done(await self._artifact(result.artifact))
+
+    async def _artifact(self, value: Any) -> Artifact:
+        """Make an artifact of any JSON value: in the row where it fits, in a blob where it is large."""
+        if value is None:
+            return Artifact()
+        try:
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"artifact: not a JSON value: {error}.", field="artifact") from error
+        data = text.encode("utf-8", "replace")
+        if len(data) > ARTIFACT_BYTES_MAX:
+            raise InvalidInput(
+                f"artifact: {len(data)} bytes are more than {ARTIFACT_BYTES_MAX}; store files as blobs and name them.",
+                field="artifact",
+            )
+        if len(data) <= self._inline_bytes:
+            return Artifact(text, None, len(data))
+        return Artifact(None, await self._blobs.put(data), len(data))
+
+
+async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:
+    """Execute under the node's deadline; being late is a failure that another attempt may mend."""
+    limit = asyncio.timeout(None if timeout_ms is None else timeout_ms / 1_000)
+    try:
+        async with limit:
+            return await executor.execute(context)
+    except TimeoutError as error:
+        if limit.expired():
+            raise NodeFailed(f"Timed out after {timeout_ms} ms.") from error
+        raise
+
+
+def _expanded(work: _Work) -> Expanded:
+    """The items of a mapped node."""
+    fan = work.node.fan
+    items = render(fan.over if fan is not None else [], work.scope, "map.over")
+    if not isinstance(items, list):
+        raise InvalidInput(f"map.over: it became {type(items).__name__}, not a list.", field="map.over")
+    if len(items) > INSTANCES_MAX:
+        raise InvalidInput(f"map.over: {len(items)} items are more than {INSTANCES_MAX}.", field="map.over")
+    return Expanded(tuple(items))
+
+
+def _mapped(dag: Dag, node: Node) -> set[str]:
+    return {dep for dep in node.deps if dag.by_id[dep].fan is not None}
