@@ -23,9 +23,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
 
-from adjudge.chains.executor import NodeFailed
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NodeFailed
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
