@@ -39,6 +39,10 @@ class PostgresDatabases:
         apart(self._execute(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self._template}"))
         return name
 
+    def url(self, name: str) -> str:
+        """The address of a database made here."""
+        return self._server.url(name)
+
     def drop(self, name: str) -> None:
         """Remove a database, even under connections that a test left open."""
         apart(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))

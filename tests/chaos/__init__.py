@@ -1,0 +1,1 @@
+"""Real processes on real servers, and what is done to them."""

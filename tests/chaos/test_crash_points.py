@@ -1,0 +1,84 @@
+"""Wherever a worker or a scheduler dies, every job ends once, with the right verdict, and no message stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from itertools import count
+
+import pytest
+
+from tests.chaos.town import Town, founded
+from tests.chaos.victim import Door, Phase, Point, Role, make_jobs
+from tests.support.databases import PostgresDatabases
+from tests.support.services import RedisServer
+
+JOBS = 2
+GHOST = "ghost"
+OTHER: dict[Role, Role] = {"worker": "scheduler", "scheduler": "worker"}
+LANES: list[tuple[Role, Door, Phase]] = [
+    ("worker", "commit", "before"),
+    ("worker", "commit", "after"),
+    ("worker", "redis", "before"),
+    ("worker", "redis", "after"),
+    ("scheduler", "commit", "before"),
+    ("scheduler", "commit", "after"),
+    ("scheduler", "redis", "before"),
+    ("scheduler", "redis", "after"),
+]
+
+
+async def _leave_an_orphan(town: Town, role: Role) -> list[str]:
+    """A job that somebody claimed and let go of without a word: what recovers it has points to die at, too."""
+    submissions = await town.submit(1)
+    if role == "worker":  # the scheduler is there: let the ghost take the message along
+
+        async def read() -> bool:
+            return bool(await town.stream.read(consumer=GHOST, at_most=1, wait_ms=100))
+
+        await town.until(read, "the ghost reads")
+    (job,) = await town.rows("SELECT id FROM jobs WHERE submission_id = :id", id=submissions[0])
+    claimed = await town.database.transact(
+        lambda tx: make_jobs().claim(tx, [job["id"]], worker=GHOST, lease_ms=200),
+    )
+    assert claimed.done
+    return submissions
+
+
+async def _dies(town: Town, role: Role, point: Point) -> bool:
+    """Let one process live up to ``point``, then another of its role after it; whether the first got there."""
+    submissions = await _leave_an_orphan(town, role)
+    submissions += await town.submit(JOBS)
+    with town.process(role, f"victim-{point.number}", dies_at=point, slots=1, batch=1) as doomed:
+
+        async def over() -> bool:
+            return doomed.exitcode is not None or await town.at_rest()
+
+        await town.until(over, f"{role} dies at {point}, or all is done")
+        died = doomed.exitcode == -signal.SIGKILL
+    with town.process(role, f"heir-{point.number}"):
+        await town.until(town.at_rest, f"all is done after {role} died at {point}")
+    await town.check(submissions)
+    return died
+
+
+async def _walk(url: str, redis: RedisServer, role: Role, door: Door, phase: Phase) -> int:
+    """One point after another, until the work is done before the point is reached; how many there were."""
+    async with founded(url, redis.url, f"walk-{role}-{door}-{phase}") as town:
+        with town.process(OTHER[role], "bystander"):
+            for number in count(1):
+                if not await _dies(town, role, Point(door, number, phase)):
+                    return number - 1
+    raise AssertionError("a walk ends")
+
+
+@pytest.mark.slow
+async def test_a_death_at_any_commit_or_redis_call_loses_and_doubles_nothing(
+    postgres_databases: PostgresDatabases, redis_server: RedisServer
+) -> None:
+    urls = [postgres_databases.url(await asyncio.to_thread(postgres_databases.create)) for _ in LANES]
+    walks = (_walk(url, redis_server, *lane) for url, lane in zip(urls, LANES, strict=True))
+    walked = dict(zip(LANES, await asyncio.gather(*walks), strict=True))
+    # One slot and batches of one: two claims and two ends, two rows taken and two deliveries noted, at least.
+    least = {"commit": 2 * JOBS, "redis": JOBS}
+    assert all(points >= least[door] for (_, door, _), points in walked.items()), walked

@@ -1,0 +1,130 @@
+"""A database, a stream and the processes that share them; submissions go in, verdicts come out and are looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+from adjudge.domain.errors import Unavailable
+from adjudge.domain.ids import new_id
+from adjudge.store import Database, Tx, open_database, problems, users
+from adjudge.store.statement import Row, Statement
+from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.stream.redis import RedisStream
+from tests.chaos import victim
+from tests.chaos.victim import Orders, Role, make_jobs, oracle
+
+_CHILDREN = multiprocessing.get_context("forkserver")
+_CHILDREN.set_forkserver_preload([victim.__name__])
+
+
+@dataclass
+class Town:
+    """What a test looks at from outside. It never touches a row but through the product's own operations."""
+
+    url: str
+    redis_url: str
+    environment: str
+    database: Database
+    stream: RedisStream
+    person: str = field(default_factory=new_id)
+    problem: str = field(default_factory=new_id)
+    revision: str = field(default_factory=new_id)
+
+    async def found(self) -> None:
+        """Put somebody there who hands in, and something to solve."""
+
+        async def create(tx: Tx) -> None:
+            await users.add(tx, users.NewUser(self.person, "person"))
+            await problems.add(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
+            await problems.add_revision(
+                tx, problems.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
+            )
+
+        await self.database.transact(create)
+
+    @contextmanager
+    def process(self, role: Role, name: str, **orders: Any) -> Iterator[ForkServerProcess]:
+        """A process of that role while the block lasts; it is gone afterwards, whatever state it was in."""
+        told = Orders(role, name, self.url, self.redis_url, self.environment, **orders)
+        process = _CHILDREN.Process(target=victim.main, args=(told,), daemon=True)
+        process.start()
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.join()
+            process.close()
+
+    async def submit(self, how_many: int) -> list[str]:
+        """Hand in; what was committed must be judged."""
+        new = [
+            NewSubmission(new_id(), self.person, self.problem, self.revision, "cpp", "digest", 1)
+            for _ in range(how_many)
+        ]
+        await self.database.transact(lambda tx: Submissions(make_jobs()).submit(tx, new))
+        return [item.id for item in new]
+
+    async def rows(self, sql: str, **parameters: object) -> list[Row]:
+        """Read, however often the database has to be asked."""
+        statement = Statement(sql, "Asked by a test.", sql)
+        while True:
+            try:
+                return await self.database.read(lambda tx: tx.fetch(statement, **parameters))
+            except Unavailable:
+                await asyncio.sleep(0.05)
+
+    async def count(self, sql: str, **parameters: object) -> int:
+        """How many ``sql`` counts."""
+        return int((await self.rows(f"SELECT count(*) AS n FROM {sql}", **parameters))[0]["n"])
+
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 30) -> None:
+        """Wait for something to hold; say what did not."""
+        try:
+            async with asyncio.timeout(patience_sec):
+                while not await holds():
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            jobs = await self.rows("SELECT id, status, attempt_id, reason, error FROM jobs WHERE finished_at IS NULL")
+            raise AssertionError(f"never: {what}; unfinished: {[tuple(row) for row in jobs]}") from None
+
+    async def at_rest(self) -> bool:
+        """Whether nothing is left to do: no unfinished job, nothing to deliver, no message, read or not."""
+        if await self.count("jobs WHERE finished_at IS NULL") or await self.count("outbox WHERE state = 'pending'"):
+            return False
+        try:
+            return not sum((await self.stream.depth()).values()) and not sum((await self.stream.pending()).values())
+        except Unavailable:
+            return False
+
+    async def check(self, submissions: list[str]) -> None:
+        """Each has the oracle's verdict, and it was written once."""
+        verdicts = {row["id"]: row["verdict"] for row in await self.rows("SELECT id, verdict FROM submissions")}
+        assert {item: verdicts.get(item) for item in submissions} == {item: oracle(item) for item in submissions}
+        ends = await self.rows("SELECT job_id FROM job_status_log WHERE to_status IN ('succeeded', 'failed')")
+        assert set(Counter(row["job_id"] for row in ends).values()) == {1}, "each job ended once"
+        decided = await self.rows(
+            "SELECT submission_id FROM submission_status_log WHERE to_status IN ('accepted', 'wrong_answer', 'error')"
+        )
+        times = Counter(row["submission_id"] for row in decided)
+        assert [times[item] for item in submissions] == [1] * len(submissions), "each verdict was written once"
+        assert not await self.count("dead_letters")
+
+
+@asynccontextmanager
+async def founded(url: str, redis_url: str, environment: str) -> AsyncIterator[Town]:
+    """A town on an empty database."""
+    async with open_database(url, migrate=False, max_connections=4) as database:
+        stream = RedisStream(redis_url, environment=environment)
+        try:
+            town = Town(url, redis_url, environment, database, stream)
+            await town.found()
+            yield town
+        finally:
+            await stream.close()

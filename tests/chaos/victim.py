@@ -1,0 +1,236 @@
+"""A worker or a scheduler as a process of its own, made of the product's parts, that can be told where to die.
+
+It dies of SIGKILL at the n-th commit or at the n-th call to Redis, just before or just after. The switch is here and
+nowhere else: the database and the stream that the parts are given count what passes through them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from adjudge.domain.retry import RetryPolicy
+from adjudge.domain.verdict import Verdict
+from adjudge.observe import logs
+from adjudge.observe.door import open_door
+from adjudge.relay.patrol import Reconciler, Watchdog, patrol
+from adjudge.relay.pump import Pump
+from adjudge.store import Database, Tx, open_database
+from adjudge.store.driver import Operation
+from adjudge.store.job_values import Job
+from adjudge.store.jobs import Jobs
+from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
+from adjudge.stream import Hint, Message, Published, Stream
+from adjudge.stream.redis import RedisStream
+from adjudge.worker.handler import Completion
+from adjudge.worker.loop import Worker, WorkerSettings
+
+T = TypeVar("T")
+Role = Literal["worker", "scheduler"]
+Door = Literal["commit", "redis"]
+Phase = Literal["before", "after"]
+LIFETIME_SEC = 120
+"""However the test ends, its processes do too."""
+RETRY = RetryPolicy(max_retries=3, base_ms=20, cap_ms=100)
+VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE)
+
+
+def oracle(submission_id: str) -> Verdict:
+    """What every judge says of a submission."""
+    return VERDICTS[int(submission_id[-2:], 16) % len(VERDICTS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Where to die."""
+
+    door: Door
+    number: int
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What one process is told."""
+
+    role: Role
+    name: str
+    database_url: str
+    redis_url: str
+    environment: str
+    dies_at: Point | None = None
+    slots: int = 2
+    batch: int = 512
+    work_ms: int = 0
+    lease_ms: int = 500
+    metrics_port: int = 0
+    log: Path | None = None
+
+
+class Fate:
+    """Counts what passes through each door, and ends the process at its point."""
+
+    def __init__(self, point: Point | None) -> None:
+        self._point = point
+        self._passed: Counter[str] = Counter()
+
+    def next(self, door: Door) -> Phase | None:
+        """Whether this passage is the last one, and when."""
+        self._passed[door] += 1
+        point = self._point
+        if point is not None and (point.door, point.number) == (door, self._passed[door]):
+            return point.phase
+        return None
+
+    @staticmethod
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class MortalDatabase:
+    """A database in front of which, or behind which, somebody dies."""
+
+    def __init__(self, inner: Database, fate: Fate) -> None:
+        self._inner = inner
+        self._fate = fate
+        self.dialect = inner.dialect
+
+    async def transact(self, operation: Operation[T]) -> T:
+        phase = self._fate.next("commit")
+
+        async def to_the_brink(tx: Tx) -> T:
+            done = await operation(tx)
+            if phase == "before":
+                self._fate.die()
+            return done
+
+        done = await self._inner.transact(to_the_brink)
+        if phase == "after":
+            self._fate.die()
+        return done
+
+    async def read(self, operation: Operation[T]) -> T:
+        return await self._inner.read(operation)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._inner.listen(channel, callback)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class MortalStream:
+    """A stream in front of which, or behind which, somebody dies."""
+
+    def __init__(self, inner: Stream, fate: Fate) -> None:
+        self._inner = inner
+        self._fate = fate
+
+    async def _pass(self, call: Coroutine[Any, Any, T]) -> T:
+        phase = self._fate.next("redis")
+        if phase == "before":
+            self._fate.die()
+        answer = await call
+        if phase == "after":
+            self._fate.die()
+        return answer
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        return await self._pass(self._inner.publish(hints))
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        return await self._pass(self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms))
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        return await self._pass(self._inner.ack(messages))
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        return await self._pass(self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most))
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._pass(self._inner.holds(entries))
+
+    async def pending(self) -> dict[int, int]:
+        return await self._pass(self._inner.pending())
+
+    async def depth(self) -> dict[int, int]:
+        return await self._pass(self._inner.depth())
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Oracle:
+    """A judge that is never wrong and takes as long as it is told."""
+
+    def __init__(self, work_ms: int) -> None:
+        self._work_ms = work_ms
+
+    async def run(self, job: Job) -> Completion:
+        await asyncio.sleep(self._work_ms / 1_000)
+        return Completion(result={}, outcome=Judgement(oracle(str(job.submission_id)), time_ms=1, mem_kb=1))
+
+    def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
+        return ()
+
+
+def make_jobs() -> Jobs:
+    """Jobs as every process of these tests knows them."""
+    return Jobs({JUDGE: JudgeRunOwner()}, policy=RETRY)
+
+
+def main(orders: Orders) -> None:
+    """Live as ordered. Everything else of the parent's is left behind."""
+    if orders.log is None:
+        logging.disable(logging.CRITICAL)
+    else:
+        logs.configure("info", "json", orders.log.open("a"))
+    with suppress(TimeoutError, asyncio.CancelledError):
+        asyncio.run(_live(orders))
+
+
+async def _live(orders: Orders) -> None:
+    fate = Fate(orders.dies_at)
+    async with asyncio.timeout(LIFETIME_SEC), open_database(orders.database_url, migrate=False) as opened:
+        stream = RedisStream(orders.redis_url, environment=orders.environment)
+        try:
+            await _serve(orders, MortalDatabase(opened, fate), MortalStream(stream, fate))
+        finally:
+            await stream.close()
+
+
+async def _serve(orders: Orders, database: Database, stream: Stream) -> None:
+    jobs = make_jobs()
+    if orders.role == "worker":
+        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders.work_ms)}, _settings(orders))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
+        async with open_door(orders.metrics_port, [worker.pulse]):
+            await worker.run()
+        return
+    reconciler = Reconciler(database, jobs, stream, name=orders.name, older_ms=orders.lease_ms)
+    async with asyncio.TaskGroup() as roles:
+        roles.create_task(Pump(database, jobs, stream, name=orders.name, batch=orders.batch).run())
+        roles.create_task(patrol(Watchdog(database, jobs, name=orders.name).tick, every_ms=orders.lease_ms // 2))
+        roles.create_task(patrol(reconciler.tick, every_ms=orders.lease_ms // 2))
+
+
+def _settings(orders: Orders) -> WorkerSettings:
+    return WorkerSettings(
+        orders.name,
+        slots=orders.slots,
+        lease_ms=orders.lease_ms,
+        heartbeat_ms=orders.lease_ms // 4,
+        reclaim_interval_ms=orders.lease_ms // 2,
+        reclaim_grace_ms=orders.lease_ms // 10,
+        read_wait_ms=orders.lease_ms // 2,
+        backoff_ms=100,
+        retry=RETRY,
+    )
