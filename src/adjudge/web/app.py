@@ -8,15 +8,16 @@ from fastapi.responses import Response
 from adjudge.api.parts import Parts
 from adjudge.domain.errors import NotFound
 from adjudge.web.render import Pages
-from adjudge.web.routes import preferences
+from adjudge.web.routes import account, preferences
 from adjudge.web.routes.router import page_router
 
 
-def install(app: FastAPI, parts: Parts) -> None:  # noqa: ARG001
+def install(app: FastAPI, parts: Parts) -> None:
     """Add every page, its static files, and a page for addresses that lead nowhere."""
     pages = Pages()
     app.include_router(pages.assets.router())
     app.include_router(preferences.router(pages))
+    app.include_router(account.router(pages, parts))
     lost = page_router(pages)
 
     @lost.get("/{path:path}")

@@ -7,15 +7,18 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
 
 from adjudge import __version__
-from adjudge.api.viewer import viewer_of
-from adjudge.domain.errors import AdjudgeError, Unauthenticated
+from adjudge.api.browser import CSRF_FIELD, csrf_token
+from adjudge.api.viewer import Viewer, viewer_of
+from adjudge.domain.errors import AdjudgeError, LoginFailed, PasswordChangeRequired, Unauthenticated
 from adjudge.observe.logs import get_logger
 from adjudge.web import words
 from adjudge.web.navigation import navigation
@@ -52,7 +55,12 @@ class Pages:
         spoken = words_of(request)
         viewer = await viewer_of(request)
         text = self._templates.get_template(template).render(
-            t=spoken, viewer=viewer, languages=words.languages(), path=request.url.path, here=str(request.url), **shown
+            t=spoken,
+            viewer=viewer,
+            csrf_field=_csrf_field(viewer),
+            languages=words.languages(),
+            path=request.url.path,
+            **shown,
         )
         return _html(request, text, status, spoken.language)
 
@@ -61,6 +69,11 @@ class Pages:
         if error.http_status >= 500:
             _log.error("page.failed", code=error.code, detail=error.message, exc_info=error)
         return await self.show(request, "error.html", status=error.http_status, error=error)
+
+
+def _csrf_field(viewer: Viewer) -> Markup:
+    """What every form that changes something carries."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(viewer))
 
 
 def page_route(pages: Pages) -> type[APIRoute]:
@@ -73,8 +86,12 @@ def page_route(pages: Pages) -> type[APIRoute]:
             async def handle_as_page(request: Request) -> Response:
                 try:
                     return await handle(request)
+                except LoginFailed as error:
+                    return await pages.fail(request, error)
                 except Unauthenticated:
-                    return see_other(f"/login?next={request.url.path}")
+                    return see_other(f"/login?next={quote(request.url.path)}")
+                except PasswordChangeRequired:
+                    return see_other("/me/password")
                 except AdjudgeError as error:
                     return await pages.fail(request, error)
 

@@ -1,0 +1,33 @@
+"""What forms send, read strictly: text fields by name, each once, none longer than it may be."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+
+from adjudge.domain.errors import InvalidInput
+
+_LONGEST: Final = 4_000
+
+
+async def text(request: Request, name: str, *, at_most: int = _LONGEST) -> str:
+    """One text field; an absent one is empty."""
+    value = (await request.form()).get(name, "")
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}: a text was expected, not a file.", field=name)
+    if len(value) > at_most:
+        raise InvalidInput(f"{name}: at most {at_most} characters, not {len(value)}.", field=name)
+    return value
+
+
+async def choices(request: Request, name: str) -> list[str]:
+    """Every box that was ticked under one name."""
+    return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
+
+
+async def upload(request: Request, name: str) -> UploadFile | None:
+    """A file, if one was chosen."""
+    value = (await request.form()).get(name)
+    return value if isinstance(value, UploadFile) and value.filename else None

@@ -1,0 +1,160 @@
+"""Getting in and out, and one's own account."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import accounts, login
+from adjudge.api.actions.login import NewAccount, Opened
+from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, set_cookie
+from adjudge.api.parts import Parts
+from adjudge.api.routes.login import origin_of
+from adjudge.api.viewer import Viewer, needs, viewer_of
+from adjudge.domain.access import EVERYTHING, Permission
+from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.web import forms
+from adjudge.web.render import Pages, see_other
+from adjudge.web.routes.preferences import own_path
+from adjudge.web.routes.router import page_router
+
+Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
+
+
+def router(pages: Pages, parts: Parts) -> APIRouter:
+    """Routes of accounts."""
+    routes = page_router(pages)
+    _getting_in(routes, pages, parts)
+    _profile(routes, pages, parts)
+    _tokens(routes, pages, parts)
+    return routes
+
+
+def _getting_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+    settings = parts.settings.accounts
+    oidc = settings.oidc_label if settings.oidc_issuer else None
+    shown: dict[str, Any] = {"registration": settings.registration, "oidc": oidc}
+
+    @routes.get("/login")
+    async def login_page(request: Request, next_path: Annotated[str, Query(alias="next")] = "/") -> Response:
+        return await pages.show(request, "login.html", next_path=own_path(next_path), error=None, name="", **shown)
+
+    @routes.post("/login")
+    async def log_in(request: Request) -> Response:
+        check_origin(request)
+        name, next_path = await forms.text(request, "name"), own_path(await forms.text(request, "next"))
+        try:
+            opened = await login.login(parts, name, await forms.text(request, "password"), origin_of(request))
+        except AdjudgeError as error:
+            return await pages.show(
+                request, "login.html", status=error.http_status, next_path=next_path, error=error, name=name, **shown
+            )
+        return _entered(request, opened, "/me/password" if opened.user.must_change_password else next_path)
+
+    @routes.get("/register")
+    async def register_page(request: Request, invitation: str = "") -> Response:
+        return await pages.show(request, "register.html", error=None, given={"invitation": invitation}, **shown)
+
+    @routes.post("/register")
+    async def register(request: Request) -> Response:
+        check_origin(request)
+        given = {field: await forms.text(request, field) for field in ("name", "email", "display_name", "invitation")}
+        password = await forms.text(request, "password")
+        try:
+            account = NewAccount(
+                given["name"], password, given["email"], given["display_name"], given["invitation"] or None
+            )
+            opened = await login.register(parts, account, origin_of(request))
+        except AdjudgeError as error:
+            return await pages.show(
+                request, "register.html", status=error.http_status, error=error, given=given, **shown
+            )
+        return _entered(request, opened, "/problems")
+
+    @routes.post("/logout")
+    async def log_out(request: Request) -> Response:
+        await login.logout(parts, await viewer_of(request))
+        answer = see_other("/")
+        drop_cookie(answer, request, SESSION_COOKIE)
+        return answer
+
+
+def _entered(request: Request, opened: Opened, path: str) -> Response:
+    answer = see_other(path)
+    set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
+    return answer
+
+
+def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+    @routes.get("/me")
+    async def profile(request: Request, viewer: Own) -> Response:
+        return await pages.show(
+            request,
+            "me.html",
+            user=await accounts.me(parts, viewer),
+            sessions=await accounts.my_sessions(parts, viewer),
+            current=viewer.credential_id,
+        )
+
+    @routes.post("/me")
+    async def update(request: Request, viewer: Own) -> Response:
+        changes = {field: await forms.text(request, field) or None for field in ("email", "display_name")}
+        await accounts.update_me(parts, viewer, changes)
+        return see_other("/me")
+
+    @routes.post("/me/sessions/{session_id}/end")
+    async def end_session(viewer: Own, session_id: str) -> Response:
+        await accounts.revoke_session(parts, viewer, session_id)
+        return see_other("/me")
+
+    @routes.get("/me/password")
+    async def password_page(request: Request) -> Response:
+        viewer = await viewer_of(request)
+        return await pages.show(request, "password.html", error=None, required=viewer.must_change_password)
+
+    @routes.post("/me/password")
+    async def change_password(request: Request) -> Response:
+        viewer = await viewer_of(request)
+        new = await forms.text(request, "new")
+        try:
+            if new != await forms.text(request, "again"):
+                raise InvalidInput("again: the two new passwords differ.", field="again")
+            await accounts.change_password(parts, viewer, current=await forms.text(request, "current"), new=new)
+        except AdjudgeError as error:
+            return await pages.show(
+                request,
+                "password.html",
+                status=error.http_status,
+                error=error,
+                required=viewer.must_change_password,
+            )
+        return see_other("/problems" if viewer.must_change_password else "/me")
+
+
+def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+    async def page(request: Request, viewer: Viewer, *, made: accounts.MadeToken | None = None) -> Response:
+        listed = await accounts.my_tokens(parts, viewer)
+        scopes = sorted(viewer.permissions)
+        return await pages.show(request, "tokens.html", tokens=listed, made=made, scopes=scopes)
+
+    @routes.get("/me/tokens")
+    async def tokens_page(request: Request, viewer: Own) -> Response:
+        return await page(request, viewer)
+
+    @routes.post("/me/tokens")
+    async def create(request: Request, viewer: Own) -> Response:
+        scopes = await forms.choices(request, "scope") or [EVERYTHING]
+        name, days = await forms.text(request, "name", at_most=100), await forms.text(request, "days", at_most=10)
+        try:
+            expires = float(days) if days else None
+        except ValueError:
+            raise InvalidInput("days: give a number of days, or nothing.", field="days") from None
+        made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
+        return await page(request, viewer, made=made)
+
+    @routes.post("/me/tokens/{token_id}/revoke")
+    async def revoke(viewer: Own, token_id: str) -> Response:
+        await accounts.revoke_token(parts, viewer, token_id)
+        return see_other("/me/tokens")

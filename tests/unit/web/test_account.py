@@ -1,0 +1,101 @@
+"""Getting in and out through pages."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+
+from adjudge.api.actions.users import UserOrder, make_user
+from adjudge.domain.access import Role
+from tests.support.api import Api
+
+PASSWORD = "a long enough passphrase"
+
+
+async def _user(pages: Api, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> None:
+    await make_user(pages.parts, UserOrder(name, role, password=PASSWORD, must_change_password=must_change), actor="t")
+
+
+async def _log_in(
+    browser: httpx.AsyncClient, name: str = "ada", password: str = PASSWORD, **more: str
+) -> httpx.Response:
+    return await browser.post("/login", data={"name": name, "password": password, **more})
+
+
+def _csrf(page: httpx.Response) -> str:
+    found = re.search(r'name="csrf_token" value="([^"]+)"', page.text)
+    assert found, page.text
+    return found[1]
+
+
+async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: Api) -> None:
+    await _user(pages)
+    async with pages.client() as browser:
+        turned_away = await browser.get("/me")
+        assert (turned_away.status_code, turned_away.headers["Location"]) == (303, "/login?next=/me")
+        answer = await _log_in(browser, next="/me")
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/me")
+        assert "ada" in (await browser.get("/me")).text
+
+
+async def test_a_wrong_password_is_said_and_the_name_kept(pages: Api) -> None:
+    await _user(pages)
+    async with pages.client() as browser:
+        answer = await _log_in(browser, password="wrong", name='ada"><script>')
+    assert answer.status_code == 401
+    assert 'role="alert"' in answer.text
+    assert "<script>" not in answer.text.replace("<script src", "").replace("<script type", "")
+
+
+async def test_a_form_without_the_sessions_token_changes_nothing(pages: Api) -> None:
+    await _user(pages)
+    async with pages.client() as browser:
+        await _log_in(browser)
+        refused = await browser.post("/me", data={"display_name": "Mallory"})
+        assert refused.status_code == 403
+        page = await browser.get("/me")
+        assert "Mallory" not in page.text
+        done = await browser.post("/me", data={"display_name": "Ada L.", "csrf_token": _csrf(page)})
+        assert done.status_code == 303
+        assert "Ada L." in (await browser.get("/me")).text
+
+
+async def test_a_one_time_password_must_be_changed_first(pages: Api) -> None:
+    await _user(pages, must_change=True)
+    async with pages.client() as browser:
+        assert (await _log_in(browser, next="/me/tokens")).headers["Location"] == "/me/password"
+        page = await browser.get("/me/password")
+        fields = {"current": PASSWORD, "new": "another long passphrase", "csrf_token": _csrf(page)}
+        mistyped = await browser.post("/me/password", data={**fields, "again": "something else"})
+        assert mistyped.status_code == 400
+        assert (await browser.post("/me/password", data={**fields, "again": fields["new"]})).status_code == 303
+        assert (await browser.get("/me")).status_code == 200
+
+
+async def test_a_token_is_shown_once_and_can_be_revoked(pages: Api) -> None:
+    await _user(pages)
+    async with pages.client() as browser:
+        await _log_in(browser)
+        token = _csrf(await browser.get("/me/tokens"))
+        made = await browser.post("/me/tokens", data={"name": "<b>bot</b>", "days": "7", "csrf_token": token})
+        secret = re.search(r"adj_[\w-]+", made.text)
+        assert secret
+        assert "<b>bot</b>" not in made.text
+        listed = await browser.get("/me/tokens")
+        assert secret[0] not in listed.text
+        async with pages.client(secret[0]) as program:
+            assert (await program.get("/api/v1/me")).status_code == 200
+        token_id = re.search(r"/me/tokens/([\w-]+)/revoke", listed.text)
+        assert token_id
+        await browser.post(f"/me/tokens/{token_id[1]}/revoke", data={"csrf_token": token})
+        async with pages.client(secret[0]) as program:
+            assert (await program.get("/api/v1/me")).status_code == 401
+
+
+async def test_logging_out_ends_the_session(pages: Api) -> None:
+    await _user(pages)
+    async with pages.client() as browser:
+        await _log_in(browser)
+        await browser.post("/logout", data={"csrf_token": _csrf(await browser.get("/me"))})
+        assert (await browser.get("/me")).status_code == 303
