@@ -1,5 +1,10 @@
-"""Both databases, with clocks that the tests own."""
+"""A chain engine on both databases."""
 
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.chains.harness import Rig
 from tests.support.store_fixtures import (
     postgres_store,
     postgres_url,
@@ -10,6 +15,7 @@ from tests.support.store_fixtures import (
     store,
     store_url,
 )
+from tests.support.stores import Store
 
 __all__ = [
     "postgres_store",
@@ -21,3 +27,9 @@ __all__ = [
     "store",
     "store_url",
 ]
+
+
+@pytest.fixture
+def rig(store: Store) -> Rig:
+    """An engine on each database in turn."""
+    return Rig(store)

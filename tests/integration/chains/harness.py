@@ -1,0 +1,138 @@
+"""A chain engine on either database, with workers that do as the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjudge.chains.engine import Engine
+from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store import chain_runs, chains
+from adjudge.store.chain_values import NODE, Artifact, Chain, Done, NewRun, NodeView, Run
+from adjudge.store.job_values import Finish, Job, Outcome, Release
+from adjudge.store.jobs import Jobs
+from tests.support.stores import Store, fence_of
+
+OUTCOME = object
+LEASE_MS = 15_000
+
+
+def line(count: int, **fields: Any) -> dict[str, Any]:
+    """Nodes one after the other."""
+    return {
+        "nodes": [
+            {"id": f"n{index}", "type": "noop", "deps": [f"n{index - 1}"] if index else [], **fields}
+            for index in range(count)
+        ]
+    }
+
+
+def node(node_id: str, *deps: str, **fields: Any) -> dict[str, Any]:
+    """One node."""
+    return {"id": node_id, "type": "noop", "deps": list(deps), **fields}
+
+
+def dag(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A DAG of nodes."""
+    return {"nodes": list(nodes), **fields}
+
+
+def done(artifact: str | None = None) -> Done:
+    """An outcome with an artifact in JSON."""
+    return Done(Artifact(artifact, None, len(artifact or "")))
+
+
+@dataclass
+class Rig:
+    """A store with a chain engine on it."""
+
+    store: Store
+    engine: Engine = field(default_factory=Engine)
+    counter: int = 0
+
+    @property
+    def jobs(self) -> Jobs:
+        """Jobs, with the nodes they belong to."""
+        return Jobs({NODE: self.engine.owner}, random_unit=lambda: 0.0)
+
+    async def define(self, document: Mapping[str, Any], name: str | None = None, **fields: Any) -> Chain:
+        """Create a chain."""
+        self.counter += 1
+        called = name or f"chain-{self.counter}"
+        return await self.store.do(lambda tx: chains.create(tx, name=called, dag=document, actor="ann", **fields))
+
+    async def start(self, document: Mapping[str, Any], parameters: Mapping[str, Any] | None = None) -> str:
+        """Create a chain and start it; return the run's id."""
+        chain = await self.define(document)
+        wanted = NewRun(chain.id, parameters or {}, actor="ann")
+        return (await self.store.do(lambda tx: self.engine.start(tx, wanted))).run_id
+
+    async def run(self, run_id: str) -> Run:
+        """The run as it stands."""
+        return await self.store.database.read(lambda tx: chain_runs.find(tx, run_id))
+
+    async def nodes(self, run_id: str) -> dict[str, NodeView]:
+        """Its nodes by id."""
+        found = await self.store.database.read(lambda tx: chain_runs.nodes(tx, run_id))
+        return {item.node_id: item for item in found}
+
+    async def states(self, run_id: str) -> dict[str, str]:
+        """How its nodes stand."""
+        return {node_id: str(item.status) for node_id, item in (await self.nodes(run_id)).items()}
+
+    async def waiting_jobs(self, run_id: str | None = None) -> list[dict[str, Any]]:
+        """Jobs that a worker could claim now."""
+        rows = await self.store.rows(
+            "SELECT id, node_id, chain_run_id, priority FROM jobs WHERE status IN ('pending', 'queued') ORDER BY priority, id"
+        )
+        return [row for row in rows if run_id in (None, row["chain_run_id"])]
+
+    async def claim(self, *node_ids: str, worker: str = "w1") -> dict[str, Job]:
+        """Claim the waiting jobs of nodes, or all that wait."""
+        wanted = [row["id"] for row in await self.waiting_jobs() if not node_ids or row["node_id"] in node_ids]
+        outcome = await self.claim_ids(wanted, worker=worker)
+        return {job.node_id or "": job for job in outcome.done}
+
+    async def claim_ids(self, job_ids: Sequence[str], *, worker: str = "w1") -> Outcome[Job]:
+        """Claim jobs."""
+        return await self.store.do(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=LEASE_MS))
+
+    async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> Outcome[Job]:
+        """End jobs well, together."""
+        ends = [Finish(fence_of(job), outcome=by_node.get(job.node_id or "", outcome) or done()) for job in jobs]
+        return await self.store.do(lambda tx: self.jobs.finish(tx, ends))
+
+    async def fail(self, *jobs: Job, error: str = "broken") -> Outcome[Job]:
+        """End jobs badly, for good."""
+        ends = [Finish(fence_of(job), JobStatus.FAILED, error_code="BROKEN", error=error) for job in jobs]
+        return await self.store.do(lambda tx: self.jobs.bury_claimed(tx, ends))
+
+    async def release(self, *jobs: Job, delay_ms: int = 0) -> Outcome[Job]:
+        """Hand jobs back after a failed attempt."""
+        ends = [Release(fence_of(job), delay_ms, "retry", "HICCUP", "a hiccup") for job in jobs]
+        return await self.store.do(lambda tx: self.jobs.release(tx, ends))
+
+    async def step(self, *node_ids: str, outcome: object = None) -> list[str]:
+        """Claim and finish what waits; return which nodes that were."""
+        jobs = await self.claim(*node_ids)
+        await self.finish(*jobs.values(), outcome=outcome)
+        return sorted(jobs)
+
+    async def drain(self, run_id: str, act: Callable[[str], object] | None = None) -> list[str]:
+        """Run everything to its end, node by node in order of appearance; ``act`` says how a node ends."""
+        order: list[str] = []
+        while jobs := await self.claim():
+            for node_id, job in jobs.items():
+                order.append(node_id)
+                result = act(node_id) if act else None
+                if result is False:
+                    await self.fail(job)
+                else:
+                    await self.finish(job, outcome=result)
+        return order
+
+
+def ended(states: Mapping[str, str]) -> bool:
+    """Whether every node has ended."""
+    return all(NodeStatus(item) in {"success", "failed", "stopped", "skipped"} for item in states.values())

@@ -1,0 +1,239 @@
+"""The acceptance cases of JobChain (§J), by their numbers, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.chains.dags import check_dag
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.store import chain_runs, chains
+from adjudge.store.chain_values import Halted, NewRun
+from tests.integration.chains.harness import Rig, dag, line, node
+
+
+class NoTypes:
+    """Every type is known, every cfg is right."""
+
+    def check(self, type_name: str, cfg: object, *, place: str = "cfg", templated: bool = False) -> None:
+        return
+
+
+async def test_j01_a_chain_is_created_at_version_1(rig: Rig) -> None:
+    chain = await rig.define(line(2), "nightly", description="All problems.")
+    assert (chain.name, chain.version, chain.enabled) == ("nightly", 1, True)
+    assert len(chain.id) == 36
+
+
+async def test_j02_a_name_that_is_taken_is_refused(rig: Rig) -> None:
+    await rig.define(line(1), "nightly")
+    with pytest.raises(InvalidInput, match="nightly") as refused:
+        await rig.define(line(1), "nightly")
+    assert refused.value.http_status == 400
+    other = await rig.define(line(1), "weekly")
+    with pytest.raises(InvalidInput, match="exists already"):
+        await rig.store.do(lambda tx: chains.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann"))
+
+
+@pytest.mark.parametrize("document", [{}, {"nodes": []}, {"nodes": None}, [], None, "nodes"])
+async def test_j03_a_dag_must_have_nodes(document: object) -> None:
+    with pytest.raises(InvalidInput, match="dag must have nodes") as refused:
+        check_dag(document, NoTypes())
+    assert refused.value.http_status == 400
+
+
+async def test_j04_an_update_by_the_right_version_grows_it(rig: Rig) -> None:
+    chain = await rig.define(line(1), "nightly")
+    changed = await rig.store.do(
+        lambda tx: chains.update(tx, chain.id, version=1, name="nightly", dag=line(3), actor="bob", description="x")
+    )
+    assert (changed.version, len((changed.dag or {})["nodes"]), changed.description) == (2, 3, "x")
+    versions = await rig.store.database.read(lambda tx: chains.history(tx, chain.id))
+    assert [(item.version, item.actor, len(item.dag["nodes"])) for item in versions] == [(2, "bob", 3), (1, "ann", 1)]
+
+
+async def test_j05_an_update_by_an_old_version_conflicts(rig: Rig) -> None:
+    chain = await rig.define(line(1))
+    for version in (1, 2):
+        await rig.store.do(
+            lambda tx, version=version: chains.update(
+                tx, chain.id, version=version, name=chain.name, dag=line(version), actor="ann"
+            )
+        )
+    with pytest.raises(Conflict, match="version 3, not 1"):
+        await rig.store.do(lambda tx: chains.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann"))
+    with pytest.raises(NotFound):
+        await rig.store.do(lambda tx: chains.update(tx, "none", version=1, name="x", dag=line(1), actor="ann"))
+
+
+async def test_j06_a_disabled_chain_does_not_start(rig: Rig) -> None:
+    chain = await rig.define(line(1))
+    for _ in range(2):  # switching is idempotent
+        off = await rig.store.do(lambda tx: chains.switch(tx, chain.id, enabled=False, actor="ann"))
+    assert (off.enabled, off.version) == (False, 1)
+    with pytest.raises(Conflict, match="chain is disabled") as refused:
+        await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))
+    assert refused.value.http_status == 409
+    await rig.store.do(lambda tx: chains.switch(tx, chain.id, enabled=True, actor="ann"))
+    assert (await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))).is_new
+    audited = await rig.store.rows("SELECT action FROM audit_log WHERE object_kind = 'chain' ORDER BY id")
+    assert [row["action"] for row in audited] == ["create", "disable", "enable"]
+
+
+async def test_j07_chains_are_listed_by_keyword_and_switch(rig: Rig) -> None:
+    for name in ("alpha", "beta", "gamma_ray", "delta"):
+        await rig.define(line(1), name, enabled=name != "beta", description="Gamma?" if name == "alpha" else None)
+
+    async def listed(**filters: object) -> list[str]:
+        page = await rig.store.database.read(lambda tx: chains.page_number(tx, **filters))  # type: ignore[arg-type]
+        assert page.total >= len(page.items)
+        return [chain.name for chain in page.items]
+
+    assert await listed() == ["alpha", "beta", "delta", "gamma_ray"]
+    assert await listed(keyword="GAMMA") == ["alpha", "gamma_ray"]
+    assert await listed(keyword="a_r") == ["gamma_ray"]
+    assert await listed(keyword="%") == []
+    assert await listed(enabled=False) == ["beta"]
+    assert await listed(keyword="ta", enabled=True) == ["delta"]
+    assert await listed(page=2, size=3) == ["gamma_ray"]
+    after = await rig.store.database.read(lambda tx: chains.page(tx, after="beta", at_most=1))
+    assert [chain.name for chain in after] == ["delta"]
+
+
+async def test_j08_the_detail_has_the_dag(rig: Rig) -> None:
+    chain = await rig.define(line(2), "nightly")
+    assert (await rig.store.database.read(lambda tx: chains.find(tx, chain.id))).dag == line(2)
+    assert (await rig.store.database.read(lambda tx: chains.find_by_name(tx, "nightly"))).dag == line(2)
+    with pytest.raises(NotFound) as missing:
+        await rig.store.database.read(lambda tx: chains.find(tx, "none"))
+    assert missing.value.code == "CHAIN_NOT_FOUND"
+
+
+async def test_j09_a_start_makes_a_run_and_a_known_key_answers_with_it(rig: Rig) -> None:
+    chain = await rig.define(line(2))
+    wanted = NewRun(chain.id, {"problem": "sum"}, idempotency_key="k1", actor="ann")
+    first = await rig.store.do(lambda tx: rig.engine.start(tx, wanted))
+    again = await rig.store.do(lambda tx: rig.engine.start(tx, wanted))
+    other = await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))
+    assert first.is_new
+    assert (again.run_id, again.is_new) == (first.run_id, False)
+    assert other.run_id != first.run_id
+    run = await rig.run(first.run_id)
+    assert (run.parameters, run.chain_version, run.started_by) == ({"problem": "sum"}, 1, "ann")
+    with pytest.raises(NotFound):
+        await rig.store.do(lambda tx: rig.engine.start(tx, NewRun("none")))
+    listed = await rig.store.database.read(lambda tx: chain_runs.page(tx, chain_id=chain.id))
+    assert [item.id for item in listed] == [other.run_id, first.run_id]
+
+
+@pytest.mark.parametrize("last", ["success", "failed"])
+async def test_j10_a_run_goes_from_pending_through_running_to_its_end(rig: Rig, last: str) -> None:
+    run_id = await rig.start(line(2))
+    assert (await rig.run(run_id)).status == "pending"
+    (job,) = (await rig.claim()).values()
+    assert (await rig.run(run_id)).status == "running"
+    await rig.finish(job)
+    (job,) = (await rig.claim()).values()
+    await (rig.finish(job) if last == "success" else rig.fail(job))
+    run = await rig.run(run_id)
+    assert (run.status, run.nodes_open) == (last, 0)
+    assert run.finished_at
+    log = await rig.store.database.read(lambda tx: chain_runs.status_log(tx, run_id))
+    assert [(item.from_status, item.to_status) for item in log if item.node_id is None] == [
+        ("pending", "running"),
+        ("running", last),
+    ]
+
+
+async def test_j11_a_run_has_all_its_nodes_from_the_start(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("b", "a"), node("a"), node("c", "a", "b")))
+    nodes = await rig.nodes(run_id)
+    assert list(nodes) == ["b", "a", "c"]
+    assert {item.status for item in nodes.values()} == {"pending"}
+    assert [nodes[key].waiting_on for key in ("a", "b", "c")] == [0, 1, 2]
+
+
+async def test_j12_a_running_run_stops(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("a"), node("b"), node("c", "a")))
+    job = (await rig.claim("a"))["a"]
+    status = await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann", reason="enough"))
+    assert status == "stopping"
+    assert await rig.states(run_id) == {"a": "running", "b": "stopped", "c": "stopped"}
+    assert await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann")) == "stopping"
+    await rig.finish(job, outcome=Halted())
+    assert await rig.states(run_id) == {"a": "stopped", "b": "stopped", "c": "stopped"}
+    assert (await rig.run(run_id)).status == "stopped"
+    assert await rig.claim() == {}
+
+
+async def test_j12_an_ended_run_cannot_be_stopped(rig: Rig) -> None:
+    run_id = await rig.start(line(1))
+    await rig.drain(run_id)
+    with pytest.raises(Conflict, match="success"):
+        await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+    with pytest.raises(NotFound):
+        await rig.store.do(lambda tx: rig.engine.stop(tx, "none", actor="ann"))
+
+
+async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
+    run_id = await rig.start(line(3))
+    await rig.step("n0")
+    for node_id, status in (("n0", "success"), ("n1", "pending")):
+        with pytest.raises(Conflict, match=status) as refused:
+            await rig.store.do(lambda tx, node_id=node_id: rig.engine.retry(tx, run_id, node_id, actor="ann"))
+        assert refused.value.http_status == 409
+    job = (await rig.claim("n1"))["n1"]
+    with pytest.raises(Conflict, match="running"):
+        await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n1", actor="ann"))
+    await rig.fail(job)
+    assert await rig.states(run_id) == {"n0": "success", "n1": "failed", "n2": "skipped"}
+    assert (await rig.run(run_id)).status == "failed"
+
+    view = await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n1", actor="ann", reason="disk was full"))
+    assert (view.status, view.attempt) == ("retrying", 2)
+    assert await rig.states(run_id) == {"n0": "success", "n1": "retrying", "n2": "pending"}
+    assert (await rig.run(run_id)).status == "running"
+    assert await rig.drain(run_id) == ["n1", "n2"]
+    nodes = await rig.nodes(run_id)
+    assert (nodes["n1"].attempt, nodes["n2"].attempt, nodes["n1"].last_error) == (2, 1, None)
+    assert (await rig.run(run_id)).status == "success"
+    with pytest.raises(NotFound):
+        await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "none", actor="ann"))
+
+
+async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: Rig) -> None:
+    run_id = await rig.start(line(3))
+    await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+    assert (await rig.run(run_id)).status == "stopped"
+    view = await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n0", actor="ann"))
+    assert (view.status, view.attempt) == ("retrying", 1)
+    assert await rig.drain(run_id) == ["n0", "n1", "n2"]
+    assert (await rig.run(run_id)).status == "success"
+
+
+async def test_j14_only_failed_stopped_and_running_nodes_are_completed(rig: Rig) -> None:
+    run_id = await rig.start(line(4))
+    with pytest.raises(Conflict, match="pending") as refused:
+        await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann"))
+    assert refused.value.http_status == 409
+
+    running = (await rig.claim("n0"))["n0"]
+    view = await rig.store.do(
+        lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann", artifact={"by": "hand"}, reason="did it myself")
+    )
+    assert (view.status, view.attempt, view.artifact) == ("success", 1, {"by": "hand"})
+    assert (await rig.finish(running)).done == ()
+    with pytest.raises(Conflict, match="success"):
+        await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann"))
+
+    await rig.fail((await rig.claim("n1"))["n1"])
+    assert await rig.states(run_id) == {"n0": "success", "n1": "failed", "n2": "skipped", "n3": "skipped"}
+    await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n1", actor="ann"))
+    assert await rig.states(run_id) == {"n0": "success", "n1": "success", "n2": "pending", "n3": "pending"}
+
+    await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+    assert (await rig.run(run_id)).status == "stopped"
+    await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n2", actor="ann"))
+    assert await rig.drain(run_id) == ["n3"]
+    assert (await rig.run(run_id)).status == "success"
+    audited = await rig.store.rows("SELECT action, reason FROM audit_log WHERE object_kind = 'chain_run' ORDER BY id")
+    assert [row["action"] for row in audited] == ["complete", "complete", "stop", "complete"]
