@@ -17,6 +17,10 @@ from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.blobs.driver import Blobs
 from adjudge.blobs.s3 import S3Blobs, S3Settings
 from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
+from adjudge.chains.engine import Engine
+from adjudge.chains.patrol import ChainPatrol
+from adjudge.chains.triggers import TriggerScheduler
+from adjudge.cli.chaining import make_engine, make_executors, make_owners, run_starter
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
@@ -28,9 +32,9 @@ from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database, problem_imports
+from adjudge.store.chain_values import NODE
 from adjudge.store.jobs import Jobs
-from adjudge.store.problem_imports import ImportOwner
-from adjudge.store.submissions import JUDGE, JudgeRunOwner
+from adjudge.store.submissions import JUDGE
 from adjudge.stream import MemoryStream, Stream, consumer_name
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Handler
@@ -38,17 +42,20 @@ from adjudge.worker.importing import ImportHandler
 from adjudge.worker.judging import JudgeHandler
 from adjudge.worker.lease_thread import leases_kept_apart
 from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
 from adjudge.worker.presence import announced
 from adjudge.worker.progress import ProgressBoard
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import parse_limits
 
 _RECONCILE_MS = 5_000
+_CHAINS_MS = 500
+"""How exactly timers of chains are kept."""
 
 
-def make_jobs(settings: Settings) -> Jobs:
+def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs({JUDGE: JudgeRunOwner(), problem_imports.KIND: ImportOwner()}, policy=settings.retry.policy())
+    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy())
 
 
 @asynccontextmanager
@@ -138,7 +145,8 @@ async def open_worker(
     """A worker with its sandbox, its cache and its keeper of leases; ``run`` it while the block lasts."""
     _lift_file_limit()
     slots = settings.worker.slots or os.cpu_count() or 1
-    jobs, wanted = make_jobs(settings), _worker_settings(settings, name, slots)
+    engine = make_engine()
+    jobs, wanted = make_jobs(settings, engine), _worker_settings(settings, name, slots)
     cache = BlobCache(blobs, settings.worker.cache_dir.expanduser(), max_bytes=settings.worker.cache_bytes)
 
     def open_another() -> AbstractAsyncContextManager[Database]:
@@ -150,9 +158,13 @@ async def open_worker(
         ProgressBoard(database, worker=name) as board,
         leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
     ):
+        executors = make_executors(
+            settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
+        )
         handlers: dict[str, Handler] = {
             JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
             problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=slots, board=board),
+            NODE: NodeHandler(database, blobs, executors, engine.dags),
         }
         rate_per_sec = settings.worker.rate_per_sec
         pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
@@ -213,7 +225,8 @@ async def schedule(
     settings: Settings, database: Database, stream: Stream, name: str, pulse: Pulse | None = None
 ) -> None:
     """Deliver the outbox and keep order, for ever: what the scheduler role does."""
-    jobs = make_jobs(settings)
+    engine = make_engine()
+    jobs = make_jobs(settings, engine)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
     async with asyncio.TaskGroup() as roles:
@@ -221,3 +234,5 @@ async def schedule(
         roles.create_task(patrol(watchdog.tick, every_ms=interval_ms))
         roles.create_task(patrol(reconciler.tick, every_ms=_RECONCILE_MS))
         roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))
+        roles.create_task(patrol(ChainPatrol(database, jobs, engine, name=name).tick, every_ms=_CHAINS_MS))
+        roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())
