@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.middleware.cors import CORSMiddleware
 
 from adjudge import __version__
 from adjudge.api import errors
 from adjudge.api.authentication import authenticator
 from adjudge.api.envelope import Envelope
+from adjudge.api.exchange import Bounds, Streams
 from adjudge.api.parts import Parts
-from adjudge.api.routes import about, accounts, events, health, judge_runs, login, submissions, users
+from adjudge.api.routes import (
+    about,
+    accounts,
+    events,
+    health,
+    judge_runs,
+    languages,
+    login,
+    problems,
+    submissions,
+    users,
+)
 from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
+_UPLOADS: Final = re.compile(rf"{API_ROOT}/problems(/|:|$)")
+"""Where problem packages come in."""
+_CORS_HEADERS: Final = [
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Traceparent",
+    "X-Request-Id",
+]
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     "default": {"model": Problem, "description": "A problem with a stable code; see the reference of errors."}
 }
@@ -34,6 +59,7 @@ def create_app(parts: Parts) -> FastAPI:
         responses=_PROBLEM_RESPONSE,
     )
     settings = parts.settings
+    app.state.streams = Streams()
     app.state.public_url = settings.server.public_url
     app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
     app.include_router(health.router(parts.checks), prefix=API_ROOT)
@@ -41,13 +67,35 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(login.router(parts), prefix=API_ROOT)
     app.include_router(accounts.router(parts), prefix=API_ROOT)
     app.include_router(users.router(parts), prefix=API_ROOT)
-    for group in (submissions, judge_runs, events):
+    for group in (submissions, judge_runs, events, problems, languages):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.metrics_router())
     errors.install(app)
-    app.add_middleware(Envelope, mint_request_id=parts.mint)
+    _surround(app, parts)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     return app
+
+
+def _surround(app: FastAPI, parts: Parts) -> None:
+    """Put the envelope around everything, and let pages of other origins in where the settings say so."""
+    server = parts.settings.server
+    origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["*"],
+            allow_headers=_CORS_HEADERS,
+            expose_headers=["ETag", "Location", "Retry-After", "X-Request-Id"],
+            allow_credentials=False,  # another origin's page acts by a token that it holds, never by our cookie
+        )
+    app.add_middleware(
+        Envelope,
+        mint_request_id=parts.mint,
+        bounds=Bounds(server.body_limit_bytes, server.upload_limit_bytes, server.request_timeout_sec, _UPLOADS),
+        streams=app.state.streams,
+        is_https=server.public_url.startswith("https:"),
+    )
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:

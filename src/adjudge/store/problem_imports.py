@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import NewId, new_id
@@ -132,13 +132,13 @@ class ImportRow:
     """An import as it stands."""
 
     id: str
-    purpose: str
+    purpose: Literal["import", "verify"]
     created_by: str
     job_id: str
     archive_digest: str | None
     file_name: str
     wanted: dict[str, Any]
-    state: str
+    state: Literal["pending", "running", "succeeded", "failed", "canceled"]
     problem_id: str | None
     slug: str | None
     revision_id: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from adjudge.domain.errors import NotFound
 from adjudge.store.driver import Tx, first
@@ -205,7 +205,7 @@ class RevisionRow:
     id: str
     problem_id: str
     number: int
-    state: str
+    state: Literal["draft", "published", "withdrawn"]
     format: str
     manifest_digest: str
     definition: dict[str, Any]

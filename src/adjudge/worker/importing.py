@@ -86,24 +86,27 @@ class ImportHandler:
             if package.recipes:
                 reporter.report("making tests", 0, len(package.recipes))
             package = await completed(package, self._judge)
-            jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
-            reporter.report("storing", 0, len(package.files.names()))
-            stored = await store_files(self._blobs, package)
-        problem = self._problem(row, package)
-        publish, findings = bool(row.wanted.get("publish")), list(package.findings)
-        if publish and jury is not None and not jury["ok"]:
-            publish = False
+            return await self._kept(row, package, reporter)
+
+    async def _kept(self, row: ImportRow, package: Package, reporter: Reporter) -> Imported:
+        """Verify a package that could be read, if that is wanted, and store its files."""
+        problem, findings = self._problem(row, package), list(package.findings)
+        jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
+        is_sound = jury is None or bool(jury["ok"])
+        if row.wanted.get("publish") and not is_sound:
             message = "was not published: not all of the jury's solutions did what is expected of them."
             findings.append(
                 Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
             )
+        reporter.report("storing", 0, len(package.files.names()))
+        stored = await store_files(self._blobs, package)
         return Imported(
             findings=_findings(findings),
             jury=jury,
             problem=problem,
             revision=new_revision(package, stored, problem_id=problem.id, created_by=row.created_by, mint=self._mint),
             may_change_others=bool(row.wanted.get("may_change_others")),
-            is_to_be_published=publish,
+            is_to_be_published=bool(row.wanted.get("publish")) and is_sound,
         )
 
     def _problem(self, row: ImportRow, package: Package) -> NewProblem:

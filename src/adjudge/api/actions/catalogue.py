@@ -1,0 +1,242 @@
+"""The catalogue as people see it: lists, a problem's page, public files. What may be cached, is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncGenerator
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from adjudge.api.actions.problem_view import Facts, public_files, view
+from adjudge.api.moments import moment
+from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.problems import ProblemItem, ProblemPage
+from adjudge.cache.entities import Entity
+from adjudge.cache.entry import Found, make
+from adjudge.domain.access import Permission, Role
+from adjudge.domain.errors import NotFound
+from adjudge.packages.document import from_document
+from adjudge.store import Tx, cache_revisions, problem_reads
+from adjudge.store.problem_reads import Listed, ProblemRow, RevisionRow, Sort, Wanted
+
+_LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
+_LANGUAGES_KEPT: Final = 3
+_KEY_TYPES: Final = {Sort.NEWEST: int, Sort.TITLE: str, Sort.EASIEST: (int, float), Sort.HARDEST: (int, float)}
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """A file to be sent."""
+
+    name: str
+    digest: str
+    size_bytes: int
+
+
+def may_see_draft(viewer: Viewer, problem: ProblemRow) -> bool:
+    """Drafts and jury files are for their owner and for those who may read drafts."""
+    return viewer.may(Permission.PROBLEM_READ_DRAFT) or is_own(viewer, problem)
+
+
+def is_own(viewer: Viewer, problem: ProblemRow) -> bool:
+    """Whether a problem is the viewer's to change: their own, or anybody's for admins."""
+    if not viewer.may(Permission.PROBLEM_WRITE):
+        return False
+    return viewer.role is Role.ADMIN or problem.owner_id == viewer.user_id
+
+
+async def find_visible(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
+    """A problem that the viewer may know of; any other answers as if it did not exist."""
+    problem = await parts.database.read(lambda tx: problem_reads.find(tx, name))
+    if problem is None or (problem.published_revision_id is None and not may_see_draft(viewer, problem)):
+        raise NotFound("problem", name)
+    return problem
+
+
+async def find_own(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
+    """A problem that the viewer may change."""
+    problem = await find_visible(parts, viewer, name)
+    if not is_own(viewer, problem):
+        raise NotFound("problem", name)
+    return problem
+
+
+# ---- lists
+
+
+async def page(parts: Parts, viewer: Viewer, wanted: Wanted, *, cursor: str | None, limit: int) -> Found:
+    """One page, encoded. Visitors share theirs; a user's has their marks and stays in this process."""
+    place = place_of(cursor, [_KEY_TYPES[wanted.sort], str])  # type: ignore[list-item]  # a tuple of types serves isinstance
+    after = (place[0], str(place[1])) if place else None
+
+    async def load() -> bytes:
+        rows = await parts.database.read(
+            lambda tx: problem_reads.listed(tx, wanted, viewer_id=viewer.user_id, after=after, at_most=limit + 1)
+        )
+        more = cursor_of([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
+        items = [_item(row, viewer) for row in rows[:limit]]
+        return ProblemPage(items=items, next=more).model_dump_json().encode()
+
+    if wanted.owner_id is not None:
+        return _uncached(await load())
+    query = json.dumps([asdict(wanted), cursor, limit], ensure_ascii=False)
+    digest = hashlib.blake2b(query.encode(), digest_size=16).hexdigest()
+    if viewer.user_id is None:
+        found = await parts.cache.get(Entity.PROBLEM_LIST, digest, load, revision=cache_revisions.CATALOGUE)
+    else:
+        selector = f"{viewer.user_id}:{digest}@{parts.cache.revisions.of(cache_revisions.CATALOGUE)}"
+        found = await parts.cache.get(Entity.USER_LIST, selector, load, revision=solved_name(viewer.user_id))
+    if found is None:
+        raise NotFound("page", "problems")
+    return found
+
+
+def solved_name(user_id: str) -> str:
+    """What a user's lists hang on; ``cache.revisions.touch`` it when they solve something."""
+    return f"user:{user_id}"
+
+
+def _item(row: Listed, viewer: Viewer) -> ProblemItem:
+    return ProblemItem(
+        id=row.id,
+        slug=row.slug,
+        title=row.title,
+        tags=list(row.tags),
+        difficulty=row.difficulty,
+        revision=row.revision,
+        version=row.version,
+        updated_at=moment(row.updated_at),
+        solved=row.is_solved if viewer.user_id else None,
+    )
+
+
+def _uncached(body: bytes) -> Found:
+    found = make(body, 0.0).found
+    if found is None:
+        raise NotFound("page", "problems")
+    return found
+
+
+# ---- one problem
+
+
+@lru_cache(maxsize=1024)
+def preferred(lang: str, accept_language: str) -> tuple[str, ...]:
+    """The languages that somebody asks for, the dearest first: few and plain, because they are part of keys."""
+    if lang:
+        return (lang.lower(),) if _LANGUAGE.fullmatch(lang) else ()
+    weighted = []
+    for place, part in enumerate(accept_language[:200].split(",")):
+        tag, _, weight = part.partition(";")
+        code = tag.strip().partition("-")[0]
+        if _LANGUAGE.fullmatch(code):
+            weighted.append((-_weight(weight), place, code.lower()))
+    return tuple(dict.fromkeys(code for _, _, code in sorted(weighted)))[:_LANGUAGES_KEPT]
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text.strip().removeprefix("q="))
+    except ValueError:
+        return 1.0
+
+
+async def detail(parts: Parts, viewer: Viewer, name: str, languages: tuple[str, ...]) -> Found:
+    """A problem's page, encoded. What is published is the same for all who ask in one language, and cached."""
+
+    async def load() -> bytes | None:
+        return await _encoded(parts, name, languages)
+
+    selector = f"{name}|{','.join(languages)}"
+    found = await parts.cache.get(Entity.PROBLEM, selector, load, revision=cache_revisions.of_problem(name))
+    return found if found is not None else await draft(parts, viewer, name, languages)
+
+
+async def draft(
+    parts: Parts, viewer: Viewer, name: str, languages: tuple[str, ...], number: int | None = None
+) -> Found:
+    """A revision's page as it would be, for those who may see it; by default the latest one's."""
+    problem = await parts.database.read(lambda tx: problem_reads.find(tx, name))
+    if problem is None or not may_see_draft(viewer, problem):
+        raise NotFound("problem", name)
+
+    async def read(tx: Tx) -> RevisionRow | None:
+        if number is None:
+            return await problem_reads.latest_revision(tx, problem.id)
+        return await problem_reads.revision_numbered(tx, problem.id, number)
+
+    revision = await parts.database.read(read)
+    if revision is None:
+        raise NotFound("revision", f"{name} has none yet")
+    return _uncached(await _render(parts, problem, revision, languages))
+
+
+async def _encoded(parts: Parts, name: str, languages: tuple[str, ...]) -> bytes | None:
+    async def read(tx: Tx) -> tuple[ProblemRow, RevisionRow] | None:
+        problem = await problem_reads.find(tx, name)
+        if problem is None or problem.published_revision_id is None:
+            return None
+        return problem, await problem_reads.revision(tx, problem.published_revision_id)
+
+    found = await parts.database.read(read)
+    return await _render(parts, *found, languages) if found else None
+
+
+async def _render(parts: Parts, row: ProblemRow, revision: RevisionRow, languages: tuple[str, ...]) -> bytes:
+    files = await parts.database.read(lambda tx: problem_reads.files(tx, revision.id))
+    facts = Facts(row, revision, from_document(revision.definition), {file.path: file for file in files})
+    shown = await view(parts.blobs, facts, languages)
+    return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
+
+
+# ---- files
+
+
+async def public_file(parts: Parts, viewer: Viewer, name: str, file_name: str) -> PublicFile:
+    """An attachment, a picture or a statement of what is published; of a draft, for those who may see it."""
+    problem = await find_visible(parts, viewer, name)
+
+    async def read(tx: Tx) -> tuple[RevisionRow | None, dict[str, problem_reads.FileRow]]:
+        if problem.published_revision_id is not None:
+            revision: RevisionRow | None = await problem_reads.revision(tx, problem.published_revision_id)
+        else:
+            revision = await problem_reads.latest_revision(tx, problem.id)
+        return revision, {file.path: file for file in await problem_reads.files(tx, revision.id)} if revision else {}
+
+    revision, files = await parts.database.read(read)
+    public = public_files(from_document(revision.definition)) if revision else {}
+    file = files.get(public.get(file_name, ""))
+    if file is None:
+        raise NotFound("file", file_name)
+    return PublicFile(file_name.rpartition("/")[2], file.digest, file.size_bytes)
+
+
+async def revision_file(parts: Parts, viewer: Viewer, name: str, number: int, path: str) -> PublicFile:
+    """Any file of any revision, tests and solutions too: for those who may see drafts."""
+    problem = await find_visible(parts, viewer, name)
+    if not may_see_draft(viewer, problem):
+        raise NotFound("file", path)
+
+    async def read(tx: Tx) -> problem_reads.FileRow:
+        revision = await problem_reads.revision_numbered(tx, problem.id, number)
+        return await problem_reads.file(tx, revision.id, path)
+
+    file = await parts.database.read(read)
+    return PublicFile(path.rpartition("/")[2], file.digest, file.size_bytes)
+
+
+def pieces(parts: Parts, file: PublicFile) -> AsyncGenerator[bytes]:
+    """The bytes of a file."""
+    return parts.blobs.open(file.digest)
+
+
+def with_owner(wanted: Wanted, viewer: Viewer) -> Wanted:
+    """The viewer's own problems, drafts and all."""
+    viewer.require(Permission.PROBLEM_WRITE)
+    return replace(wanted, owner_id=viewer.id)

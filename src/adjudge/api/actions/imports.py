@@ -1,0 +1,177 @@
+"""Packages on their way in: taken as they stream, then imported as background work that can be watched."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from adjudge.api.actions.catalogue import find_own, find_visible, may_see_draft
+from adjudge.api.moments import moment
+from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.problems import FindingView, ImportAccepted, ImportPage, ImportView, ProgressView
+from adjudge.domain.access import Permission, Role
+from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.store import Tx, problem_imports, problem_reads, progress
+from adjudge.store.problem_imports import ImportRow, NewImport
+from adjudge.store.progress import Progress
+
+_TIMEOUT_MS: Final = 3_600_000
+_ZIP: Final = b"PK"
+_NAME_CHARACTERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a package is to be imported."""
+
+    slug: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    difficulty: float | None = None
+    verify: bool = False
+    publish: bool = False
+
+    def checked(self) -> Order:
+        """With every value in its one spelling, or refused."""
+        return Order(
+            parse_slug(self.slug) if self.slug else None,
+            parse_title(self.title) if self.title else None,
+            parse_tags(self.tags) if self.tags is not None else None,
+            parse_difficulty(self.difficulty),
+            self.verify,
+            self.publish,
+        )
+
+
+class TooLarge(InvalidInput):
+    """The archive is larger than packages may be here."""
+
+    code = "PACKAGE_TOO_LARGE"
+    http_status = 413
+
+
+async def bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncIterator[bytes]:
+    """The same bytes, as long as they are not too many; what is no ZIP is refused at its first bytes."""
+    total = 0
+    head = b""
+    async for piece in pieces:
+        if len(head) < len(_ZIP):
+            head += piece[: len(_ZIP) - len(head)]
+            if not _ZIP.startswith(head):
+                raise InvalidInput("package: send a ZIP archive of the problem's folder.", field="package")
+        total += len(piece)
+        if total > at_most_bytes:
+            raise TooLarge(f"package: more than {at_most_bytes} bytes; PACKAGE_BYTES allows more.", field="package")
+        yield piece
+    if len(head) < len(_ZIP):
+        raise InvalidInput("package: it is empty; send a ZIP archive of the problem's folder.", field="package")
+
+
+async def start(
+    parts: Parts, viewer: Viewer, order: Order, pieces: AsyncIterable[bytes], file_name: str
+) -> ImportAccepted:
+    """Take an archive and make the work of importing it."""
+    order = order.checked()
+    if order.publish:
+        viewer.require(Permission.PROBLEM_PUBLISH)
+    is_admin = viewer.role is Role.ADMIN
+    if order.slug is not None:
+        slug = order.slug
+        taken = await parts.database.read(lambda tx: problem_reads.find(tx, slug))
+        if taken is not None and taken.owner_id != viewer.id and not is_admin:
+            raise Conflict(f"slug: {slug!r} belongs to somebody else; choose another.", field="slug")
+    digest = await parts.blobs.put(bounded(pieces, parts.settings.files.package_bytes))
+    wanted = asdict(order) | {"may_change_others": is_admin}
+    shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
+    new = NewImport(parts.mint(), viewer.id, archive_digest=digest, file_name=shown, wanted=wanted)
+    return await _enqueued(parts, new)
+
+
+async def verify(parts: Parts, viewer: Viewer, name: str, number: int) -> ImportAccepted:
+    """Have the jury's solutions judged on a revision again."""
+    problem = await find_visible(parts, viewer, name)
+    if not may_see_draft(viewer, problem):
+        raise NotFound("problem", name)
+    problem = await find_own(parts, viewer, name)
+    revision = await parts.database.read(lambda tx: problem_reads.revision_numbered(tx, problem.id, number))
+    new = NewImport(
+        parts.mint(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
+    )
+    return await _enqueued(parts, new)
+
+
+async def _enqueued(parts: Parts, new: NewImport) -> ImportAccepted:
+    job_id = await parts.database.transact(
+        lambda tx: problem_imports.add(tx, parts.jobs, new, timeout_ms=_TIMEOUT_MS, mint=parts.mint)
+    )
+    return ImportAccepted(id=new.id, job_id=job_id, url=f"/api/v1/imports/{new.id}")
+
+
+async def find(parts: Parts, viewer: Viewer, import_id: str) -> ImportView:
+    """An import as it stands, with how far it has come."""
+
+    async def read(tx: Tx) -> tuple[ImportRow, Progress | None]:
+        row = await problem_imports.find(tx, import_id)
+        return row, (await progress.of_jobs(tx, [row.job_id])).get(row.job_id)
+
+    row, made = await parts.database.read(read)
+    _check_visible(viewer, row)
+    return _view(row, made)
+
+
+async def page(parts: Parts, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:
+    """The viewer's imports, the latest first."""
+    place = place_of(cursor, [str])
+    before = str(place[0]) if place else None
+
+    async def read(tx: Tx) -> tuple[list[ImportRow], dict[str, Progress]]:
+        rows = await problem_imports.page(tx, created_by=viewer.id, before_id=before, at_most=limit + 1)
+        return rows, await progress.of_jobs(tx, [row.job_id for row in rows])
+
+    rows, made = await parts.database.read(read)
+    more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
+    return ImportPage(items=[_view(row, made.get(row.job_id)) for row in rows[:limit]], next=more)
+
+
+async def cancel(parts: Parts, viewer: Viewer, import_id: str) -> ImportView:
+    """Stop an import that has not ended."""
+
+    async def write(tx: Tx) -> None:
+        row = await problem_imports.find(tx, import_id)
+        _check_visible(viewer, row)
+        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.name, reason="canceled by hand")
+        if not outcome.done:
+            raise Conflict("The import has ended.", import_id=import_id)
+
+    await parts.database.transact(write)
+    return await find(parts, viewer, import_id)
+
+
+def _check_visible(viewer: Viewer, row: ImportRow) -> None:
+    if row.created_by != viewer.user_id and viewer.role is not Role.ADMIN:
+        raise NotFound("import", row.id)
+
+
+def _view(row: ImportRow, made: Progress | None) -> ImportView:
+    return ImportView(
+        id=row.id,
+        purpose=row.purpose,
+        state=row.state,
+        job_id=row.job_id,
+        file_name=row.file_name,
+        slug=row.slug or row.wanted.get("slug"),
+        problem_id=row.problem_id,
+        revision=row.revision,
+        progress=ProgressView(stage=made.stage, done=made.done, total=made.total)
+        if made and row.finished_at is None
+        else None,
+        findings=[FindingView(**item) for item in row.findings],
+        jury=row.jury,
+        error=row.error,
+        created_at=moment(row.created_at),
+        finished_at=moment(row.finished_at),
+    )

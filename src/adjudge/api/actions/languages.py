@@ -1,0 +1,76 @@
+"""Languages and where to begin in each."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from adjudge import __version__
+from adjudge.api.actions.problem_view import known_languages
+from adjudge.api.parts import Parts
+from adjudge.api.wire.problems import LanguageList, LanguageView, TemplateView
+from adjudge.cache.entities import Entity
+from adjudge.cache.entry import Found
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.judge.languages import Language
+
+_REVISION: Final = "templates"
+"""Templates come with the program: another version of it is another cache key by its selector."""
+
+
+@cache
+def _templates() -> dict[str, str]:
+    text = resources.files("adjudge.judge").joinpath("templates.toml").read_text("utf-8")
+    return {name: str(body["source"]) for name, body in tomllib.loads(text).items()}
+
+
+def _template_of(language: Language) -> str | None:
+    """A program that reads two numbers and prints their sum: one for all languages that packages call the same."""
+    return _templates().get(language.id) or _templates().get(language.code)
+
+
+async def every(parts: Parts) -> Found:
+    """All languages, encoded."""
+
+    async def load() -> bytes:
+        items = [
+            LanguageView(
+                id=language.id,
+                name=language.name,
+                code=language.code,
+                extensions=list(language.extensions),
+                source=language.source,
+                time_factor=language.time_factor,
+                has_template=_template_of(language) is not None,
+            )
+            for language in known_languages()
+        ]
+        return LanguageList(items=items).model_dump_json().encode()
+
+    return _there(await parts.cache.get(Entity.TEMPLATE, f"all@{__version__}", load, revision=_REVISION), "languages")
+
+
+async def template(parts: Parts, name: str) -> Found:
+    """Where to begin in one language, encoded."""
+    try:
+        language = known_languages().get(name)
+    except InvalidInput:
+        raise NotFound("language", name) from None
+
+    async def load() -> bytes | None:
+        source = _template_of(language)
+        if source is None:
+            return None
+        shown = TemplateView(language=language.id, file_name=language.source, source=source)
+        return shown.model_dump_json().encode()
+
+    selector = f"{language.id}@{__version__}"
+    return _there(await parts.cache.get(Entity.TEMPLATE, selector, load, revision=_REVISION), name)
+
+
+def _there(found: Found | None, name: str) -> Found:
+    if found is None:
+        raise NotFound("template", name)
+    return found

@@ -1,0 +1,206 @@
+"""A revision as contestants see it: statement, limits, samples, files that are theirs to fetch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+from urllib.parse import quote
+
+from adjudge.api.moments import moment
+from adjudge.api.wire.problems import (
+    FileLink,
+    GroupView,
+    LanguageLimits,
+    LimitsView,
+    ProblemDetail,
+    SampleView,
+    StatementView,
+)
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.problem import Mode, Problem, Statement
+from adjudge.judge.languages import Languages
+from adjudge.judge.pipeline import submission_limits
+from adjudge.packages.rendering import render
+from adjudge.store.problem_reads import FileRow, ProblemRow, RevisionRow
+
+_SAMPLE_BYTES: Final = 16 * 1024
+_SAMPLES: Final = 20
+STATEMENT_BYTES: Final = 128 * 1024
+"""A longer text is no statement that a page could show; its original can be fetched."""
+_SHOWN_FORMATS: Final = ("md", "html", "tex", "txt")
+_RANK: Final = {kind: rank for rank, kind in enumerate((*_SHOWN_FORMATS, "pdf"))}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a page is made of."""
+
+    row: ProblemRow
+    revision: RevisionRow
+    problem: Problem
+    files: Mapping[str, FileRow]
+
+
+@cache
+def known_languages() -> Languages:
+    """The table of languages; what a server has installed does not matter to what it shows."""
+    return Languages.load()
+
+
+def public_files(problem: Problem) -> dict[str, str]:
+    """Public name → path in the package, of all that contestants may fetch."""
+    found = {ref.name: ref.path for ref in problem.attachments}
+    for statement in problem.statements:
+        found |= {ref.name: ref.path for ref in statement.assets}
+        found.setdefault(_statement_name(statement), statement.path)
+    return found
+
+
+def _statement_name(statement: Statement) -> str:
+    return f"problem.{statement.language}.{statement.format}"
+
+
+async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> ProblemDetail:
+    """Put a page together; files are read from the blobs."""
+    row, problem, run = facts.row, facts.problem, facts.problem.limits.run
+    is_current = row.published_revision_id == facts.revision.id
+    return ProblemDetail(
+        id=row.id,
+        slug=row.slug,
+        title=_title(facts, languages),
+        tags=list(row.tags),
+        difficulty=row.difficulty,
+        version=row.version,
+        state="published" if is_current else "draft",
+        revision=facts.revision.number,
+        revision_id=facts.revision.id,
+        grading=problem.grading.value,
+        mode=problem.mode.value,
+        limits=LimitsView(
+            time_ms=run.cpu_ms,
+            memory_bytes=run.memory_bytes,
+            output_bytes=run.output_bytes,
+            code_bytes=problem.limits.code_bytes,
+        ),
+        languages=_languages(problem),
+        input_file=problem.input_file,
+        output_file=problem.output_file,
+        tests=len(problem.cases),
+        groups=_groups(problem),
+        samples=await _samples(blobs, facts),
+        statement=await _statement(blobs, facts, languages),
+        attachments=_attachments(facts),
+        authors=list(problem.credits.get("authors", ())),
+        source=problem.sources[0].name if problem.sources else "",
+        license=problem.license,
+        updated_at=moment(row.updated_at),
+    )
+
+
+def _title(facts: Facts, languages: tuple[str, ...]) -> str:
+    """The catalogue's title, unless the package has one in a language that was asked for."""
+    titles = facts.problem.titles
+    if facts.row.title != facts.problem.title:
+        return facts.row.title
+    return next((titles[code] for code in languages if code in titles), facts.row.title)
+
+
+def _languages(problem: Problem) -> list[LanguageLimits]:
+    if problem.mode is Mode.SUBMIT_ANSWER:
+        return []
+    allowed = problem.languages
+    return [
+        LanguageLimits(id=language.id, name=language.name, time_ms=limits.cpu_ms, memory_bytes=limits.memory_bytes)
+        for language in known_languages()
+        if not allowed or language.id in allowed or language.code in allowed
+        for limits in (submission_limits(problem, language),)
+    ]
+
+
+def _groups(problem: Problem) -> list[GroupView]:
+    if not problem.is_scored:
+        return []
+    return [
+        GroupView(name=group.path or "all", points=group.max_points, tests=tests)
+        for group in problem.groups
+        for tests in (sum(case.group == group.path for case in problem.cases),)
+        if tests or group.max_points is not None
+    ]
+
+
+async def _samples(blobs: Blobs, facts: Facts) -> list[SampleView]:
+    found = []
+    for case in [case for case in facts.problem.cases if case.is_sample][:_SAMPLES]:
+        given, given_cut = await _beginning(blobs, facts.files.get(case.input))
+        answer, answer_cut = await _beginning(blobs, facts.files.get(case.answer or ""))
+        found.append(SampleView(name=case.name, input=given, output=answer, is_cut=given_cut or answer_cut))
+    return found
+
+
+async def _beginning(blobs: Blobs, file: FileRow | None) -> tuple[str, bool]:
+    if file is None:
+        return "", False
+    data = await read_text(blobs, file, _SAMPLE_BYTES)
+    return data, file.size_bytes > _SAMPLE_BYTES
+
+
+async def read_text(blobs: Blobs, file: FileRow, at_most_bytes: int) -> str:
+    """The beginning of a file, as text whatever it is."""
+    data = bytearray()
+    async with aclosing(blobs.open(file.digest)) as pieces:
+        async for piece in pieces:
+            data += piece
+            if len(data) >= at_most_bytes:
+                break
+    return bytes(data[:at_most_bytes]).decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+async def _statement(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> StatementView | None:
+    chosen = _chosen(facts.problem.statements, languages)
+    if chosen is None:
+        return None
+    names = {ref.name for ref in chosen.assets} | {ref.name for ref in facts.problem.attachments}
+
+    def locate(name: str) -> str | None:
+        plain = name.removeprefix("./")
+        return _url(facts, plain) if plain in names else None
+
+    file = facts.files.get(chosen.path)
+    html = ""
+    if chosen.format in _SHOWN_FORMATS and file is not None and file.size_bytes <= STATEMENT_BYTES:
+        text = await read_text(blobs, file, STATEMENT_BYTES)
+        html = await asyncio.to_thread(render, text, chosen.format, locate)
+    return StatementView(
+        language=chosen.language,
+        format=chosen.format,
+        html=html,
+        url=None if html else _url(facts, _statement_name(chosen)),
+        languages=sorted({statement.language for statement in facts.problem.statements}),
+    )
+
+
+def _chosen(statements: tuple[Statement, ...], languages: tuple[str, ...]) -> Statement | None:
+    """The first language that was asked for and is there, else English, else any; of its formats one we can show."""
+    wanted = [*languages, "en"]
+
+    def rank(statement: Statement) -> tuple[int, int]:
+        code = statement.language.partition("-")[0].lower()
+        return wanted.index(code) if code in wanted else len(wanted), _RANK.get(statement.format, len(_RANK))
+
+    return min(statements, key=rank, default=None)
+
+
+def _attachments(facts: Facts) -> list[FileLink]:
+    return [
+        FileLink(name=ref.name, size_bytes=facts.files[ref.path].size_bytes, url=_url(facts, ref.name))
+        for ref in facts.problem.attachments
+        if ref.path in facts.files
+    ]
+
+
+def _url(facts: Facts, name: str) -> str:
+    return f"/api/v1/problems/{facts.row.slug}/files/{quote(name)}"

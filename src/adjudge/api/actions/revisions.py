@@ -1,0 +1,263 @@
+"""What a setter does with a problem: edit, compare revisions, publish, roll back, withdraw.
+
+A problem is its owner's and the admins'. Others' drafts do not exist for a setter; those who may read drafts see them
+and change nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from adjudge.api.actions.catalogue import find_own, find_visible, may_see_draft
+from adjudge.api.actions.problem_view import read_text
+from adjudge.api.moments import moment
+from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.problems import (
+    FileChange,
+    ProblemPatch,
+    ProblemState,
+    RevisionDetail,
+    RevisionDiff,
+    RevisionFile,
+    RevisionItem,
+    RevisionPage,
+    ValueChange,
+)
+from adjudge.domain.catalogue import parse_difficulty, parse_tags, parse_title
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.store import Tx, audit, chain_triggers, problem_imports, problem_reads, problems
+from adjudge.store.problem_reads import FileRow, ProblemRow, RevisionRow
+
+_DIFF_BYTES: Final = 64 * 1024
+_DIFF_LINES: Final = 400
+_SHOWN: Final = 500
+_APART: Final = ("cases", "statements", "editorials", "attachments", "submissions", "self_tests")
+"""Parts of a definition that the list of files or the count of tests tells of."""
+
+
+async def state(parts: Parts, viewer: Viewer, name: str) -> ProblemState:
+    """A problem as its owner manages it."""
+    problem = await find_own(parts, viewer, name)
+    return await _state(parts, problem.id)
+
+
+async def _state(parts: Parts, problem_id: str) -> ProblemState:
+    async def read(tx: Tx) -> ProblemState:
+        row = await problem_reads.find(tx, problem_id)
+        if row is None:
+            raise NotFound("problem", problem_id)
+        published = row.published_revision_id
+        number = (await problem_reads.revision(tx, published)).number if published else None
+        return ProblemState(
+            id=row.id,
+            slug=row.slug,
+            title=row.title,
+            tags=list(row.tags),
+            difficulty=row.difficulty,
+            version=row.version,
+            owner_id=row.owner_id,
+            published_revision=number,
+            updated_at=moment(row.updated_at),
+        )
+
+    return await parts.database.read(read)
+
+
+async def edit(parts: Parts, viewer: Viewer, name: str, patch: ProblemPatch) -> ProblemState:
+    """Change what the catalogue says; tests and statements change by new revisions only."""
+    problem = await find_own(parts, viewer, name)
+    given = patch.model_fields_set
+    title = parse_title(patch.title) if patch.title is not None else problem.title
+    tags = parse_tags(patch.tags) if patch.tags is not None else problem.tags
+    difficulty = parse_difficulty(patch.difficulty) if "difficulty" in given else problem.difficulty
+
+    async def write(tx: Tx) -> None:
+        await problems.edit(
+            tx, problem_id=problem.id, version=patch.version, title=title, tags=tags, difficulty=difficulty
+        )
+
+    await parts.database.transact(write)
+    return await _after_write(parts, problem.id)
+
+
+async def _after_write(parts: Parts, problem_id: str) -> ProblemState:
+    """Whoever wrote reads what they wrote, from this process at once."""
+    await parts.cache.revisions.catch_up()
+    return await _state(parts, problem_id)
+
+
+async def publish(
+    parts: Parts, viewer: Viewer, name: str, *, version: int, number: int | None, reason: str, action: str = "publish"
+) -> ProblemState:
+    """Publish a revision; without a number, the one that was published before the present one."""
+    problem = await find_own(parts, viewer, name)
+
+    async def write(tx: Tx) -> None:
+        revision = await _target(tx, problem, number)
+        await problems.publish(tx, problem_id=problem.id, revision_id=revision.id, version=version)
+        details = {problem.id: {"revision": revision.number}}
+        await _record(tx, viewer, f"problem.{action}", details, reason)
+        event = {"problem_id": problem.id, "slug": problem.slug, "revision": revision.number}
+        await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
+
+    await parts.database.transact(write)
+    return await _after_write(parts, problem.id)
+
+
+async def _target(tx: Tx, problem: ProblemRow, number: int | None) -> RevisionRow:
+    if number is not None:
+        return await problem_reads.revision_numbered(tx, problem.id, number)
+    before = await problem_reads.published_before(tx, problem.id)
+    if before is None:
+        raise Conflict("No other revision has been published; name the one to go back to.", problem_id=problem.id)
+    return before
+
+
+async def withdraw(parts: Parts, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemState:
+    """Take a problem back: nobody sees it or submits to it until it is published again."""
+    problem = await find_own(parts, viewer, name)
+
+    async def write(tx: Tx) -> None:
+        await problems.withdraw(tx, problem_id=problem.id, version=version)
+        await _record(tx, viewer, "problem.withdraw", {problem.id: {}}, reason)
+
+    await parts.database.transact(write)
+    return await _after_write(parts, problem.id)
+
+
+async def _record(tx: Tx, viewer: Viewer, action: str, objects: Mapping[str, Mapping[str, Any]], reason: str) -> None:
+    await audit.record(tx, actor=viewer.name, action=action, object_kind="problem", objects=objects, reason=reason)
+
+
+# ---- revisions
+
+
+async def _with_drafts(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
+    problem = await find_visible(parts, viewer, name)
+    if not may_see_draft(viewer, problem):
+        raise NotFound("problem", name)
+    return problem
+
+
+async def revisions(parts: Parts, viewer: Viewer, name: str, *, cursor: str | None, limit: int) -> RevisionPage:
+    """A problem's revisions, the latest first."""
+    problem = await _with_drafts(parts, viewer, name)
+    place = place_of(cursor, [int])
+    before = int(place[0] or 0) if place else None
+    rows = await parts.database.read(
+        lambda tx: problem_reads.revisions(tx, problem.id, before_number=before, at_most=limit + 1)
+    )
+    more = cursor_of([rows[limit - 1].number]) if len(rows) > limit else None
+    return RevisionPage(items=[_item(problem, row) for row in rows[:limit]], next=more)
+
+
+def _item(problem: ProblemRow, row: RevisionRow) -> RevisionItem:
+    return RevisionItem(
+        id=row.id,
+        number=row.number,
+        state=row.state,
+        is_current=row.id == problem.published_revision_id,
+        format=row.format,
+        manifest_digest=row.manifest_digest,
+        created_by=row.created_by,
+        created_at=moment(row.created_at),
+        published_at=moment(row.published_at),
+    )
+
+
+async def revision(parts: Parts, viewer: Viewer, name: str, number: int) -> RevisionDetail:
+    """All of one revision."""
+    problem = await _with_drafts(parts, viewer, name)
+
+    async def read(tx: Tx) -> tuple[RevisionRow, list[FileRow], dict[str, Any] | None]:
+        row = await problem_reads.revision_numbered(tx, problem.id, number)
+        return row, await problem_reads.files(tx, row.id), await problem_imports.verified(tx, row.id)
+
+    row, files, jury = await parts.database.read(read)
+    return RevisionDetail(
+        revision=_item(problem, row),
+        problem=row.definition,
+        files=[
+            RevisionFile(
+                path=file.path, size_bytes=file.size_bytes, digest=file.digest, decides_verdicts=file.is_secret
+            )
+            for file in files
+        ],
+        jury=jury,
+    )
+
+
+# ---- differences
+
+
+async def diff(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionDiff:
+    """What differs between two revisions: files, limits and whatever else a package says, tests."""
+    if old == new:
+        raise InvalidInput("new: name two different revisions.", field="new")
+    problem = await _with_drafts(parts, viewer, name)
+
+    async def read(tx: Tx, number: int) -> tuple[RevisionRow, dict[str, FileRow]]:
+        row = await problem_reads.revision_numbered(tx, problem.id, number)
+        return row, {file.path: file for file in await problem_reads.files(tx, row.id)}
+
+    before, old_files = await parts.database.read(lambda tx: read(tx, old))
+    after, new_files = await parts.database.read(lambda tx: read(tx, new))
+    paths = sorted(
+        path for path in {*old_files, *new_files} if _digest(old_files.get(path)) != _digest(new_files.get(path))
+    )
+    values = list(_changed_values(_plain(before), _plain(after)))
+    return RevisionDiff(
+        old=old,
+        new=new,
+        changes_verdicts=before.manifest_digest != after.manifest_digest,
+        old_tests=_tests(before),
+        new_tests=_tests(after),
+        files=[await _file_change(parts, path, old_files.get(path), new_files.get(path)) for path in paths[:_SHOWN]],
+        values=values[:_SHOWN],
+        is_cut=len(paths) > _SHOWN or len(values) > _SHOWN,
+    )
+
+
+def _digest(file: FileRow | None) -> str | None:
+    return file.digest if file else None
+
+
+def _plain(row: RevisionRow) -> dict[str, Any]:
+    problem: dict[str, Any] = row.definition.get("problem", {})
+    return {name: value for name, value in problem.items() if name not in _APART}
+
+
+def _tests(row: RevisionRow) -> int:
+    return len(row.definition.get("problem", {}).get("cases", ()))
+
+
+def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueChange]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new}):
+            yield from _changed_values(old.get(key), new.get(key), f"{name}.{key}" if name else key)
+    elif old != new:
+        yield ValueChange(name=name, old=old, new=new)
+
+
+async def _file_change(parts: Parts, path: str, old: FileRow | None, new: FileRow | None) -> FileChange:
+    return FileChange(
+        path=path,
+        change="added" if old is None else "removed" if new is None else "changed",
+        old_bytes=old.size_bytes if old else None,
+        new_bytes=new.size_bytes if new else None,
+        diff=await _text_diff(parts, path, old, new),
+    )
+
+
+async def _text_diff(parts: Parts, path: str, old: FileRow | None, new: FileRow | None) -> str | None:
+    if any(file is not None and file.size_bytes > _DIFF_BYTES for file in (old, new)):
+        return None
+    before, after = [await read_text(parts.blobs, file, _DIFF_BYTES) if file else "" for file in (old, new)]
+    if "\ufffd" in before + after:
+        return None
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
+    return "\n".join(lines[:_DIFF_LINES])

@@ -1,0 +1,253 @@
+"""The catalogue, what setters do with their problems, and imports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import catalogue, imports, revisions
+from adjudge.api.actions.catalogue import PublicFile, preferred
+from adjudge.api.actions.imports import Order
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
+from adjudge.api.parts import Parts
+from adjudge.api.sending import download, stored
+from adjudge.api.uploads import received
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.problems import (
+    ImportAccepted,
+    ImportPage,
+    ImportView,
+    ProblemDetail,
+    ProblemPage,
+    ProblemPatch,
+    ProblemState,
+    PublishBody,
+    RevisionDetail,
+    RevisionDiff,
+    RevisionPage,
+    RollBackBody,
+    WithdrawBody,
+)
+from adjudge.domain.access import Permission
+from adjudge.domain.catalogue import MAX_TAGS, MAX_WORDS, parse_tags, words_of
+from adjudge.store.problem_reads import Sort, Wanted
+
+Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
+Writer = Annotated[Viewer, needs(Permission.PROBLEM_WRITE)]
+Publisher = Annotated[Viewer, needs(Permission.PROBLEM_PUBLISH)]
+Name = Annotated[str, Path(max_length=64, description="The problem's slug or id.", examples=["multiples"])]
+Number = Annotated[int, Path(ge=1, le=2**53, description="The revision's number.")]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+Lang = Annotated[str, Query(max_length=8, description="Language of the statement; else `Accept-Language` decides.")]
+_KNOWN: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "As the caller knows it (`If-None-Match`)."}}
+_FILE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+}
+_ARCHIVE: Final = {"type": "string", "format": "binary", "description": "A ZIP of the problem's folder."}
+_UPLOAD: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/zip": {"schema": _ARCHIVE},
+            "multipart/form-data": {
+                "schema": {"type": "object", "properties": {"package": _ARCHIVE}, "required": ["package"]}
+            },
+        },
+    }
+}
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/problems`` and ``/imports``."""
+    routes = APIRouter(tags=["problems"])
+    _add_catalogue(routes, parts)
+    _add_files(routes, parts)
+    _add_imports(routes, parts)
+    _add_management(routes, parts)
+    _add_revisions(routes, parts)
+    return routes
+
+
+def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
+    @routes.get(
+        "/problems", summary="Problems, searched and filtered", responses={200: {"model": ProblemPage}, **_KNOWN}
+    )
+    async def list_problems(
+        viewer: Reader,
+        request: Request,
+        *,
+        q: Annotated[str, Query(max_length=200, description="Words or their beginnings: title, slug, tags.")] = "",
+        tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="All of these tags.")] = None,
+        difficulty_min: Annotated[float | None, Query(ge=0)] = None,
+        difficulty_max: Annotated[float | None, Query(ge=0)] = None,
+        solved: Annotated[bool | None, Query(description="Only what the viewer has, or has not, solved.")] = None,
+        mine: Annotated[bool, Query(description="The viewer's own problems, drafts and all.")] = False,
+        sort: Sort = Sort.NEWEST,
+        cursor: Cursor = None,
+        limit: Limit = DEFAULT_LIMIT,
+    ) -> Response:
+        wanted = Wanted(
+            words=words_of(q)[:MAX_WORDS],
+            tags=parse_tags(tag or (), "tag"),
+            easiest=difficulty_min,
+            hardest=difficulty_max,
+            is_solved=solved if viewer.user_id else None,
+            sort=sort,
+        )
+        wanted = catalogue.with_owner(wanted, viewer) if mine else wanted
+        return stored(request, await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=limit))
+
+    @routes.get("/problems/{problem}", summary="One problem", responses={200: {"model": ProblemDetail}, **_KNOWN})
+    async def read_problem(
+        viewer: Reader,
+        request: Request,
+        problem: Name,
+        lang: Lang = "",
+        accept_language: Annotated[str, Header()] = "",
+    ) -> Response:
+        return stored(request, await catalogue.detail(parts, viewer, problem, preferred(lang, accept_language)))
+
+
+def _add_files(routes: APIRouter, parts: Parts) -> None:
+    def sent(file: PublicFile) -> Response:
+        pieces = catalogue.pieces(parts, file)
+        return download(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
+
+    @routes.get(
+        "/problems/{problem}/files/{name:path}",
+        summary="An attachment, a picture of the statement, or its original",
+        response_class=Response,
+        responses=_FILE,
+    )
+    async def read_file(viewer: Reader, problem: Name, name: Annotated[str, Path(max_length=1024)]) -> Response:
+        return sent(await catalogue.public_file(parts, viewer, problem, name))
+
+    @routes.get(
+        "/problems/{problem}/revisions/{number}/files/{path:path}",
+        summary="Any file of a revision, for those who may see drafts",
+        response_class=Response,
+        responses=_FILE,
+    )
+    async def read_revision_file(
+        viewer: Reader, problem: Name, number: Number, path: Annotated[str, Path(max_length=1024)]
+    ) -> Response:
+        return sent(await catalogue.revision_file(parts, viewer, problem, number, path))
+
+
+def _add_imports(routes: APIRouter, parts: Parts) -> None:
+    @routes.post(
+        "/problems:import",
+        status_code=202,
+        summary="Import a package in the background",
+        description="Send the archive as the body (`application/zip`) or as the form's file `package`. A slug that "
+        "is free becomes a new problem of yours; one of your own problems gets another revision.",
+        openapi_extra=_UPLOAD,
+    )
+    async def import_package(
+        viewer: Writer,
+        request: Request,
+        *,
+        slug: Annotated[str | None, Query(max_length=64, description="Left out: the package's own name.")] = None,
+        title: Annotated[str | None, Query(max_length=200)] = None,
+        tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="Left out: its keywords.")] = None,
+        difficulty: Annotated[float | None, Query(ge=0)] = None,
+        verify: Annotated[bool, Query(description="Judge the jury's solutions before anything else.")] = False,
+        publish: Annotated[bool, Query(description="Publish it at once, if the jury's solutions agree.")] = False,
+        file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
+    ) -> ImportAccepted:
+        order = Order(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
+        async with received(request, file_name, parts.settings.files.package_bytes) as upload:
+            return await imports.start(parts, viewer, order, upload.pieces, upload.file_name)
+
+    @routes.get("/imports", summary="Your imports, the latest first")
+    async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
+        return await imports.page(parts, viewer, cursor=cursor, limit=limit)
+
+    @routes.get("/imports/{import_id}", summary="How far an import is, and what it found")
+    async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
+        return await imports.find(parts, viewer, import_id)
+
+    @routes.post("/imports/{import_id}:cancel", summary="Stop an import")
+    async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
+        return await imports.cancel(parts, viewer, import_id)
+
+
+def _add_management(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/problems/{problem}/state", summary="A problem as its owner manages it")
+    async def read_state(viewer: Writer, problem: Name) -> ProblemState:
+        return await revisions.state(parts, viewer, problem)
+
+    @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
+    async def edit_problem(viewer: Writer, problem: Name, patch: ProblemPatch) -> ProblemState:
+        return await revisions.edit(parts, viewer, problem, patch)
+
+    @routes.post("/problems/{problem}:publish", summary="Publish a revision")
+    async def publish(viewer: Publisher, problem: Name, body: PublishBody) -> ProblemState:
+        return await revisions.publish(
+            parts, viewer, problem, version=body.version, number=body.revision, reason=body.reason
+        )
+
+    @routes.post("/problems/{problem}:rollback", summary="Publish an earlier revision again")
+    async def roll_back(viewer: Publisher, problem: Name, body: RollBackBody) -> ProblemState:
+        return await revisions.publish(
+            parts,
+            viewer,
+            problem,
+            version=body.version,
+            number=body.revision,
+            reason=body.reason,
+            action="rollback",
+        )
+
+    @routes.post("/problems/{problem}:withdraw", summary="Take a problem back")
+    async def withdraw(viewer: Publisher, problem: Name, body: WithdrawBody) -> ProblemState:
+        return await revisions.withdraw(parts, viewer, problem, version=body.version, reason=body.reason)
+
+
+def _add_revisions(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/problems/{problem}/revisions", summary="A problem's revisions, the latest first")
+    async def list_revisions(
+        viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
+    ) -> RevisionPage:
+        return await revisions.revisions(parts, viewer, problem, cursor=cursor, limit=limit)
+
+    @routes.get("/problems/{problem}/revisions/{number}", summary="All of one revision")
+    async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionDetail:
+        return await revisions.revision(parts, viewer, problem, number)
+
+    @routes.get(
+        "/problems/{problem}/revisions/{number}/preview",
+        summary="A revision as contestants would see it",
+        responses={200: {"model": ProblemDetail}, **_KNOWN},
+    )
+    async def preview_revision(
+        viewer: Reader,
+        request: Request,
+        problem: Name,
+        number: Number,
+        *,
+        lang: Lang = "",
+        accept_language: Annotated[str, Header()] = "",
+    ) -> Response:
+        languages = preferred(lang, accept_language)
+        return stored(request, await catalogue.draft(parts, viewer, problem, languages, number))
+
+    @routes.get("/problems/{problem}/diff", summary="What differs between two revisions")
+    async def compare_revisions(
+        viewer: Reader,
+        problem: Name,
+        old: Annotated[int, Query(ge=1, le=2**53)],
+        new: Annotated[int, Query(ge=1, le=2**53)],
+    ) -> RevisionDiff:
+        return await revisions.diff(parts, viewer, problem, old=old, new=new)
+
+    @routes.post(
+        "/problems/{problem}/revisions/{number}:verify",
+        status_code=202,
+        summary="Have the jury's solutions judged on a revision",
+    )
+    async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
+        return await imports.verify(parts, viewer, problem, number)

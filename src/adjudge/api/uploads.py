@@ -1,0 +1,61 @@
+"""Files that come in: as the body itself, or as the one file of a form. Neither is ever held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from adjudge.domain.errors import InvalidInput
+
+_PIECE_BYTES: Final = 256 * 1024
+_FORM_BYTES: Final = 64 * 1024
+"""What a form may have around its file."""
+_FIELD: Final = "package"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file on its way in."""
+
+    file_name: str
+    pieces: AsyncIterable[bytes]
+
+
+@asynccontextmanager
+async def received(request: Request, file_name: str, at_most_bytes: int) -> AsyncIterator[Upload]:
+    """The file of a request, whichever way it was sent."""
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        yield Upload(file_name, request.stream())
+        return
+    parser = MultiPartParser(request.headers, _bounded(request.stream(), at_most_bytes + _FORM_BYTES), max_files=1)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise InvalidInput(f"The form cannot be read: {error.message}", field=_FIELD) from error
+    try:
+        file = form.get(_FIELD)
+        if not isinstance(file, UploadFile):
+            raise InvalidInput(f"{_FIELD}: send the archive as the form's file of that name.", field=_FIELD)
+        yield Upload(file_name or file.filename or "", _read(file))
+    finally:
+        await form.close()
+
+
+async def _bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncGenerator[bytes, None]:
+    total = 0
+    async for piece in pieces:
+        total += len(piece)
+        if total > at_most_bytes:
+            raise InvalidInput(f"{_FIELD}: more than {at_most_bytes} bytes.", field=_FIELD)
+        yield piece
+
+
+async def _read(file: UploadFile) -> AsyncIterator[bytes]:
+    while piece := await file.read(_PIECE_BYTES):
+        yield piece

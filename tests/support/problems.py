@@ -1,0 +1,77 @@
+"""Problems for tests: packages as archives, imported as a worker would, or put straight into the store."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.judge.pipeline import Judge
+from adjudge.store.job_values import Fence, Finish
+from adjudge.worker.importing import ImportHandler
+from tests.support.api import Api
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "problems"
+
+YAML = "problem_format_version: '2025-09'\nname: {title}\nuuid: 5ca6ba5b-36d5-4eff-8aa7-d967cbc4375e\n"
+
+
+def package(title: str = "A Problem", **files: str | bytes) -> dict[str, bytes]:
+    """A small ICPC package; ``files`` are added or replaced, by path."""
+    base: dict[str, str | bytes] = {
+        "problem.yaml": YAML.format(title=title) + "limits:\n  time_limit: 1.0\n",
+        "statement/problem.en.md": "Add *two* numbers $a$ and $b$.\n",
+        "data/sample/1.in": "1 2\n",
+        "data/sample/1.ans": "3\n",
+        "data/secret/1.in": "5 6\n",
+        "data/secret/1.ans": "11\n",
+        "submissions/accepted/sum.py": "print(sum(map(int, input().split())))\n",
+        "attachments/hint.txt": "Think.\n",
+    }
+    both = base | files
+    return {name: data.encode() if isinstance(data, str) else data for name, data in both.items()}
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """A ZIP of files."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name, data in files.items():
+            target.writestr(name, data)
+    return buffer.getvalue()
+
+
+def folder_archive(folder: Path) -> bytes:
+    """A ZIP of a folder."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return archive({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
+
+
+async def work(api: Api, folder: Path, judge: Judge | None = None) -> int:
+    """Carry out the imports that wait, as a worker does; return how many."""
+    rows = await api.store.rows("SELECT id FROM jobs WHERE kind = 'import' AND status = 'pending'")
+    cache = BlobCache(api.parts.blobs, folder / "blob-cache", max_bytes=1 << 30)
+    handler = ImportHandler(api.parts.database, api.parts.blobs, cache, cast("Judge", judge))
+    for row in rows:
+        claimed = await api.store.claim(row["id"])
+        job = claimed.done[0]
+        completion = await handler.run(job)
+        finish = Finish(Fence(job.id, job.attempt_id, "w1"), completion.status, completion.result, completion.outcome)
+        await api.store.do(lambda tx, finish=finish: api.store.jobs.finish(tx, [finish]))  # type: ignore[misc]  # a default binds it
+    return len(rows)
+
+
+async def imported(
+    api: Api, folder: Path, token: str, data: bytes, judge: Judge | None = None, **query: Any
+) -> dict[str, Any]:
+    """Upload an archive and carry its import out; return the import as it ended."""
+    async with api.client(token) as client:
+        answer = await client.post("/api/v1/problems:import", content=data, params=query)
+        assert answer.status_code == 202, answer.text
+        await work(api, folder, judge)
+        found: dict[str, Any] = (await client.get(answer.json()["url"])).json()
+    return found

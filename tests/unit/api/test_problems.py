@@ -1,0 +1,293 @@
+"""Problems over HTTP: import, publish, list, search, read, compare, withdraw, and who may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.api import Api
+from tests.support.problems import archive, imported, package, work
+
+ROOT = "/api/v1"
+
+
+async def publish(api: Api, folder: Path, token: str, slug: str, **fields: Any) -> dict[str, Any]:
+    files = fields.pop("files", {})
+    data = archive(package(fields.pop("title", slug.title()), **files))
+    return await imported(api, folder, token, data, slug=slug, publish=True, **fields)
+
+
+async def test_a_package_becomes_a_problem_that_visitors_read(api_on_both: Api, tmp_path: Path) -> None:
+    api = api_on_both
+    _, setter = await api.user("setter")
+    found = await imported(api, tmp_path, setter, archive(package("Sum")), slug="sum", tag=["math", "Easy One"])
+    assert (found["state"], found["revision"], found["slug"], found["error"]) == ("succeeded", 1, "sum", None)
+    async with api.client() as visitor, api.client(setter) as client:
+        assert (await visitor.get(f"{ROOT}/problems/sum")).json()["code"] == "PROBLEM_NOT_FOUND"
+        body = {"version": 1, "revision": 1}
+        state = (await client.post(f"{ROOT}/problems/sum:publish", json=body)).json()
+        assert (state["published_revision"], state["version"], state["tags"]) == (1, 2, ["math", "easy one"])
+        detail = (await visitor.get(f"{ROOT}/problems/sum")).json()
+        assert detail["statement"]["html"] == (
+            '<p>Add <em>two</em> numbers <span class="math inline">a</span>'
+            ' and <span class="math inline">b</span>.</p>\n'
+        )
+        assert detail["samples"] == [{"name": "sample/1", "input": "1 2\n", "output": "3\n", "is_cut": False}]
+        assert (detail["limits"]["time_ms"], detail["tests"], detail["state"]) == (1000, 2, "published")
+        assert (await visitor.get(f"{ROOT}/problems/{detail['id']}")).json() == detail
+        attachment = await visitor.get(detail["attachments"][0]["url"])
+        assert (attachment.text, attachment.headers["content-type"]) == ("Think.\n", "application/octet-stream")
+        assert attachment.headers["content-disposition"].startswith("attachment")
+
+
+async def test_an_unchanged_problem_is_304_and_a_changed_one_is_not(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    await publish(api, tmp_path, setter, "sum")
+    async with api.client() as visitor, api.client(setter) as client:
+        first = await visitor.get(f"{ROOT}/problems/sum")
+        known = {"If-None-Match": f'W/"other", {first.headers["etag"]}'}
+        again = await visitor.get(f"{ROOT}/problems/sum", headers=known)
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+        assert first.headers["cache-control"] == "private, no-cache"
+        patch = {"version": 2, "title": "Another", "difficulty": 900}
+        assert (await client.patch(f"{ROOT}/problems/sum", json=patch)).json()["title"] == "Another"
+        changed = await visitor.get(f"{ROOT}/problems/sum", headers=known)
+        assert (changed.status_code, changed.json()["title"], changed.json()["difficulty"]) == (200, "Another", 900)
+        stale = await client.patch(f"{ROOT}/problems/sum", json=patch)
+        assert (stale.status_code, stale.json()["code"]) == (409, "CONFLICT")
+
+
+async def names(client: httpx.AsyncClient, **query: Any) -> list[str]:
+    answer = await client.get(f"{ROOT}/problems", params=query)
+    assert answer.status_code == 200, answer.text
+    return [item["slug"] for item in answer.json()["items"]]
+
+
+async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: Api, tmp_path: Path) -> None:
+    api = api_on_both
+    user_id, setter = await api.user("setter")
+    await publish(api, tmp_path, setter, "trees", title="Growing Trees", tag=["graphs", "dp"], difficulty=1500)
+    await publish(api, tmp_path, setter, "roads", title="Roads & Trees", tag=["graphs"], difficulty=1200)
+    await publish(api, tmp_path, setter, "cafe", title="CAFÉ Größe", tag=["strings"])
+    async with api.client() as visitor, api.client(setter) as client:
+        assert await names(visitor) == ["cafe", "roads", "trees"]
+        assert await names(visitor, q="tre") == ["roads", "trees"]
+        assert await names(visitor, q="TREES grow") == ["trees"]
+        assert await names(visitor, q="café grösse") == ["cafe"]
+        assert await names(visitor, q="ree") == []
+        assert await names(visitor, tag="graphs") == ["roads", "trees"]
+        assert await names(visitor, tag=["graphs", "DP"]) == ["trees"]
+        assert await names(visitor, difficulty_min=1300) == ["trees"]
+        assert await names(visitor, difficulty_max=1300) == ["roads"]
+        assert await names(visitor, sort="easiest") == ["roads", "trees", "cafe"]
+        assert await names(visitor, sort="hardest") == ["trees", "roads", "cafe"]
+        assert await names(visitor, sort="title") == ["cafe", "trees", "roads"]
+        assert await names(client, solved=True) == []
+        await api.store.write(
+            "INSERT INTO submissions (id, user_id, problem_id, revision_id, language, source_digest, source_bytes,"
+            " status, verdict, created_at, updated_at, finished_at) SELECT 's', :user, id, published_revision_id,"
+            " 'c', 'd', 1, 'accepted', 'AC', 1, 1, 1 FROM problems WHERE slug = 'roads'",
+            user=user_id,
+        )
+        api.parts.cache.revisions.touch(f"user:{user_id}")
+        assert await names(client, solved=True) == ["roads"]
+        assert await names(client, solved=False) == ["cafe", "trees"]
+        marks = (await client.get(f"{ROOT}/problems")).json()["items"]
+        assert {item["slug"]: item["solved"] for item in marks} == {"cafe": False, "roads": True, "trees": False}
+
+
+@pytest.mark.parametrize("sort", ["newest", "title", "easiest", "hardest"])
+async def test_pages_are_the_list_cut_in_pieces(api_on_both: Api, tmp_path: Path, sort: str) -> None:
+    api = api_on_both
+    _, setter = await api.user("setter")
+    for number, difficulty in enumerate([None, 5, 5, 1]):
+        given = {} if difficulty is None else {"difficulty": difficulty}
+        await publish(api, tmp_path, setter, f"p{number}", title="Same" if number < 2 else f"T{number}", **given)
+    async with api.client() as visitor:
+        whole = await names(visitor, sort=sort)
+        assert len(whole) == 4
+        pieces: list[str] = []
+        cursor: str | None = None
+        while True:
+            query = httpx.QueryParams(sort=sort, limit=1)
+            query = query.set("cursor", cursor) if cursor else query
+            answer = (await visitor.get(f"{ROOT}/problems", params=query)).json()
+            pieces += [item["slug"] for item in answer["items"]]
+            cursor = answer["next"]
+            if cursor is None:
+                break
+        assert pieces == whole
+        refused = await visitor.get(f"{ROOT}/problems", params={"cursor": "bm9uc2Vuc2U"})
+        assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_INPUT")
+
+
+async def test_others_drafts_and_jury_files_do_not_exist(api: Api, tmp_path: Path) -> None:
+    _, owner = await api.user("setter")
+    await imported(api, tmp_path, owner, archive(package()), slug="secret-draft")
+    secrets = [
+        ("GET", "/problems/secret-draft"),
+        ("GET", "/problems/secret-draft/revisions"),
+        ("GET", "/problems/secret-draft/revisions/1"),
+        ("GET", "/problems/secret-draft/revisions/1/preview"),
+        ("GET", "/problems/secret-draft/diff?old=1&new=2"),
+        ("GET", "/problems/secret-draft/files/hint.txt"),
+        ("GET", "/problems/secret-draft/revisions/1/files/data/secret/1.in"),
+        ("GET", "/problems/secret-draft/state"),
+        ("POST", "/problems/secret-draft/revisions/1:verify"),
+    ]
+    async with api.as_role("setter") as stranger, api.client(owner) as client, api.as_role("judge") as judge:
+        for method, path in secrets:
+            answer = await stranger.request(method, ROOT + path)
+            assert answer.status_code == 404, path
+        for action in ("publish", "rollback", "withdraw"):
+            body = {"version": 1, "revision": 1} if action != "withdraw" else {"version": 1}
+            assert (await stranger.post(f"{ROOT}/problems/secret-draft:{action}", json=body)).status_code == 404
+        assert (await stranger.patch(f"{ROOT}/problems/secret-draft", json={"version": 1})).status_code == 404
+        assert await names(stranger, mine=True) == []
+        assert await names(client, mine=True) == ["secret-draft"]
+        test = f"{ROOT}/problems/secret-draft/revisions/1/files/data/secret/1.in"
+        assert (await client.get(test)).text == "5 6\n"
+        assert (await judge.get(test)).text == "5 6\n"
+        assert (await client.get(f"{ROOT}/problems/secret-draft")).json()["state"] == "draft"
+
+
+async def test_of_a_published_problem_only_public_files_are_public(api: Api, tmp_path: Path) -> None:
+    _, owner = await api.user("setter")
+    await publish(api, tmp_path, owner, "sum")
+    async with api.client() as visitor, api.as_role("contestant") as contestant, api.as_role("setter") as setter:
+        for client in (visitor, contestant, setter):
+            for path in ("files/data/secret/1.in", "files/submissions/accepted/sum.py", "files/../problem.yaml"):
+                assert (await client.get(f"{ROOT}/problems/sum/{path}")).status_code == 404
+            answer = await client.get(f"{ROOT}/problems/sum/revisions/1/files/data/secret/1.in")
+            assert answer.status_code == 404
+            assert (await client.get(f"{ROOT}/problems/sum/revisions/1")).status_code == 404
+
+
+async def test_a_slug_of_somebody_else_is_refused_at_once_and_at_the_end(api: Api, tmp_path: Path) -> None:
+    _, owner = await api.user("setter")
+    _, other = await api.user("setter")
+    await publish(api, tmp_path, owner, "sum")
+    async with api.client(other) as client:
+        refused = await client.post(f"{ROOT}/problems:import", content=archive(package()), params={"slug": "sum"})
+        assert (refused.status_code, refused.json()["code"]) == (409, "CONFLICT")
+        waiting = await client.post(f"{ROOT}/problems:import", content=archive(package()), params={"slug": "late"})
+        await publish_late(api, tmp_path, owner)
+        await work(api, tmp_path)
+        ended = (await client.get(waiting.json()["url"])).json()
+    assert (ended["state"], "belongs to somebody else" in ended["error"]) == ("failed", True)
+
+
+async def publish_late(api: Api, folder: Path, token: str) -> None:
+    await api.store.write("UPDATE jobs SET status = 'queued' WHERE kind = 'import' AND status = 'pending'")
+    await publish(api, folder, token, "late")
+    await api.store.write("UPDATE jobs SET status = 'pending' WHERE kind = 'import' AND status = 'queued'")
+
+
+async def test_revisions_are_compared_published_and_rolled_back(api_on_both: Api, tmp_path: Path) -> None:
+    api = api_on_both
+    _, setter = await api.user("setter")
+    await publish(api, tmp_path, setter, "sum")
+    longer: dict[str, str | bytes] = {
+        "problem.yaml": package("Sum")["problem.yaml"].replace(b"1.0", b"3.0"),
+        "data/secret/2.in": "7 8\n",
+        "data/secret/2.ans": "15\n",
+        "statement/problem.en.md": "Add them.\n",
+    }
+    data = archive(package("Sum", **longer))
+    second = await imported(api, tmp_path, setter, data, slug="sum")
+    assert second["revision"] == 2
+    async with api.client(setter) as client, api.client() as visitor:
+        diff = (await client.get(f"{ROOT}/problems/sum/diff", params={"old": 1, "new": 2})).json()
+        assert (diff["old_tests"], diff["new_tests"], diff["changes_verdicts"]) == (2, 3, True)
+        changes = {change["path"]: change for change in diff["files"]}
+        assert changes["data/secret/2.in"]["change"] == "added"
+        assert "-Add *two* numbers $a$ and $b$.\n+Add them." in changes["statement/problem.en.md"]["diff"]
+        assert {"name": "limits.run.cpu_ms", "old": 1000, "new": 3000} in diff["values"]
+        assert (await visitor.get(f"{ROOT}/problems/sum")).json()["revision"] == 1
+        published = await client.post(f"{ROOT}/problems/sum:publish", json={"version": 2, "revision": 2})
+        assert published.json()["published_revision"] == 2
+        assert (await visitor.get(f"{ROOT}/problems/sum")).json()["limits"]["time_ms"] == 3000
+        back = await client.post(f"{ROOT}/problems/sum:rollback", json={"version": 3, "reason": "wrong tests"})
+        assert back.json()["published_revision"] == 1
+        assert (await visitor.get(f"{ROOT}/problems/sum")).json()["revision"] == 1
+        listed = (await client.get(f"{ROOT}/problems/sum/revisions")).json()["items"]
+        assert [(item["number"], item["is_current"]) for item in listed] == [(2, False), (1, True)]
+        gone = await client.post(f"{ROOT}/problems/sum:withdraw", json={"version": 4})
+        assert gone.json()["published_revision"] is None
+        assert (await visitor.get(f"{ROOT}/problems/sum")).status_code == 404
+        assert await names(visitor) == []
+    actions = await api.store.rows("SELECT action, reason FROM audit_log ORDER BY id")
+    assert [row["action"] for row in actions] == ["problem.publish", "problem.rollback", "problem.withdraw"]
+
+
+async def test_a_broken_package_says_where(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    files = package()
+    del files["data/secret/1.ans"]
+    found = await imported(api, tmp_path, setter, archive(files), slug="broken")
+    assert (found["state"], found["error"], found["revision"]) == ("failed", "The package has errors.", None)
+    (error,) = [item for item in found["findings"] if item["severity"] == "error"]
+    assert error["path"].startswith("data/secret/1")
+
+
+@pytest.mark.parametrize("data", [b"", b"P", b"no zip at all"])
+async def test_what_is_no_archive_is_refused_before_it_is_stored(api: Api, data: bytes) -> None:
+    async with api.as_role("setter") as client:
+        answer = await client.post(f"{ROOT}/problems:import", content=data)
+    assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_INPUT")
+
+
+async def test_a_form_serves_too_and_too_much_is_too_much(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    data = archive(package("Formed"))
+    async with api.client(setter) as client:
+        answer = await client.post(f"{ROOT}/problems:import?publish=true", files={"package": ("formed.zip", data)})
+        assert answer.status_code == 202
+        await work(api, tmp_path)
+        assert (await client.get(answer.json()["url"])).json()["slug"] == "formed"
+        wrong = await client.post(f"{ROOT}/problems:import", files={"other": ("formed.zip", data)})
+        assert wrong.status_code == 400
+
+
+async def test_an_import_can_be_canceled_once_and_only_by_its_own(api: Api) -> None:
+    _, setter = await api.user("setter")
+    async with api.client(setter) as client, api.as_role("setter") as stranger:
+        url = (await client.post(f"{ROOT}/problems:import", content=archive(package()))).json()["url"]
+        assert (await stranger.get(url)).status_code == 404
+        assert (await stranger.post(f"{url}:cancel")).status_code == 404
+        assert (await client.post(f"{url}:cancel")).json()["state"] == "canceled"
+        assert (await client.post(f"{url}:cancel")).status_code == 409
+        assert [item["state"] for item in (await client.get(f"{ROOT}/imports")).json()["items"]] == ["canceled"]
+
+
+async def test_statements_come_in_the_language_that_was_asked_for(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    files = {"statement/problem.de.md": "Addiere.\n", "statement/problem.en.md": "Add.\n"}
+    files["problem.yaml"] = package()["problem.yaml"].decode().replace("name: A Problem", "name: {en: Sum, de: Summe}")
+    await publish(api, tmp_path, setter, "sum", files=files)
+    async with api.client() as visitor:
+
+        async def shown(query: str = "", **headers: str) -> tuple[str, str]:
+            answer = (await visitor.get(f"{ROOT}/problems/sum{query}", headers=headers)).json()
+            return answer["statement"]["language"], answer["title"]
+
+        assert await shown() == ("en", "Sum")
+        assert await shown("?lang=de") == ("de", "Summe")
+        assert await shown(**{"Accept-Language": "fr;q=0.9, de-AT;q=0.8, en;q=0.1"}) == ("de", "Summe")
+        assert await shown("?lang=de", **{"Accept-Language": "en"}) == ("de", "Summe")
+        assert await shown("?lang=fr") == ("en", "Sum")
+
+
+async def test_languages_have_templates(api: Api) -> None:
+    async with api.client() as visitor:
+        listed = (await visitor.get(f"{ROOT}/languages")).json()["items"]
+        assert all(item["has_template"] for item in listed)
+        answer = await visitor.get(f"{ROOT}/languages/cpp20/template")
+        assert "int main" in answer.json()["source"]
+        again = await visitor.get(f"{ROOT}/languages/cpp20/template", headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 304
+        missing = await visitor.get(f"{ROOT}/languages/klingon/template")
+        assert missing.json()["code"] == "LANGUAGE_NOT_FOUND"
