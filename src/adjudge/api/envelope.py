@@ -1,17 +1,20 @@
-"""What surrounds every request: its id, its log line, the security headers, and an answer whatever happens inside."""
+"""What surrounds every request: its ids, its bounds, its log line, the security headers, and an answer in any case."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adjudge.api.errors import unforeseen
-from adjudge.domain.ids import NewId
+from adjudge.api.errors import respond, unforeseen
+from adjudge.api.exchange import AnsweredEnough, Bounds, Exchange, Streams
+from adjudge.domain.errors import AdjudgeError, TimedOut
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.traces import own_trace, trace_from
 from adjudge.observe import logs
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
@@ -27,6 +30,8 @@ SECURITY_HEADERS: Final = {
 }
 """The strictest that fits JSON; a route that needs another value sets its own."""
 
+_RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items())
+_HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = logs.get_logger(__name__)
@@ -35,45 +40,94 @@ log = logs.get_logger(__name__)
 class Envelope:
     """Plain ASGI rather than a response hook, so that a streamed answer streams."""
 
-    def __init__(self, app: ASGIApp, mint_request_id: NewId) -> None:
+    def __init__(
+        self, app: ASGIApp, *, mint_request_id: NewId, bounds: Bounds, streams: Streams, is_https: bool = False
+    ) -> None:
         self._app = app
         self._mint = mint_request_id
+        self._bounds = bounds
+        self._streams = streams
+        self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; other kinds of scope pass through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = self._request_id(scope)
-        scope.setdefault("state", {})["request_id"] = request_id
-        started, status = time.perf_counter(), 0
+        given = Headers(scope=scope)
+        request_id = self._request_id(given)
+        trace_id = trace_from(given.get("traceparent")) or own_trace(new_id())
+        scope.setdefault("state", {}).update(request_id=request_id, trace_id=trace_id)
+        started = time.perf_counter()
 
-        async def send_enveloped(message: Message) -> None:
-            nonlocal status
+        async def send_dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                status = message["status"]
-                _dress(message, request_id)
+                self._dress(message, request_id)
             await send(message)
 
-        with logs.context(request_id=request_id):
+        exchange = Exchange(scope, receive, send_dressed, self._bounds)
+        with logs.context(request_id=request_id, trace_id=trace_id):
             try:
-                await self._app(scope, receive, send_enveloped)
-            except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
-                log.exception("request.crashed", method=scope["method"], path=scope["path"])
-                if status:
-                    raise  # the answer has begun: the only honest end is a broken connection
-                await unforeseen(request_id)(scope, receive, send_enveloped)
-            duration_ms = round((time.perf_counter() - started) * 1000, 1)
-            log.info("request", method=scope["method"], path=scope["path"], status=status, duration_ms=duration_ms)
+                await self._answer(exchange, request_id)
+            finally:
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=exchange.status,
+                    duration_ms=round((time.perf_counter() - started) * 1000, 1),
+                )
 
-    def _request_id(self, scope: Scope) -> str:
+    async def _answer(self, exchange: Exchange, request_id: str) -> None:
+        try:
+            exchange.check_length()
+            await self._run(exchange)
+        except AnsweredEnough:
+            return
+        except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself
+            if exchange.status:
+                raise
+            await respond(error, request_id)(exchange.scope, exchange.receive, exchange.send)
+        except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
+            log.exception("request.crashed", method=exchange.scope["method"], path=exchange.scope["path"])
+            if exchange.status:
+                raise  # the answer has begun: the only honest end is a broken connection
+            await unforeseen(request_id)(exchange.scope, exchange.receive, exchange.send)
+
+    async def _run(self, exchange: Exchange) -> None:
+        """Run the application within its time; end its event stream when the server ends."""
+        task = asyncio.current_task()
+
+        async def send(message: Message) -> None:
+            await exchange.send(message)
+            if message["type"] == "http.response.start" and exchange.is_stream and task is not None:
+                self._streams.join(task)
+
+        deadline = exchange.deadline = asyncio.timeout(exchange.seconds)
+        try:
+            async with deadline:
+                try:
+                    await self._app(exchange.scope, exchange.receive, send)
+                finally:
+                    exchange.deadline = None  # what is sent from here on moves it no more
+        except TimeoutError as error:
+            if deadline.expired():
+                raise TimedOut(limit_sec=self._bounds.seconds) from error
+            raise
+        except asyncio.CancelledError:
+            if not (exchange.is_stream and self._streams.are_closing and task is not None):
+                raise
+            task.uncancel()
+            await exchange.farewell()
+
+    def _request_id(self, given: Headers) -> str:
         """The caller's id if it is harmless, so that one id follows a request through many services; else a new one."""
-        offered = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        offered = given.get(REQUEST_ID_HEADER, "")
         return offered if _USABLE_ID.fullmatch(offered) else self._mint()
 
-
-def _dress(message: MutableMapping[str, Any], request_id: str) -> None:
-    headers = MutableHeaders(scope=message)
-    headers[REQUEST_ID_HEADER] = request_id
-    for name, value in SECURITY_HEADERS.items():
-        headers.setdefault(name, value)
+    def _dress(self, message: Message, request_id: str) -> None:
+        """Add what is missing. Written on the raw list: this runs for every answer."""
+        headers = message["headers"] = list(message["headers"])
+        present = {name for name, _ in headers}
+        headers.append((b"x-request-id", request_id.encode()))
+        headers.extend(pair for pair in self._headers if pair[0] not in present)

@@ -17,7 +17,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from adjudge.api.wire.base import FieldProblem, Problem
-from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound
+from adjudge.domain.errors import AdjudgeError, BodyTooLarge, InternalFault, InvalidInput, NotFound
 from adjudge.observe.logs import get_logger
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -40,9 +40,13 @@ class ErrorRow:
 _HTTP_ROWS: Final = (
     ErrorRow("ROUTE_NOT_FOUND", 404, False, "There is no such path."),
     ErrorRow("METHOD_NOT_ALLOWED", 405, False, "The path exists, but not for this method."),
-    ErrorRow(_NO_CODE, 400, False, "A failure of HTTP itself; its status says which."),
+    ErrorRow("MALFORMED_BODY", 400, False, "The body cannot be read: not JSON, not UTF-8, nested too deeply, cut off."),
+    ErrorRow("UNSUPPORTED_MEDIA_TYPE", 415, False, "The body's media type is not one that the route reads."),
+    ErrorRow(_NO_CODE, 418, False, "A failure of HTTP itself; its status says which."),
 )
-_HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != _NO_CODE}
+_HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != _NO_CODE} | {
+    BodyTooLarge.http_status: BodyTooLarge.code
+}
 
 
 def table() -> list[ErrorRow]:
@@ -72,14 +76,19 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
         wrong = [
-            FieldProblem(field=".".join(str(part) for part in item["loc"]), message=str(item["msg"]))
+            FieldProblem(field=_sendable(".".join(str(part) for part in item["loc"])), message=_sendable(item["msg"]))
             for item in error.errors()
         ]
+        if any(item["type"] == "json_invalid" for item in error.errors()):
+            problem = _problem("MALFORMED_BODY", 400, "The body is no JSON.", request_id_of(request))
+            return _response(problem.model_copy(update={"errors": wrong}), {})
         summary = "; ".join(f"{item.field}: {item.message}" for item in wrong)
         return respond(InvalidInput(summary), request_id_of(request), wrong)
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 405 and request.method == "OPTIONS":
+            return Response(status_code=204, headers=dict(error.headers or {}))
         code = _HTTP_CODES.get(error.status_code, _NO_CODE)
         problem = _problem(code, error.status_code, str(error.detail), request_id_of(request))
         return _response(problem, dict(error.headers or {}))
@@ -88,7 +97,7 @@ def install(app: FastAPI) -> None:
 def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:
     """Make the answer for one error of the tree."""
     problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
-        update={"fields": {name: str(value) for name, value in error.fields.items()}, "errors": wrong or []}
+        update={"fields": {name: _sendable(value) for name, value in error.fields.items()}, "errors": wrong or []}
     )
     headers = {}
     if error.retryable:
@@ -112,10 +121,15 @@ def _problem(code: str, status: int, detail: str, request_id: str) -> Problem:
         type=f"urn:adjudge:error:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=detail,
+        detail=_sendable(detail),
         code=code,
         request_id=request_id,
     )
+
+
+def _sendable(given: object) -> str:
+    """Text that can be sent: half of a character, which JSON can spell and UTF-8 cannot, is spelled out."""
+    return str(given).encode(errors="backslashreplace").decode()
 
 
 def _response(problem: Problem, headers: dict[str, str]) -> Response:

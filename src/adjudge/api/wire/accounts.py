@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from adjudge.api.actions.accounts import MadeToken
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire, moment, moment_if
+from adjudge.api.moments import moment
+from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
 from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Role
 from adjudge.store.sessions import Session
 from adjudge.store.tokens import Token
@@ -187,6 +188,6 @@ def _token_fields(token: Token) -> dict[str, Any]:
         "name": token.name,
         "scopes": list(token.scopes),
         "created_at": moment(token.created_at),
-        "expires_at": moment_if(token.expires_at),
-        "last_used_at": moment_if(token.last_used_at),
+        "expires_at": moment(token.expires_at),
+        "last_used_at": moment(token.last_used_at),
     }

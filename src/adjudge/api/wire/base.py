@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 MOMENT_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
-
-
-def moment(at_us: int) -> str:
-    """A point in time as the wire has it: RFC 3339 in UTC, to the millisecond."""
-    return datetime.fromtimestamp(at_us / 1e6, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def moment_if(at_us: int | None) -> str | None:
-    """A point in time, where there is one."""
-    return None if at_us is None else moment(at_us)
 
 
 class Wire(BaseModel):

@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from adjudge.api.actions.users import MadeInvitation, MadeUser
+from adjudge.api.moments import moment
 from adjudge.api.wire.accounts import Email, Name, Password, ShownName, UserInfo
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire, moment, moment_if
+from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
 from adjudge.domain.access import Role
 from adjudge.store.invitations import Invitation
 
@@ -102,7 +103,7 @@ class InvitationInfo(Wire):
             uses=row.uses,
             created_by=row.created_by,
             created_at=moment(row.created_at),
-            expires_at=moment_if(row.expires_at),
+            expires_at=moment(row.expires_at),
             revoked=row.revoked_at is not None,
         )
 

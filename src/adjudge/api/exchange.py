@@ -1,0 +1,137 @@
+"""One request and its answer, held to bounds: how much is read, how long it may take, what happens at the end.
+
+- A body is counted as it comes; past its limit the answer is 413, whatever the request said of its length.
+- Time runs until the answer begins, anew with every piece of the body: a slow upload is no slow request. A request that
+  asks to wait (``?wait=``) gets that much more. What streams may stream.
+- ``HEAD`` is ``GET`` without the body.
+- When the server ends, event streams are ended in good order and told to connect again; others finish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from adjudge.domain.errors import BodyTooLarge
+
+_WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?)(?:&|$)")
+_FAREWELL: Final = b"event: reconnect\ndata: {}\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one request may take."""
+
+    body_bytes: int
+    upload_bytes: int
+    seconds: float
+    uploads: re.Pattern[str] = re.compile(r"(?!)")
+    """Paths whose bodies are files."""
+
+    def body_limit(self, scope: Scope) -> int:
+        """The most that is read of this request."""
+        return self.upload_bytes if self.uploads.match(scope["path"]) else self.body_bytes
+
+
+class Streams:
+    """The event streams that are open, so that the server can end without waiting for their readers."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[object]] = set()
+        self.are_closing = False
+
+    def join(self, task: asyncio.Task[object]) -> None:
+        """Count a stream that has begun."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self.are_closing:
+            task.cancel()
+
+    def close(self) -> None:
+        """End them all; whoever comes later is ended at once."""
+        self.are_closing = True
+        for task in self._tasks:
+            task.cancel()
+
+
+class AnsweredEnough(Exception):
+    """Nothing more of this answer is wanted."""
+
+
+class Exchange:
+    """What passes between a client and the application."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, bounds: Bounds) -> None:
+        self.is_head = scope["method"] == "HEAD"
+        self.scope: Scope = {**scope, "method": "GET"} if self.is_head else scope
+        self.status = 0
+        self.is_stream = False
+        self.has_ended = False
+        self.deadline: asyncio.Timeout | None = None
+        self._receive, self._send = receive, send
+        self._seconds = bounds.seconds + _wait_sec(scope)
+        self._limit = bounds.body_limit(scope)
+        self._received = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it may take until the answer begins."""
+        return self._seconds
+
+    def check_length(self) -> None:
+        """Refuse a body that says itself that it is too large, before reading any of it."""
+        length = Headers(scope=self.scope).get("Content-Length", "")
+        if length.isdigit() and int(length[:20]) > self._limit:
+            raise BodyTooLarge(limit_bytes=self._limit)
+
+    async def receive(self) -> Message:
+        """Pass on what the client sends, counted."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._received += len(message.get("body", b""))
+            if self._received > self._limit:
+                # The framework lets only its own kind of error through while it reads a body.
+                raise HTTPException(413, f"The body is larger than {self._limit} bytes.", {"Connection": "close"})
+            if self.deadline is not None and not self.status:
+                self.deadline.reschedule(asyncio.get_running_loop().time() + self._seconds)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Pass on what the application answers."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            if self.deadline is not None:
+                self.deadline.reschedule(None)
+            self.is_stream = any(
+                name == b"content-type" and value.startswith(b"text/event-stream") for name, value in message["headers"]
+            )
+        elif message["type"] == "http.response.body":
+            if self.is_head:
+                await self._send_no_body(is_last=not message.get("more_body", False))
+                return
+            self.has_ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def farewell(self) -> None:
+        """End an event stream in good order."""
+        if not self.has_ended:
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": b"" if self.is_head else _FAREWELL})
+
+    async def _send_no_body(self, *, is_last: bool) -> None:
+        if not self.has_ended:
+            self.has_ended = True
+            await self._send({"type": "http.response.body", "body": b""})
+        if not is_last:
+            raise AnsweredEnough
+
+
+def _wait_sec(scope: Scope) -> float:
+    match = _WAIT.search(scope.get("query_string", b""))
+    return float(match[1]) if match else 0.0
