@@ -69,6 +69,7 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
     "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
     "jinja2": (frozenset({"web"}), "templates are pages"),
+    "latex2mathml": (frozenset({"web"}), "maths is drawn on pages"),
     "markupsafe": (frozenset({"web"}), "templates are pages"),
     "argon2": (frozenset({"api"}), "passwords are checked in one module, off the loop"),
     "joserfc": (frozenset({"api"}), "another provider's word is believed in one module"),

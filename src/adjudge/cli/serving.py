@@ -32,6 +32,7 @@ from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.store.health import ping
 from adjudge.stream import Stream
+from adjudge.web import app as pages
 
 _GRACE_SEC: Final = 10
 _EXAMPLE: Final = Path("examples/problems/multiples")
@@ -97,6 +98,7 @@ async def serve_http(parts: Parts, listener: socket.socket) -> None:
         await ping(parts.database)
 
     app = create_app(replace(parts, checks={"database": database_answers}))
+    pages.install(app, parts)
     config = uvicorn.Config(
         app,
         log_config=None,

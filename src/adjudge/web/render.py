@@ -21,6 +21,7 @@ from adjudge.api.viewer import Viewer, viewer_of
 from adjudge.domain.errors import AdjudgeError, LoginFailed, PasswordChangeRequired, Unauthenticated
 from adjudge.observe.logs import get_logger
 from adjudge.web import words
+from adjudge.web.meanings import meaning
 from adjudge.web.navigation import navigation
 from adjudge.web.static_files import Assets
 
@@ -46,7 +47,11 @@ class Pages:
             lstrip_blocks=True,
         )
         self._templates.globals.update(
-            asset=self.assets.url, has_asset=self.assets.__contains__, navigation=navigation, version=__version__
+            asset=self.assets.url,
+            has_asset=self.assets.__contains__,
+            meaning=meaning,
+            navigation=navigation,
+            version=__version__,
         )
         self._templates.filters.update(moment=moment, size=size)
 

@@ -1,0 +1,94 @@
+"""The catalogue: a list to search, a problem to read and to submit to."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import catalogue, languages, submissions
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
+from adjudge.domain.access import Permission
+from adjudge.domain.catalogue import parse_tags, words_of
+from adjudge.store.problem_reads import Sort, Wanted
+from adjudge.store.reads import Filter
+from adjudge.web.maths import with_maths
+from adjudge.web.render import Pages, see_other
+from adjudge.web.routes.router import page_router
+
+Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
+_RECENT = 5
+
+
+def router(pages: Pages, parts: Parts) -> APIRouter:
+    """Routes of the catalogue."""
+    routes = page_router(pages)
+
+    @routes.get("/")
+    async def front() -> Response:
+        return see_other("/problems")
+
+    @routes.get("/problems")
+    async def listed(
+        request: Request,
+        viewer: Reader,
+        *,
+        q: Annotated[str, Query(max_length=200)] = "",
+        tag: Annotated[str, Query(max_length=60)] = "",
+        solved: str = "",
+        sort: Sort = Sort.NEWEST,
+        cursor: str | None = None,
+    ) -> Response:
+        wanted = Wanted(
+            words=words_of(q),
+            tags=parse_tags([tag]) if tag else (),
+            is_solved={"yes": True, "no": False}.get(solved) if viewer.user_id else None,
+            sort=sort,
+        )
+        found = await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=50)
+        page = ProblemPage.model_validate_json(found.body)
+        asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
+        more = urlencode({**asked, "cursor": page.next}) if page.next else ""
+        return await pages.show(request, "problems.html", page=page, asked=asked, sorts=list(Sort), more=more)
+
+    @routes.get("/problems/{name}")
+    async def problem(request: Request, viewer: Reader, name: str, lang: str = "", language: str = "") -> Response:
+        spoken = catalogue.preferred(lang, request.headers.get("Accept-Language", ""))
+        found = await catalogue.detail(parts, viewer, name, spoken)
+        shown = ProblemDetail.model_validate_json(found.body)
+        recent = []
+        if viewer.may(Permission.SUBMISSION_READ) and viewer.user_id is not None:
+            recent = await submissions.page(
+                parts, viewer, Filter(user_id=viewer.user_id), problem=shown.id, before=None, at_most=_RECENT
+            )
+        return await pages.show(
+            request,
+            "problem.html",
+            problem=shown,
+            statement=with_maths(shown.statement.html) if shown.statement else "",
+            extensions=await _extensions(parts),
+            chosen=language or request.cookies.get("adjudge_language", ""),
+            templates=await _templates(parts, shown),
+            recent=recent,
+        )
+
+    return routes
+
+
+async def _extensions(parts: Parts) -> dict[str, str]:
+    """Language → the endings of its files, so that a dropped file chooses its language."""
+    table = LanguageList.model_validate_json((await languages.every(parts)).body)
+    return {item.id: " ".join(ending.lstrip(".") for ending in item.extensions) for item in table.items}
+
+
+async def _templates(parts: Parts, problem: ProblemDetail) -> dict[str, str]:
+    """Language → where to begin in it."""
+    table = LanguageList.model_validate_json((await languages.every(parts)).body)
+    allowed = {item.id for item in problem.languages}
+    wanted = [item.id for item in table.items if item.has_template and item.id in allowed]
+    found = [TemplateView.model_validate_json((await languages.template(parts, name)).body) for name in wanted]
+    return {item.language: item.source for item in found}
