@@ -341,8 +341,11 @@ def _node(row: Row) -> NodeView:
 
 
 def _artifact(row: Row) -> Artifact:
-    return Artifact(row["artifact"], row["artifact_digest"], row["artifact_bytes"])
+    found = row["artifact"]
+    text = found if found is None or isinstance(found, str) else json.dumps(found)
+    return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
 
 
-def _json(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+def _json(found: str | float | None) -> Any:
+    """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
+    return json.loads(found) if isinstance(found, str) else found

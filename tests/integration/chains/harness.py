@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.chains.engine import Engine
-from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.domain.states import JobStatus, NodeStatus, RunStatus
 from adjudge.store import chain_runs, chains
 from adjudge.store.chain_values import NODE, Artifact, Chain, Done, NewRun, NodeView, Run
 from adjudge.store.job_values import Finish, Job, Outcome, Release
 from adjudge.store.jobs import Jobs
 from tests.support.stores import Store, fence_of
 
-OUTCOME = object
 LEASE_MS = 15_000
 
 
@@ -68,6 +67,24 @@ class Rig:
         wanted = NewRun(chain.id, parameters or {}, actor="ann")
         return (await self.store.do(lambda tx: self.engine.start(tx, wanted))).run_id
 
+    async def stop(self, run_id: str, reason: str = "") -> RunStatus:
+        """Ask a run to stop."""
+        return await self.store.do(lambda tx: self.engine.stop(tx, run_id, actor="ann", reason=reason))
+
+    async def retry(self, run_id: str, node_id: str, reason: str = "") -> NodeView:
+        """Retry a node by hand."""
+        return await self.store.do(lambda tx: self.engine.retry(tx, run_id, node_id, actor="ann", reason=reason))
+
+    async def complete(self, run_id: str, node_id: str, artifact: Any = None) -> NodeView:
+        """Complete a node by hand."""
+        return await self.store.do(lambda tx: self.engine.complete(tx, run_id, node_id, actor="ann", artifact=artifact))
+
+    async def update(self, chain_id: str, version: int, document: Mapping[str, Any], name: str) -> Chain:
+        """Change a chain."""
+        return await self.store.do(
+            lambda tx: chains.update(tx, chain_id, version=version, name=name, dag=document, actor="bob")
+        )
+
     async def run(self, run_id: str) -> Run:
         """The run as it stands."""
         return await self.store.database.read(lambda tx: chain_runs.find(tx, run_id))
@@ -84,7 +101,8 @@ class Rig:
     async def waiting_jobs(self, run_id: str | None = None) -> list[dict[str, Any]]:
         """Jobs that a worker could claim now."""
         rows = await self.store.rows(
-            "SELECT id, node_id, chain_run_id, priority FROM jobs WHERE status IN ('pending', 'queued') ORDER BY priority, id"
+            "SELECT id, node_id, chain_run_id, priority FROM jobs WHERE status IN ('pending', 'queued') "
+            "ORDER BY priority, id"
         )
         return [row for row in rows if run_id in (None, row["chain_run_id"])]
 
@@ -93,6 +111,11 @@ class Rig:
         wanted = [row["id"] for row in await self.waiting_jobs() if not node_ids or row["node_id"] in node_ids]
         outcome = await self.claim_ids(wanted, worker=worker)
         return {job.node_id or "": job for job in outcome.done}
+
+    async def claim_all(self) -> dict[str, Job]:
+        """Claim everything that waits, in whatever run; by job."""
+        outcome = await self.claim_ids([row["id"] for row in await self.waiting_jobs()])
+        return {job.id: job for job in outcome.done}
 
     async def claim_ids(self, job_ids: Sequence[str], *, worker: str = "w1") -> Outcome[Job]:
         """Claim jobs."""

@@ -54,11 +54,7 @@ async def test_j04_an_update_by_the_right_version_grows_it(rig: Rig) -> None:
 async def test_j05_an_update_by_an_old_version_conflicts(rig: Rig) -> None:
     chain = await rig.define(line(1))
     for version in (1, 2):
-        await rig.store.do(
-            lambda tx, version=version: chains.update(
-                tx, chain.id, version=version, name=chain.name, dag=line(version), actor="ann"
-            )
-        )
+        await rig.update(chain.id, version, line(version), chain.name)
     with pytest.raises(Conflict, match="version 3, not 1"):
         await rig.store.do(lambda tx: chains.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann"))
     with pytest.raises(NotFound):
@@ -69,7 +65,7 @@ async def test_j06_a_disabled_chain_does_not_start(rig: Rig) -> None:
     chain = await rig.define(line(1))
     for _ in range(2):  # switching is idempotent
         off = await rig.store.do(lambda tx: chains.switch(tx, chain.id, enabled=False, actor="ann"))
-    assert (off.enabled, off.version) == (False, 1)
+        assert (off.enabled, off.version) == (False, 1)
     with pytest.raises(Conflict, match="chain is disabled") as refused:
         await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))
     assert refused.value.http_status == 409
@@ -155,10 +151,10 @@ async def test_j11_a_run_has_all_its_nodes_from_the_start(rig: Rig) -> None:
 async def test_j12_a_running_run_stops(rig: Rig) -> None:
     run_id = await rig.start(dag(node("a"), node("b"), node("c", "a")))
     job = (await rig.claim("a"))["a"]
-    status = await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann", reason="enough"))
+    status = await rig.stop(run_id, "enough")
     assert status == "stopping"
     assert await rig.states(run_id) == {"a": "running", "b": "stopped", "c": "stopped"}
-    assert await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann")) == "stopping"
+    assert await rig.stop(run_id) == "stopping"
     await rig.finish(job, outcome=Halted())
     assert await rig.states(run_id) == {"a": "stopped", "b": "stopped", "c": "stopped"}
     assert (await rig.run(run_id)).status == "stopped"
@@ -169,9 +165,9 @@ async def test_j12_an_ended_run_cannot_be_stopped(rig: Rig) -> None:
     run_id = await rig.start(line(1))
     await rig.drain(run_id)
     with pytest.raises(Conflict, match="success"):
-        await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+        await rig.stop(run_id)
     with pytest.raises(NotFound):
-        await rig.store.do(lambda tx: rig.engine.stop(tx, "none", actor="ann"))
+        await rig.stop("none")
 
 
 async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
@@ -179,16 +175,16 @@ async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
     await rig.step("n0")
     for node_id, status in (("n0", "success"), ("n1", "pending")):
         with pytest.raises(Conflict, match=status) as refused:
-            await rig.store.do(lambda tx, node_id=node_id: rig.engine.retry(tx, run_id, node_id, actor="ann"))
+            await rig.retry(run_id, node_id)
         assert refused.value.http_status == 409
     job = (await rig.claim("n1"))["n1"]
     with pytest.raises(Conflict, match="running"):
-        await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n1", actor="ann"))
+        await rig.retry(run_id, "n1")
     await rig.fail(job)
     assert await rig.states(run_id) == {"n0": "success", "n1": "failed", "n2": "skipped"}
     assert (await rig.run(run_id)).status == "failed"
 
-    view = await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n1", actor="ann", reason="disk was full"))
+    view = await rig.retry(run_id, "n1", "disk was full")
     assert (view.status, view.attempt) == ("retrying", 2)
     assert await rig.states(run_id) == {"n0": "success", "n1": "retrying", "n2": "pending"}
     assert (await rig.run(run_id)).status == "running"
@@ -197,14 +193,14 @@ async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
     assert (nodes["n1"].attempt, nodes["n2"].attempt, nodes["n1"].last_error) == (2, 1, None)
     assert (await rig.run(run_id)).status == "success"
     with pytest.raises(NotFound):
-        await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "none", actor="ann"))
+        await rig.retry(run_id, "none")
 
 
 async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: Rig) -> None:
     run_id = await rig.start(line(3))
-    await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+    await rig.stop(run_id)
     assert (await rig.run(run_id)).status == "stopped"
-    view = await rig.store.do(lambda tx: rig.engine.retry(tx, run_id, "n0", actor="ann"))
+    view = await rig.retry(run_id, "n0")
     assert (view.status, view.attempt) == ("retrying", 1)
     assert await rig.drain(run_id) == ["n0", "n1", "n2"]
     assert (await rig.run(run_id)).status == "success"
@@ -213,26 +209,24 @@ async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: Rig) -> 
 async def test_j14_only_failed_stopped_and_running_nodes_are_completed(rig: Rig) -> None:
     run_id = await rig.start(line(4))
     with pytest.raises(Conflict, match="pending") as refused:
-        await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann"))
+        await rig.complete(run_id, "n0")
     assert refused.value.http_status == 409
 
     running = (await rig.claim("n0"))["n0"]
-    view = await rig.store.do(
-        lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann", artifact={"by": "hand"}, reason="did it myself")
-    )
+    view = await rig.complete(run_id, "n0", {"by": "hand"})
     assert (view.status, view.attempt, view.artifact) == ("success", 1, {"by": "hand"})
     assert (await rig.finish(running)).done == ()
     with pytest.raises(Conflict, match="success"):
-        await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n0", actor="ann"))
+        await rig.complete(run_id, "n0")
 
     await rig.fail((await rig.claim("n1"))["n1"])
     assert await rig.states(run_id) == {"n0": "success", "n1": "failed", "n2": "skipped", "n3": "skipped"}
-    await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n1", actor="ann"))
+    await rig.complete(run_id, "n1")
     assert await rig.states(run_id) == {"n0": "success", "n1": "success", "n2": "pending", "n3": "pending"}
 
-    await rig.store.do(lambda tx: rig.engine.stop(tx, run_id, actor="ann"))
+    await rig.stop(run_id)
     assert (await rig.run(run_id)).status == "stopped"
-    await rig.store.do(lambda tx: rig.engine.complete(tx, run_id, "n2", actor="ann"))
+    await rig.complete(run_id, "n2")
     assert await rig.drain(run_id) == ["n3"]
     assert (await rig.run(run_id)).status == "success"
     audited = await rig.store.rows("SELECT action, reason FROM audit_log WHERE object_kind = 'chain_run' ORDER BY id")
