@@ -1,0 +1,95 @@
+"""The language of ``if``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adjudge.domain.chain_condition import parse
+from adjudge.domain.errors import InvalidInput
+
+SCOPE: dict[str, Any] = {
+    "parameters": {"mode": "full", "n": 3, "zero": 0, "flag": True, "none": None},
+    "artifacts": {"my-node": {"tests": [1, 2, 3], "name": "sum", "0": "nought"}, "b": {"deep": {"x": 1.5}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("parameters.n == 3", True),
+        ("parameters.n == 3.0", True),
+        ("parameters.flag == 1", False),
+        ("parameters.n >= 3 and parameters.n < 4", True),
+        ("parameters.n > 3 or artifacts.b.deep.x > 1", True),
+        ("not parameters.zero", True),
+        ("not not parameters.zero", False),
+        ("parameters.mode in ['full', \"fast\"]", True),
+        ("parameters.mode not in ['full']", False),
+        ("2 in artifacts.my-node.tests", True),
+        ("true in artifacts.my-node.tests", False),
+        ("'um' in artifacts.my-node.name", True),
+        ("'tests' in artifacts.my-node", True),
+        ("artifacts.my-node.tests[0] == 1", True),
+        ('artifacts["my-node"].name == "sum"', True),
+        ("artifacts.my-node.0 == 'nought'", True),
+        ("artifacts.ghost.x == null", True),
+        ("artifacts.my-node.tests[9] == null", True),
+        ("parameters.none", False),
+        ("(parameters.zero or parameters.flag) and true", True),
+        ("false or false or parameters.mode != 'x'", True),
+        ("-1 < 0", True),
+        ("'b' > 'a'", True),
+        ("[] == []", True),
+        ("not (true and false)", True),
+    ],
+)
+def test_values(text: str, value: bool) -> None:
+    assert parse(text).holds(SCOPE) is value
+
+
+@pytest.mark.parametrize("text", ["parameters.n < 'x'", "parameters.none > 1", "1 in 2", "1 in 'x'"])
+def test_what_does_not_compare_says_so(text: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot be decided"):
+        parse(text).holds(SCOPE)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "ends where a name or a value must stand"),
+        ("a ==", "ends where a name"),
+        ("a b", "'b' where the end must stand"),
+        ("a = 1", "where"),
+        ("f(x)", "where the end must stand"),
+        ("a.", "a name"),
+        ("a[", "an index"),
+        ("a[1", "']'"),
+        ("(a", "')'"),
+        ("and a", "a name or a value"),
+        ("a not b", "'in'"),
+        ('"\\q"', "not a JSON string"),
+        ("__import__('os').system('x')", "where the end must stand"),
+        ("x" * 3_000, "longer than"),
+        ("(" * 60 + "1" + ")" * 60, "deeper"),
+    ],
+)
+def test_what_cannot_be_read_says_where(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parse(text)
+    assert said in refused.value.message
+    assert "condition" in refused.value.message
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(InvalidInput):
+        parse(text).holds(SCOPE)
+
+
+def test_it_names_what_it_looks_at() -> None:
+    assert parse("artifacts.a.x > 1 and parameters.m[0]").paths == (("artifacts", "a", "x"), ("parameters", "m", 0))

@@ -1,0 +1,135 @@
+"""Reading DAGs: every problem is named, with its place, and all of them at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjudge.domain.chain import Retry, When
+from adjudge.domain.chain_document import find_cycle, parse, trusted
+from adjudge.domain.errors import InvalidInput
+
+
+def problems(document: Any) -> list[str]:
+    with pytest.raises(InvalidInput) as refused:
+        parse(document)
+    found = refused.value.fields["problems"]
+    assert isinstance(found, list)
+    assert all(problem in refused.value.message for problem in found)
+    return found
+
+
+def one(**fields: Any) -> dict[str, Any]:
+    return {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"], **fields}]}
+
+
+def test_a_whole_node_is_read() -> None:
+    dag = parse(
+        {
+            "nodes": [
+                {"id": "list", "type": "noop"},
+                {
+                    "id": "each",
+                    "type": "http",
+                    "deps": ["list"],
+                    "cfg": {"url": "{{ x }}"},
+                    "retry": {"max_attempts": 2, "backoff_ms": 10},
+                    "timeout_ms": 500,
+                    "when": "none_failed",
+                    "if": "artifacts.list.n > 0",
+                    "map": {"over": "{{ artifacts.list.items }}", "as": "x", "max_parallel": 3},
+                    "priority": 0,
+                },
+            ],
+            "max_parallel": 8,
+            "max_parallel_by_type": {"http": 2},
+        }
+    )
+    node = dag.by_id["each"]
+    assert (node.deps, node.retry, node.timeout_ms, node.when) == (("list",), Retry(2, 10), 500, When.NONE_FAILED)
+    assert node.fan is not None
+    assert (node.fan.over, node.fan.item, node.fan.max_parallel) == ("{{ artifacts.list.items }}", "x", 3)
+    assert (dag.max_parallel, dag.max_parallel_by_type, dag.is_limited, node.priority) == (8, {"http": 2}, True, 0)
+    assert dag.dependents == {"list": ("each",), "each": ()}
+    plain = dag.by_id["list"]
+    assert (plain.retry, plain.timeout_ms, plain.when, plain.is_plain) == (
+        Retry(4, 2_000),
+        None,
+        When.ALL_SUCCESS,
+        True,
+    )
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems(
+        {
+            "nodes": [
+                {"id": "a b", "type": "noop"},
+                {"id": "x", "type": "noop", "deps": ["y", "ghost"]},
+                {"id": "y", "type": "noop", "deps": ["x"], "when": "sometimes", "tiemout_ms": 1},
+                {"id": "x", "type": "Noop"},
+                "node",
+            ],
+            "max_parallel": 0,
+        }
+    )
+    text = "\n".join(found)
+    for said in (
+        "nodes[0].id: bad id 'a b'",
+        "node 'x': unknown dependency 'ghost'",
+        "node 'y': when 'sometimes' is not known; use one of all_success",
+        "node 'y': 'tiemout_ms' is not known",
+        "node 'x': duplicate id: 2 nodes have it",
+        "type must be a name like 'noop', not 'Noop'",
+        "nodes[4]: must be an object",
+        "max_parallel: must be a whole number from 1",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("deps", "spelled"),
+    [
+        ({"a": ["a"]}, "a → a"),
+        ({"a": ["b"], "b": ["a"]}, "a → b → a"),
+        ({"a": [], "b": ["a", "d"], "c": ["b"], "d": ["c"]}, "b → c → d → b"),
+    ],
+)
+def test_a_cycle_is_spelled_out(deps: dict[str, list[str]], spelled: str) -> None:
+    nodes = [{"id": key, "type": "noop", "deps": value} for key, value in deps.items()]
+    (found,) = problems({"nodes": nodes})
+    assert found == f"nodes: they depend on each other in a cycle: {spelled}"
+
+
+def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
+    nodes = [{"id": f"n{i}", "type": "noop", "deps": [f"n{i - 1}"] if i else []} for i in range(10_000)]
+    assert find_cycle({item["id"]: item["deps"] for item in reversed(nodes)}) is None  # type: ignore[misc]
+    assert len(trusted({"nodes": nodes}).nodes) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"retry": {"max_attempts": 0}}, "retry.max_attempts: must be a whole number from 1"),
+        ({"retry": {"tries": 3}}, "retry: 'tries' is not known"),
+        ({"timeout_ms": True}, "timeout_ms: must be a whole number"),
+        ({"priority": 9}, "priority: must be a whole number from 0 to 3"),
+        ({"cfg": []}, None),
+        ({"cfg": ["x"]}, "cfg: must be an object"),
+        ({"deps": "a"}, "deps must be a list"),
+        ({"deps": ["a", "a"]}, "depends on 'a' 2 times"),
+        ({"deps": [], "when": "one_success"}, "can never hold without deps"),
+        ({"if": "artifacts.c.x"}, "artifacts of its deps only (a)"),
+        ({"if": "secrets.x"}, "there is no 'secrets'"),
+        ({"if": "artifacts.a.x =="}, "ends where a name or a value must stand"),
+        ({"if": 3}, "if must be an expression"),
+        ({"map": {"over": "items"}}, "map.over: give a list, or a template"),
+        ({"map": {"over": [], "as": "artifacts"}}, "map.as: 'artifacts' cannot name an item"),
+    ],
+)
+def test_each_field_says_what_is_wrong(fields: dict[str, Any], said: str | None) -> None:
+    if said is None:
+        parse(one(**fields))
+    else:
+        assert any(said in problem for problem in problems(one(**fields)))
