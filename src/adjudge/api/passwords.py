@@ -40,16 +40,16 @@ class Passwords:
     async def hash(self, password: str) -> str:
         """What is stored of a password."""
         async with self._turn:
-            return await asyncio.to_thread(self._hasher.hash, password)
+            return await asyncio.to_thread(self._hasher.hash, _bytes_of(password))
 
     async def check(self, stored: str | None, password: str) -> Checked:
         """Compare; without a stored hash the work is done all the same, and the answer is no."""
         if self._decoy is None:
             self._decoy = await self.hash(secrets.token_hex(16))
         async with self._turn:
-            return await asyncio.to_thread(self._check, stored, self._decoy, password[:LONGEST])
+            return await asyncio.to_thread(self._check, stored, self._decoy, _bytes_of(password[:LONGEST]))
 
-    def _check(self, stored: str | None, decoy: str, password: str) -> Checked:
+    def _check(self, stored: str | None, decoy: str, password: bytes) -> Checked:
         try:
             self._hasher.verify(stored or decoy, password)
         except (VerificationError, InvalidHashError):
@@ -57,6 +57,11 @@ class Passwords:
         if stored is None:
             return Checked(False)
         return Checked(True, self._hasher.hash(password) if self._hasher.check_needs_rehash(stored) else None)
+
+
+def _bytes_of(password: str) -> bytes:
+    """What is hashed; half a character, which JSON can spell, is no reason to fail."""
+    return password.encode(errors="surrogatepass")
 
 
 def check_choice(password: str, *, name: str, min_length: int) -> str:
