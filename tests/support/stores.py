@@ -14,15 +14,18 @@ import asyncpg
 from adjudge.domain.ids import new_id
 from adjudge.observe import metrics
 from adjudge.store import Database, Tx, migrations, problems, users
-from adjudge.store.job_values import Fence, Job, NewJob, Outcome
+from adjudge.store.executions import EXECUTE, ExecutionOwner
+from adjudge.store.job_values import Fence, Job, JobOwner, NewJob, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.store.opening import sqlite_path
+from adjudge.store.owners import judge_run_owners
 from adjudge.store.postgres import PostgresDatabase
 from adjudge.store.problem_imports import ImportOwner
 from adjudge.store.sqlite import SqliteDatabase
 from adjudge.store.statement import Dialect, Row, Statement
-from adjudge.store.submissions import JudgeRunOwner, NewSubmission, Submissions, Submitted
+from adjudge.store.submissions import NewSubmission, Submissions, Submitted
 from adjudge.store.tables import METADATA
+from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
 from tests.support.databases import apart
 
 T = TypeVar("T")
@@ -54,6 +57,15 @@ class OwnedClock:
             await self.told(self.now_us)
 
 
+def _owners() -> dict[str, JobOwner]:
+    return {
+        "judge": judge_run_owners(),
+        "import": ImportOwner(),
+        EXECUTE: ExecutionOwner(),
+        WEBHOOK: DeliveryOwner(),
+    }
+
+
 @dataclass
 class Store:
     """A database, its clock, and the operations on it."""
@@ -61,9 +73,7 @@ class Store:
     url: str
     database: Database
     clock: OwnedClock
-    jobs: Jobs = field(
-        default_factory=lambda: Jobs({"judge": JudgeRunOwner(), "import": ImportOwner()}, random_unit=lambda: 0.0)
-    )
+    jobs: Jobs = field(default_factory=lambda: Jobs(_owners(), random_unit=lambda: 0.0))
 
     @property
     def dialect(self) -> Dialect:

@@ -17,10 +17,13 @@ from adjudge.judge.pipeline import Judge
 from adjudge.settings import Settings
 from adjudge.store import Database, Tx, problem_imports
 from adjudge.store.chain_values import NODE, NewRun
+from adjudge.store.executions import EXECUTE, ExecutionOwner
 from adjudge.store.job_values import JobOwner
 from adjudge.store.jobs import Jobs
+from adjudge.store.owners import judge_run_owners
 from adjudge.store.problem_imports import ImportOwner
-from adjudge.store.submissions import JUDGE, JudgeRunOwner, Submissions
+from adjudge.store.submissions import JUDGE, Submissions
+from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
 
 
 def make_engine() -> Engine:
@@ -31,9 +34,11 @@ def make_engine() -> Engine:
 def make_owners(engine: Engine) -> dict[str, JobOwner]:
     """What each kind of job belongs to."""
     return {
-        JUDGE: JudgeRunsAwaited(JudgeRunOwner(), lambda: engine.resume),
+        JUDGE: JudgeRunsAwaited(judge_run_owners(), lambda: engine.resume),
         NODE: engine.owner,
         problem_imports.KIND: ImportOwner(),
+        EXECUTE: ExecutionOwner(),
+        WEBHOOK: DeliveryOwner(),
     }
 
 

@@ -30,13 +30,17 @@ from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
+from adjudge.relay.retention import Retention
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database, problem_imports
 from adjudge.store.chain_values import NODE
+from adjudge.store.executions import EXECUTE
 from adjudge.store.jobs import Jobs
 from adjudge.store.submissions import JUDGE
+from adjudge.store.webhooks import WEBHOOK
 from adjudge.stream import MemoryStream, Stream, consumer_name
 from adjudge.stream.redis import RedisStream
+from adjudge.worker.executing import ExecuteHandler
 from adjudge.worker.handler import Handler
 from adjudge.worker.importing import ImportHandler
 from adjudge.worker.judging import JudgeHandler
@@ -47,8 +51,10 @@ from adjudge.worker.presence import announced
 from adjudge.worker.progress import ProgressBoard
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import parse_limits
+from adjudge.worker.webhooks import Allowed, WebhookHandler
 
 _RECONCILE_MS = 5_000
+_RETENTION_MS = 60_000
 _CHAINS_MS = 500
 """How exactly timers of chains are kept."""
 
@@ -165,6 +171,10 @@ async def open_worker(
             JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
             problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=slots, board=board),
             NODE: NodeHandler(database, blobs, executors, engine.dags),
+            EXECUTE: ExecuteHandler(database, judge, board=board),
+            WEBHOOK: WebhookHandler(
+                database, Allowed.parse(settings.webhooks.allow), timeout_sec=settings.webhooks.timeout_sec
+            ),
         }
         rate_per_sec = settings.worker.rate_per_sec
         pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
@@ -234,5 +244,7 @@ async def schedule(
         roles.create_task(patrol(watchdog.tick, every_ms=interval_ms))
         roles.create_task(patrol(reconciler.tick, every_ms=_RECONCILE_MS))
         roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))
+        retention = Retention(database, deliveries_ms=settings.webhooks.keep_sec * 1_000)
+        roles.create_task(patrol(retention.tick, every_ms=_RETENTION_MS))
         roles.create_task(patrol(ChainPatrol(database, jobs, engine, name=name).tick, every_ms=_CHAINS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())

@@ -26,6 +26,7 @@ from adjudge.settings.knobs import (
     Cache,
     Chains,
     Database,
+    Executions,
     Files,
     Jobs,
     Judge,
@@ -33,6 +34,7 @@ from adjudge.settings.knobs import (
     Log,
     Retry,
     Server,
+    Webhooks,
     Worker,
     declared,
     variables,
@@ -71,6 +73,8 @@ class Settings:
     admission: Admission
     cache: Cache
     chains: Chains
+    executions: Executions
+    webhooks: Webhooks
     log: Log
     sources: Mapping[str, str]
     """``section.key`` → where its value came from."""

@@ -355,6 +355,30 @@ class Chains:
 
 
 @dataclass(frozen=True, slots=True)
+class Executions:
+    """Programs that are run without a problem."""
+
+    cpu_ms: int = _knob(10_000, "The most CPU time that one run may ask for.", "EXECUTIONS_CPU_MS", least=1)
+    memory_mib: int = _knob(1024, "The most memory that one run may ask for.", "EXECUTIONS_MEMORY_MIB", least=16)
+    inputs: int = _knob(100, "How many inputs one execution may have.", "EXECUTIONS_INPUTS", least=1, most=1000)
+    keep_sec: int = _knob(86_400, "How long an execution and its outputs are kept.", "EXECUTIONS_KEEP_SEC", least=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """Telling others what happened."""
+
+    allow: str = _knob(
+        "",
+        "Hosts and networks inside that may be called all the same, with commas: ci.internal, 10.0.0.0/8; none.",
+        "WEBHOOKS_ALLOW",
+    )
+    timeout_sec: float = _knob(10.0, "How long the other side may take.", "WEBHOOKS_TIMEOUT_SEC", least=0.1, most=50)
+    most: int = _knob(10, "How many webhooks one user may have.", "WEBHOOKS_MOST", least=0)
+    keep_sec: int = _knob(30 * 86_400, "How long the log of deliveries is kept.", "WEBHOOKS_KEEP_SEC", least=60)
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What is logged, and how it looks."""
 
@@ -375,6 +399,8 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "admission": Admission,
         "cache": Cache,
         "chains": Chains,
+        "executions": Executions,
+        "webhooks": Webhooks,
         "log": Log,
     }
 )

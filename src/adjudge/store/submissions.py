@@ -214,7 +214,7 @@ async def change(tx: Tx, changes: Sequence[Change]) -> None:
         _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
         raise Conflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
     edges = [(row["prior_status"], row["status"]) for row in rows]
-    tx.on_commit(lambda: _count(edges))
+    tx.on_commit(lambda: count_transitions(edges))
     tx.ring(WATCH)
 
 
@@ -310,7 +310,8 @@ async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, Row]:
     return {row["id"]: row for row in rows}
 
 
-def _count(edges: Sequence[tuple[str, str]]) -> None:
+def count_transitions(edges: Sequence[tuple[str, str]]) -> None:
+    """Count changes of submissions, once they are committed."""
     for source, target in edges:
         metrics.SUBMISSION_TRANSITIONS.labels(source, target).inc()
 

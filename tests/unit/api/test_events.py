@@ -121,7 +121,7 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Hal
                 await hall.judge(quick["job_id"])
                 before_end = await hall.api.store.database.read(events.horizon)
                 await late.commit()
-                hall.api.parts.tail._wakeup.set()  # noqa: SLF001  # the other connection rings no bell
+                hall.api.parts.tail._wakeup.set()  # the other connection rings no bell
                 seen = {data_of(await stream.next()) for _ in range(3)}
         finally:
             await connection.close()
@@ -169,6 +169,10 @@ async def test_everybody_hears_of_their_own_alone(hall: Hall) -> None:
             assert [data_of(await own.next())[0] for _ in range(2)] == [made["submission_id"]] * 2
 
 
+async def write_progress(hall: Hall, report: progress.Report) -> None:
+    await hall.api.store.do(lambda tx: progress.write(tx, [report]))
+
+
 async def test_progress_is_heard_and_authors_see_what_they_may(hall: Hall) -> None:
     async with hall.somebody() as client, hall.somebody("judge") as judge:
         made = await hall.submit(client)
@@ -187,8 +191,7 @@ async def test_progress_is_heard_and_authors_see_what_they_may(hall: Hall) -> No
             async with aclosing(stream):  # type: ignore[type-var]  # it is a generator
                 watched = Watching(stream)
                 await watched.until_live()
-                report = progress.Report(started.fence, "testing", len(name), 9, steps)
-                await hall.api.store.do(lambda tx, report=report: progress.write(tx, [report]))
+                await write_progress(hall, progress.Report(started.fence, "testing", len(name), 9, steps))
                 event = await watched.next("progress")
                 assert event.data is not None
                 while event.data["done"] != len(name):
@@ -214,9 +217,9 @@ async def test_a_slow_reader_is_let_go_and_told_so(hall: Hall, monkeypatch: pyte
 async def test_the_reader_rests_when_nobody_watches(hall: Hall) -> None:
     async with watching(hall) as stream:
         await stream.until_live()
-        reader = hall.api.parts.tail._reader  # noqa: SLF001  # what is tested is that it ends
+        reader = hall.api.parts.tail._reader  # what is tested is that it ends
     assert reader is not None
-    hall.api.parts.tail._wakeup.set()  # noqa: SLF001
+    hall.api.parts.tail._wakeup.set()
     async with asyncio.timeout(10):
         await reader
 

@@ -110,7 +110,7 @@ async def test_a_problem_takes_only_its_languages(sqlite_store: Store, tmp_path:
 async def test_the_same_key_gets_the_same_answer(hall_on_both: Hall) -> None:
     hall = hall_on_both
     async with hall.somebody() as client, hall.somebody() as other:
-        send = {"json": hall.body(), "headers": {"Idempotency-Key": "k1"}}
+        send: dict[str, Any] = {"json": hall.body(), "headers": {"Idempotency-Key": "k1"}}
         answers = await asyncio.gather(*(client.post(ROOT, **send) for _ in range(5)))
         assert {answer.status_code for answer in answers} == {202}
         assert len({answer.json()["submission_id"] for answer in answers}) == 1

@@ -1,0 +1,42 @@
+"""Retention: what was kept long enough is forgotten, a little at a time, in transactions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, Tx, executions, idempotency, progress, webhooks
+
+_log = get_logger(__name__)
+_PROGRESS_MS: Final = 10 * 60 * 1_000
+"""A verdict has been there for so long that nobody asks how far its run has come."""
+_ROUNDS: Final = 20
+
+
+class Retention:
+    """Forgets old executions, deliveries, idempotency keys and progress."""
+
+    def __init__(self, database: Database, *, deliveries_ms: int) -> None:
+        self._database = database
+        self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
+            "executions": executions.forget,
+            "deliveries": lambda tx: webhooks.forget(tx, older_ms=deliveries_ms),
+            "idempotency_keys": idempotency.forget,
+            "progress": lambda tx: progress.forget(tx, older_ms=_PROGRESS_MS),
+        }
+
+    async def tick(self) -> int:
+        """Forget what is due; return how much."""
+        total = 0
+        for name, forget in self._rounds.items():
+            count = 0
+            for _ in range(_ROUNDS):
+                forgotten = await self._database.transact(forget)
+                count += forgotten
+                if not forgotten:
+                    break
+            if count:
+                _log.info("forgotten", what=name, count=count)
+            total += count
+        return total

@@ -1,0 +1,217 @@
+"""Executions: a program run on inputs of the caller's, without a problem and without a verdict on its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.domain.errors import NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.store import execution_statements as sql
+from adjudge.store.bells import WATCH
+from adjudge.store.driver import Tx, first
+from adjudge.store.job_values import Ended, Job, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row
+
+EXECUTE: Final = "execute"
+"""The kind of job that runs a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewExecution:
+    """A program to be run."""
+
+    id: str
+    user_id: str
+    language: str
+    source: str
+    stdins: tuple[str, ...]
+    limits: Mapping[str, int]
+    life_ms: int
+    """How long it is kept."""
+    priority: int = 2
+    delay_ms: int = 0
+    timeout_ms: int | None = None
+    trace_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one input came to."""
+
+    ordinal: int
+    verdict: Verdict
+    time_ms: int
+    wall_ms: int
+    mem_kb: int
+    exit_code: int
+    exit_signal: int
+    limit_hit: str | None
+    stdout: str
+    stderr: str
+    is_base64: bool
+    is_truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What running came to: the outcome that a ``Finish`` of an execution carries."""
+
+    verdict: Verdict
+    compile_message: str
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker needs to run a program."""
+
+    execution_id: str
+    language: str
+    source: str
+    limits: Mapping[str, int]
+    stdins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution as it stands."""
+
+    id: str
+    user_id: str
+    job_id: str
+    language: str
+    limits: Mapping[str, int]
+    state: str
+    verdict: str | None
+    compile_message: str | None
+    created_at: int
+    finished_at: int | None
+    expires_at: int
+    runs: tuple[Mapping[str, Any], ...] = ()
+
+
+async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: NewId = new_id) -> list[str]:
+    """Create executions with their jobs, all or none; return the jobs' ids."""
+    made = [
+        NewJob(
+            id=mint(),
+            kind=EXECUTE,
+            dedupe_key=item.id,
+            priority=item.priority,
+            delay_ms=item.delay_ms,
+            timeout_ms=item.timeout_ms,
+            payload={"execution_id": item.id, "language": item.language},
+            actor=item.user_id,
+            trace_id=item.trace_id,
+        )
+        for item in items
+    ]
+    job_ids = await jobs.enqueue(tx, made)
+    rows = [
+        (item.id, item.user_id, job_id, item.language, item.source, json.dumps(item.limits), item.life_ms * 1_000)
+        for item, job_id in zip(items, job_ids, strict=True)
+    ]
+    await tx.execute(sql.INSERT, rows)
+    inputs = [(item.id, ordinal, stdin) for item in items for ordinal, stdin in enumerate(item.stdins, 1)]
+    await tx.execute(sql.INSERT_RUNS, inputs)
+    return job_ids
+
+
+async def task(tx: Tx, execution_id: str) -> Task | None:
+    """What is to be run; nothing where it is gone."""
+    row = await first(tx, sql.FIND, id=execution_id)
+    if row is None:
+        return None
+    stdins = tuple(item["stdin"] for item in await tx.fetch(sql.STDINS, id=execution_id))
+    return Task(row["id"], row["language"], row["source"], json.loads(row["limits"]), stdins)
+
+
+async def find(tx: Tx, execution_id: str, user_id: str) -> Execution:
+    """One of a user's executions with its runs; another's does not exist."""
+    row = await first(tx, sql.FIND, id=execution_id)
+    if row is None or row["user_id"] != user_id:
+        raise NotFound("execution", execution_id)
+    return _execution(row, await tx.fetch(sql.RUNS, id=execution_id))
+
+
+async def page(tx: Tx, user_id: str, *, before: str, at_most: int) -> list[Execution]:
+    """A user's executions without their runs, the newest first."""
+    rows = await tx.fetch(sql.PAGE, user_id=user_id, before=before, at_most=at_most)
+    return [_execution(row, ()) for row in rows]
+
+
+async def forget(tx: Tx, *, at_most: int = 200) -> int:
+    """Remove what was kept long enough; return how many."""
+    return await tx.execute(sql.DELETE_EXPIRED, at_most=at_most)
+
+
+class ExecutionOwner:
+    """Keeps executions in step with their jobs."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Its job says that it runs."""
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Its job says that it waits."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Write what came out, input by input."""
+        runs = [row for item in ended for row in _run_rows(item)]
+        if runs:
+            await tx.execute(sql.END_RUNS, runs)
+        await tx.execute(sql.END, [_end_row(item) for item in ended])
+        tx.ring(WATCH)
+
+
+def _end_row(item: Ended) -> tuple[object, ...]:
+    states = {JobStatus.SUCCEEDED: "finished", JobStatus.CANCELED: "canceled"}
+    found = item.outcome if isinstance(item.outcome, Outcome) else None
+    state = states.get(item.job.status, "failed")
+    verdict = found.verdict.value if found else Verdict.SE.value if state == "failed" else None
+    return (item.job.id, state, verdict, found.compile_message if found else None)
+
+
+def _run_rows(item: Ended) -> list[tuple[object, ...]]:
+    if not isinstance(item.outcome, Outcome):
+        return []
+    return [
+        (
+            item.job.payload["execution_id"],
+            run.ordinal,
+            run.verdict.value,
+            run.time_ms,
+            run.wall_ms,
+            run.mem_kb,
+            run.exit_code,
+            run.exit_signal,
+            run.limit_hit,
+            run.stdout,
+            run.stderr,
+            run.is_base64,
+            run.is_truncated,
+        )
+        for run in item.outcome.runs
+    ]
+
+
+def _execution(row: Row, runs: Sequence[Row]) -> Execution:
+    return Execution(
+        row["id"],
+        row["user_id"],
+        row["job_id"],
+        row["language"],
+        json.loads(row["limits"]),
+        row["state"],
+        row["verdict"],
+        row["compile_message"],
+        row["created_at"],
+        row["finished_at"],
+        row["expires_at"],
+        tuple({name: run[name] for name in sql.RUN_COLUMNS} for run in runs),
+    )

@@ -1,0 +1,353 @@
+"""Rejudging: new judge runs beside the old ones, looked at first, then applied all at once or not at all.
+
+A batch is made of items, one for each submission: how it stood, and what the new run found. Nothing that readers see
+changes until the batch is applied, in one transaction. A submission that changed meanwhile is never overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.store import audit, webhooks
+from adjudge.store import rejudge_statements as sql
+from adjudge.store.bells import WATCH
+from adjudge.store.driver import Tx, first
+from adjudge.store.job_values import Ended, Job, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row
+from adjudge.store.submissions import JUDGE, Judgement, count_transitions
+
+MOST: Final = 20_000
+"""How many submissions one batch may hold: it is applied in one transaction."""
+PRIORITY: Final = 3
+"""Those who submit now go first."""
+
+
+class Policy(StrEnum):
+    """Which new verdicts replace old ones."""
+
+    LATEST = "latest"
+    BEST = "best"
+    FIRST_ACCEPTED_STAYS = "first_accepted_stays"
+
+
+class Revision(StrEnum):
+    """Against which test data."""
+
+    PINNED = "pinned"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which submissions to judge again: those that match everything that is given, and have a verdict."""
+
+    ids: tuple[str, ...] = ()
+    problem_id: str | None = None
+    contest_id: str | None = None
+    user_id: str | None = None
+    language: str | None = None
+    verdict: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def named(self) -> dict[str, Any]:
+        """What is given, by name."""
+        names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since", "until")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatch:
+    """A batch to be created."""
+
+    id: str
+    created_by: str
+    wanted: Wanted
+    policy: Policy
+    revision: Revision
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as it stands."""
+
+    id: str
+    created_by: str
+    filter: Mapping[str, Any]
+    policy: str
+    revision: str
+    state: str
+    reason: str | None
+    total: int
+    ended: int
+    version: int
+    created_at: int
+    updated_at: int
+    applied_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One submission of a batch: how it stood when the batch was made, and what its new run found."""
+
+    submission_id: str
+    job_id: str | None
+    outcome: str | None
+    old_verdict: str | None
+    new_verdict: str | None
+    old_score: float | None
+    new_score: float | None
+    old_time_ms: int | None
+    new_time_ms: int | None
+    old_mem_kb: int | None
+    new_mem_kb: int | None
+    applied: bool
+    has_changed: bool
+    """Whether the submission changed since: by a newer rejudge, a replay, or by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How many submissions went from one verdict to another."""
+
+    old_verdict: str | None
+    new_verdict: str | None
+    outcome: str | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What applying a batch did."""
+
+    changed: int
+    kept: int
+    """Left as they were by the policy, or because their new run failed."""
+    skipped: int
+    """Left as they were because they had changed meanwhile."""
+
+
+class Rejudging:
+    """The operations on batches."""
+
+    def __init__(self, jobs: Jobs, mint: NewId = new_id) -> None:
+        self._jobs = jobs
+        self._mint = mint
+
+    async def create(self, tx: Tx, batch: NewBatch) -> int:
+        """Start new runs for the submissions that are wanted; return how many."""
+        rows = await self._chosen(tx, batch.wanted)
+        await tx.execute(
+            sql.INSERT_BATCH,
+            id=batch.id,
+            created_by=batch.created_by,
+            filter=json.dumps({**batch.wanted.named(), "ids": list(batch.wanted.ids)}),
+            policy=str(batch.policy),
+            revision=str(batch.revision),
+            reason=batch.reason,
+            total=len(rows),
+        )
+        jobs = [self._job(batch, row) for row in rows]
+        await self._jobs.enqueue(tx, jobs)
+        items = [_item_row(job, row) for job, row in zip(jobs, rows, strict=True)]
+        await tx.execute(sql.INSERT_ITEMS, items, batch_id=batch.id)
+        await _audit(tx, batch.created_by, "create", batch.id, batch.reason, total=len(rows))
+        return len(rows)
+
+    async def _chosen(self, tx: Tx, wanted: Wanted) -> list[Row]:
+        if wanted.ids:
+            given = [(item,) for item in dict.fromkeys(wanted.ids)]
+            rows = await tx.fetch(sql.CHOOSE_GIVEN, given, **wanted.named())
+        else:
+            rows = await tx.fetch(sql.CHOOSE, at_most=MOST + 1, **wanted.named())
+        if not rows:
+            raise InvalidInput("filter: no submission with a verdict matches it.", field="filter")
+        if len(rows) > MOST:
+            raise InvalidInput(f"filter: more than {MOST} submissions match it; make it narrower.", field="filter")
+        return rows
+
+    def _job(self, batch: NewBatch, row: Row) -> NewJob:
+        revision_id = (
+            row["current_id"] if batch.revision is Revision.CURRENT and row["current_id"] else row["pinned_id"]
+        )
+        return NewJob(
+            id=self._mint(),
+            kind=JUDGE,
+            dedupe_key=f"{batch.id}:{row['id']}",
+            submission_id=row["id"],
+            rejudge_batch_id=batch.id,
+            priority=PRIORITY,
+            timeout_ms=row["timeout_ms"],
+            payload={"submission_id": row["id"], "revision_id": revision_id, "language": row["language"]},
+            actor=batch.created_by,
+        )
+
+    async def apply(self, tx: Tx, batch_id: str, *, actor: str, skip_changed: bool = False) -> Applied:
+        """Let the new verdicts be the submissions', by the batch's policy: all of them at once."""
+        batch = await _lock(tx, batch_id)
+        _check_state(batch, "ready", "applied")
+        standing = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
+        late = [row["id"] for row in standing if row["version"] != row["old_version"]]
+        if late and not skip_changed:
+            raise Conflict(
+                f"{len(late)} of the submissions changed since the batch was made, {late[0]!r} among them; rejudge "
+                "those again, or apply with skip_changed.",
+                submission_ids=",".join(late[:20]),
+            )
+        rows = await tx.fetch(
+            sql.APPLY, batch_id=batch_id, policy=batch.policy, actor=actor, reason=f"rejudge {batch_id}"
+        )
+        await tx.execute(sql.MARK_APPLIED, [(row["id"],) for row in rows], batch_id=batch_id)
+        await tx.execute(sql.SET_STATE, id=batch_id, state="applied", is_applied=1)
+        done = Applied(len(rows), len(standing) - len(late) - len(rows), len(late))
+        await _audit(tx, actor, "apply", batch_id, batch.reason or "", changed=done.changed, skipped=done.skipped)
+        await webhooks.announce(tx, [row["id"] for row in rows], webhooks.REJUDGED, mint=self._mint)
+        edges = [(row["prior_status"], row["status"]) for row in rows]
+        tx.on_commit(lambda: count_transitions(edges))
+        tx.ring(WATCH)
+        return done
+
+    async def discard(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
+        """Let everything stay as it is."""
+        batch = await _lock(tx, batch_id)
+        _check_state(batch, "ready", "discarded")
+        await tx.execute(sql.SET_STATE, id=batch_id, state="discarded", is_applied=0)
+        await _audit(tx, actor, "discard", batch_id, reason)
+
+    async def cancel(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
+        """End the runs that have not ended, and the batch. Runs before batches: the order in which they finish."""
+        open_runs = [row["id"] for row in await tx.fetch(sql.OPEN_RUNS, batch_id=batch_id)]
+        await self._jobs.cancel(tx, open_runs, actor=actor, reason=reason or "rejudge canceled")
+        batch = await _lock(tx, batch_id)
+        if not open_runs:
+            _check_state(batch, "running", "canceled")
+        await tx.execute(sql.SET_STATE, id=batch_id, state="canceled", is_applied=0)
+        await _audit(tx, actor, "cancel", batch_id, reason)
+
+
+async def find(tx: Tx, batch_id: str) -> Batch:
+    """Read one batch."""
+    row = await first(tx, sql.FIND, id=batch_id)
+    if row is None:
+        raise NotFound("rejudge_batch", batch_id)
+    return _batch(row)
+
+
+async def page(tx: Tx, *, before: str, at_most: int) -> list[Batch]:
+    """List batches, the newest first."""
+    return [_batch(row) for row in await tx.fetch(sql.PAGE, before=before, at_most=at_most)]
+
+
+async def items(tx: Tx, batch_id: str, *, after: str, at_most: int, only_different: bool) -> list[Item]:
+    """List the submissions of a batch with their old and new verdicts."""
+    rows = await tx.fetch(
+        sql.ITEMS, batch_id=batch_id, after=after, at_most=at_most, only_different=int(only_different)
+    )
+    return [_item(row) for row in rows]
+
+
+async def differences(tx: Tx, batch_id: str) -> list[Difference]:
+    """Count what would become of what."""
+    rows = await tx.fetch(sql.DIFFERENCES, batch_id=batch_id)
+    return [Difference(row["old_verdict"], row["new_verdict"], row["outcome"], row["n"]) for row in rows]
+
+
+class BatchOwner:
+    """Keeps batches in step with their runs."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to note: a batch counts ends."""
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to note: a run that waits again has not ended."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Note what runs found; a batch whose last run this was is ready to be looked at."""
+        rows = [_ended_row(item) for item in ended if item.job.rejudge_batch_id is not None]
+        if not rows:
+            return
+        fresh = await tx.fetch(sql.END_ITEMS, rows)
+        if len(fresh) < len(rows):
+            known = {(row["batch_id"], row["submission_id"]) for row in fresh}
+            await tx.execute(sql.END_ITEMS_AGAIN, [row for row in rows if (row[0], row[1]) not in known])
+        counts = Counter(row["batch_id"] for row in fresh)
+        if counts:
+            await tx.execute(sql.COUNT_ENDED, sorted(counts.items()))
+
+
+def _ended_row(item: Ended) -> tuple[object, ...]:
+    job, found = item.job, item.outcome if isinstance(item.outcome, Judgement) else None
+    is_verdict = found is not None and found.verdict is not Verdict.SE
+    outcome = "judged" if is_verdict else "canceled" if job.status is JobStatus.CANCELED else "failed"
+    figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None,) * 4
+    return (job.rejudge_batch_id, job.submission_id, job.id, outcome, *figures)
+
+
+async def _lock(tx: Tx, batch_id: str) -> Batch:
+    row = await first(tx, sql.LOCK_BATCH, id=batch_id)
+    if row is None:
+        raise NotFound("rejudge_batch", batch_id)
+    return _batch(row)
+
+
+def _check_state(batch: Batch, needed: str, target: str) -> None:
+    if batch.state != needed:
+        raise InvalidTransition(
+            f"A rejudge batch that is {batch.state} cannot be {target}; it must be {needed}.",
+            source=batch.state,
+            target=target,
+        )
+
+
+async def _audit(tx: Tx, actor: str, action: str, batch_id: str, reason: str, **details: int) -> None:
+    await audit.record(
+        tx, actor=actor, action=action, object_kind="rejudge_batch", objects={batch_id: details}, reason=reason
+    )
+
+
+def _item_row(job: NewJob, row: Row) -> tuple[object, ...]:
+    return (
+        row["id"],
+        job.id,
+        job.payload["revision_id"],
+        row["version"],
+        row["verdict"],
+        row["score"],
+        row["time_ms"],
+        row["mem_kb"],
+        row["job_id"],
+    )
+
+
+def _batch(row: Row) -> Batch:
+    return Batch(
+        row["id"],
+        row["created_by"],
+        json.loads(row["filter"]),
+        row["policy"],
+        row["revision"],
+        row["state"],
+        row["reason"],
+        row["total"],
+        row["ended"],
+        row["version"],
+        row["created_at"],
+        row["updated_at"],
+        row["applied_at"],
+    )
+
+
+def _item(row: Row) -> Item:
+    found = Item(*row)
+    return replace(found, applied=bool(found.applied), has_changed=bool(found.has_changed))

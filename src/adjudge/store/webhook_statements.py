@@ -1,0 +1,104 @@
+"""The SQL of webhooks."""
+
+from __future__ import annotations
+
+from adjudge.store.statement import Statement
+
+_COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at"
+
+INSERT = Statement(
+    "webhooks.insert",
+    "Remember who wants to be told, where, and of what.",
+    """
+    INSERT INTO webhooks (id, user_id, url, secret, events, created_at, updated_at)
+    VALUES (:id, :user_id, :url, :secret, :events, {now}, {now})
+    """,
+)
+OF_USER = Statement(
+    "webhooks.of_user",
+    "List a user's webhooks.",
+    f"SELECT {_COLUMNS} FROM webhooks WHERE user_id = :user_id ORDER BY id",
+)
+FIND = Statement(
+    "webhooks.find",
+    "Read one of a user's webhooks.",
+    f"SELECT {_COLUMNS} FROM webhooks WHERE id = :id AND user_id = :user_id",
+)
+UPDATE = Statement(
+    "webhooks.update",
+    "Change one of a user's webhooks.",
+    """
+    UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now}
+    WHERE id = :id AND user_id = :user_id
+    """,
+)
+DELETE = Statement(
+    "webhooks.delete",
+    "Forget one of a user's webhooks.",
+    "DELETE FROM webhooks WHERE id = :id AND user_id = :user_id",
+)
+WISHES = Statement(
+    "webhooks.wishes",
+    "Find who wants to be told of submissions, and how these stand.",
+    """
+    SELECT webhooks.id AS webhook_id, events, submissions.id AS submission_id, problem_id, status, verdict, score,
+           time_ms, mem_kb, version
+    FROM {given} JOIN submissions ON submissions.id = given_id JOIN webhooks ON webhooks.user_id = submissions.user_id
+    WHERE is_active
+    """,
+    given={"given_id": "text"},
+)
+INSERT_DELIVERIES = Statement(
+    "webhook_deliveries.insert",
+    "Create deliveries.",
+    """
+    INSERT INTO webhook_deliveries (id, job_id, webhook_id, event, body, created_at)
+    SELECT given_id, given_job_id, given_webhook_id, given_event, given_body, {now} FROM {given}
+    """,
+    given={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_webhook_id": "text",
+        "given_event": "text",
+        "given_body": "text",
+    },
+)
+PARCEL = Statement(
+    "webhook_deliveries.parcel",
+    "Read what is to be delivered, and where.",
+    """
+    SELECT webhook_deliveries.id AS id, url, secret, event, body, is_active
+    FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id WHERE webhook_deliveries.id = :id
+    """,
+)
+END = Statement(
+    "webhook_deliveries.end",
+    "Note how deliveries ended.",
+    """
+    UPDATE webhook_deliveries SET state = given_state, response_status = given_status, finished_at = {now}
+    FROM {given} WHERE job_id = given_job_id
+    """,
+    given={"given_job_id": "text", "given_state": "text", "given_status": "bigint"},
+)
+DELIVERIES = Statement(
+    "webhook_deliveries.page",
+    "List the deliveries of a webhook, the newest first, from before a known one.",
+    """
+    SELECT webhook_deliveries.id AS id, webhook_id, job_id, event, body, state, response_status,
+           jobs.attempt_id AS attempts, jobs.error AS error,
+           CASE WHEN jobs.status = 'pending' THEN jobs.available_at END AS next_attempt_at,
+           webhook_deliveries.created_at AS created_at, webhook_deliveries.finished_at AS finished_at
+    FROM webhook_deliveries JOIN jobs ON jobs.id = job_id
+    WHERE webhook_id = :webhook_id AND webhook_deliveries.id < :before
+    ORDER BY webhook_deliveries.id DESC LIMIT :at_most
+    """,
+)
+DELETE_OLD = Statement(
+    "webhook_deliveries.delete_old",
+    "Forget deliveries that ended long ago.",
+    """
+    DELETE FROM webhook_deliveries WHERE id IN (
+        SELECT id FROM webhook_deliveries WHERE created_at < {now} - :older_us AND finished_at IS NOT NULL
+        ORDER BY created_at LIMIT :at_most)
+    """,
+)

@@ -1,0 +1,238 @@
+"""Webhooks: who wants to be told, and what became of telling them.
+
+A delivery and its job are created in the transaction of what they tell of: an event is never told that did not happen,
+and never forgotten. A secret is kept as it is, because a signature needs it; it is shown once, when it is made.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.domain.errors import NotFound
+from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.states import JobStatus
+from adjudge.store import webhook_statements as sql
+from adjudge.store.driver import Tx, first
+from adjudge.store.job_values import Ended, Job, NewJob
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row
+
+WEBHOOK: Final = "webhook"
+"""The kind of job that delivers."""
+JUDGED: Final = "submission.judged"
+CANCELED: Final = "submission.canceled"
+REJUDGED: Final = "submission.rejudged"
+PING: Final = "ping"
+EVENTS: Final = (JUDGED, CANCELED, REJUDGED)
+"""What can be asked for; a ping comes when it is asked for."""
+ATTEMPTS: Final = 6
+PRIORITY: Final = 3
+_SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # a mark to know one by
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Somebody's wish to be told. Its secret is not among what is read."""
+
+    id: str
+    user_id: str
+    url: str
+    events: tuple[str, ...]
+    is_active: bool
+    created_at: int
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One telling."""
+
+    id: str
+    webhook_id: str
+    job_id: str
+    event: str
+    body: str
+    state: str
+    response_status: int | None
+    attempts: int
+    error: str | None
+    next_attempt_at: int | None
+    created_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What a worker needs to deliver."""
+
+    delivery_id: str
+    url: str
+    secret: str
+    event: str
+    body: str
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What the other side answered: the outcome that a ``Finish`` of a delivery carries."""
+
+    response_status: int
+
+
+def new_secret() -> str:
+    """A secret for signatures."""
+    return _SECRET_PREFIX + secrets.token_urlsafe(32)
+
+
+async def add(tx: Tx, *, webhook_id: str, user_id: str, url: str, secret: str, events: Sequence[str]) -> None:
+    """Remember a webhook."""
+    await tx.execute(sql.INSERT, id=webhook_id, user_id=user_id, url=url, secret=secret, events=json.dumps([*events]))
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Webhook]:
+    """A user's webhooks."""
+    return [_webhook(row) for row in await tx.fetch(sql.OF_USER, user_id=user_id)]
+
+
+async def find(tx: Tx, webhook_id: str, user_id: str) -> Webhook:
+    """One of a user's webhooks; another's does not exist."""
+    row = await first(tx, sql.FIND, id=webhook_id, user_id=user_id)
+    if row is None:
+        raise NotFound("webhook", webhook_id)
+    return _webhook(row)
+
+
+async def edit(tx: Tx, webhook: Webhook) -> None:
+    """Write what may be changed of a webhook."""
+    await tx.execute(
+        sql.UPDATE,
+        id=webhook.id,
+        user_id=webhook.user_id,
+        url=webhook.url,
+        events=json.dumps([*webhook.events]),
+        is_active=webhook.is_active,
+    )
+
+
+async def remove(tx: Tx, webhook_id: str, user_id: str) -> None:
+    """Forget a webhook and its deliveries; those that wait are not made."""
+    if not await tx.execute(sql.DELETE, id=webhook_id, user_id=user_id):
+        raise NotFound("webhook", webhook_id)
+
+
+async def deliveries(tx: Tx, webhook_id: str, *, before: str, at_most: int) -> list[Delivery]:
+    """The log of deliveries, the newest first."""
+    rows = await tx.fetch(sql.DELIVERIES, webhook_id=webhook_id, before=before, at_most=at_most)
+    return [Delivery(*row) for row in rows]
+
+
+async def announce(tx: Tx, submission_ids: Sequence[str], event: str | None = None, *, mint: NewId = new_id) -> None:
+    """Tell of submissions to those of their authors who asked for it; by default, whether judged or canceled."""
+    if not submission_ids:
+        return
+    wanted = []
+    for row in await tx.fetch(sql.WISHES, [(item,) for item in dict.fromkeys(submission_ids)]):
+        happened = event or (CANCELED if row["status"] == "canceled" else JUDGED)
+        if happened in json.loads(row["events"]):
+            wanted.append((row["webhook_id"], happened, _data(row)))
+    await _deliver(tx, wanted, mint)
+
+
+async def ping(tx: Tx, webhook: Webhook, *, mint: NewId = new_id) -> str:
+    """Send a sign of life; return the delivery's id."""
+    (delivery_id,) = await _deliver(tx, [(webhook.id, PING, {"webhook_id": webhook.id})], mint)
+    return delivery_id
+
+
+async def parcel(tx: Tx, delivery_id: str) -> Parcel | None:
+    """What is to be delivered; nothing where its webhook is gone."""
+    row = await first(tx, sql.PARCEL, id=delivery_id)
+    if row is None:
+        return None
+    return Parcel(row["id"], row["url"], row["secret"], row["event"], row["body"], bool(row["is_active"]))
+
+
+async def forget(tx: Tx, *, older_ms: int, at_most: int = 500) -> int:
+    """Remove deliveries that ended long ago; return how many."""
+    return await tx.execute(sql.DELETE_OLD, older_us=older_ms * 1_000, at_most=at_most)
+
+
+async def _deliver(tx: Tx, wanted: Sequence[tuple[str, str, dict[str, Any]]], mint: NewId) -> list[str]:
+    made = [(mint(), mint(), webhook_id, event, data) for webhook_id, event, data in wanted]
+    if not made:
+        return []
+    jobs = [
+        NewJob(
+            id=job_id,
+            kind=WEBHOOK,
+            max_attempts=ATTEMPTS,
+            priority=PRIORITY,
+            timeout_ms=60_000,
+            payload={"delivery_id": delivery_id},
+        )
+        for delivery_id, job_id, *_ in made
+    ]
+    await Jobs({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
+    rows = [
+        (delivery_id, job_id, webhook_id, event, json.dumps({"id": delivery_id, "event": event, "data": data}))
+        for delivery_id, job_id, webhook_id, event, data in made
+    ]
+    await tx.execute(sql.INSERT_DELIVERIES, rows)
+    return [delivery_id for delivery_id, *_ in made]
+
+
+def _data(row: Row) -> dict[str, Any]:
+    names = ("submission_id", "problem_id", "status", "verdict", "score", "time_ms", "mem_kb", "version")
+    return {name: row[name] for name in names}
+
+
+def _webhook(row: Row) -> Webhook:
+    return Webhook(
+        row["id"],
+        row["user_id"],
+        row["url"],
+        tuple(json.loads(row["events"])),
+        bool(row["is_active"]),
+        row["created_at"],
+        row["updated_at"],
+    )
+
+
+class Announcer:
+    """Tells authors when judging has ended; stands after the owner that writes the verdict."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to tell."""
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """Nothing to tell."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Tell of what decided a submission; a rejudge tells when it is applied."""
+        jobs = [item.job for item in ended if item.job.rejudge_batch_id is None]
+        await announce(tx, [job.submission_id for job in jobs if job.submission_id is not None])
+
+
+class DeliveryOwner:
+    """Keeps deliveries in step with their jobs."""
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A delivery under way is still pending."""
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        """A delivery that will be tried again is still pending; its job says when, and why."""
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        """Note how deliveries ended."""
+        await tx.execute(sql.END, [_end_row(item) for item in ended])
+
+
+def _end_row(item: Ended) -> tuple[object, ...]:
+    states = {JobStatus.SUCCEEDED: "delivered", JobStatus.CANCELED: "canceled"}
+    status = item.outcome.response_status if isinstance(item.outcome, Delivered) else None
+    return (item.job.id, states.get(item.job.status, "failed"), status)

@@ -1,0 +1,88 @@
+"""The handler of executions: from a job to outputs, through the same compiler and the same box as judging."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.domain.limits import Limits
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.execute import Executed, execute
+from adjudge.judge.pipeline import Judge
+from adjudge.judge.sources import Source, SourceFile
+from adjudge.store import Database, executions
+from adjudge.store.executions import Outcome, Run
+from adjudge.store.job_values import Job
+from adjudge.worker.handler import Completion
+from adjudge.worker.progress import NOWHERE, ProgressBoard
+
+MESSAGE_CHARS = 16_000
+
+
+class ExecuteHandler:
+    """Runs the program that a job names on its inputs."""
+
+    def __init__(self, database: Database, judge: Judge, *, board: ProgressBoard | None = None) -> None:
+        self._database = database
+        self._judge = judge
+        self._board = board
+
+    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """One of the language's places, where they are limited."""
+        language = job_payload.get("language")
+        return (f"language:{language}",) if language else ()
+
+    async def run(self, job: Job) -> Completion:
+        """Run; an execution that was removed meanwhile is done."""
+        reporter = self._board.reporter(job) if self._board else NOWHERE
+        task = await self._database.read(lambda tx: executions.task(tx, job.payload["execution_id"]))
+        if task is None:
+            return Completion(JobStatus.SUCCEEDED, {"gone": True})
+        total = len(task.stdins)
+        reporter.report("compiling", 0, total)
+        found = await execute(
+            self._judge,
+            self._judge.languages.get(task.language),
+            Source((SourceFile("source", task.source.encode()),)),
+            [text.encode() for text in task.stdins],
+            Limits(**task.limits),
+            job_id=job.id,
+            attempt_id=job.attempt_id,
+            progress=lambda done: reporter.report("running", done, total),
+        )
+        runs = tuple(_run(ordinal, run) for ordinal, run in enumerate(found.runs, 1))
+        message = found.compile_message.replace("\0", "␀")[:MESSAGE_CHARS]
+        status = JobStatus.FAILED if found.verdict is Verdict.SE else JobStatus.SUCCEEDED
+        return Completion(status, {"verdict": found.verdict.value}, Outcome(found.verdict, message, runs))
+
+
+def _run(ordinal: int, run: Executed) -> Run:
+    stdout, stderr, is_base64 = as_text(run.stdout, run.stderr)
+    figures = run.figures
+    return Run(
+        ordinal=ordinal,
+        verdict=figures.verdict,
+        time_ms=figures.time_ms,
+        wall_ms=figures.wall_ms,
+        mem_kb=figures.mem_kb,
+        exit_code=figures.exit_code,
+        exit_signal=figures.exit_signal,
+        limit_hit=figures.limit.value if figures.limit else None,
+        stdout=stdout,
+        stderr=stderr,
+        is_base64=is_base64,
+        is_truncated=run.is_truncated,
+    )
+
+
+def as_text(stdout: bytes, stderr: bytes) -> tuple[str, str, bool]:
+    """Outputs as texts that every database and every client can hold: as they are, or both in base64."""
+    try:
+        texts = stdout.decode(), stderr.decode()
+    except UnicodeDecodeError:
+        texts = ("\0", "")
+    if "\0" in texts[0] + texts[1]:
+        return base64.b64encode(stdout).decode(), base64.b64encode(stderr).decode(), True
+    return (*texts, False)

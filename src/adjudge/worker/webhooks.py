@@ -1,0 +1,160 @@
+"""The handler of webhooks: one signed POST, to a public address, within its time, and never further.
+
+The host's addresses are looked up here and the connection goes to the one that was looked at, so that a name cannot
+mean one address when it is checked and another when it is called. An address inside (loopback, private networks, a
+cloud's metadata) is refused unless the operator allows it. Redirects are not followed, no proxy is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from adjudge import __version__
+from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.domain.states import JobStatus
+from adjudge.store import Database, webhooks
+from adjudge.store.job_values import Job
+from adjudge.store.webhooks import Delivered, Parcel
+from adjudge.worker.handler import Completion
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+class DeliveryFailed(Unavailable):
+    """The other side did not take it: try again."""
+
+    code = "DELIVERY_FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Hosts and networks inside that may be called all the same."""
+
+    hosts: frozenset[str] = frozenset()
+    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Allowed:
+        """Read ``ci.internal, 10.0.0.0/8``."""
+        items = [item.strip().lower() for item in text.split(",") if item.strip()]
+        networks, hosts = [], set()
+        for item in items:
+            try:
+                networks.append(ipaddress.ip_network(item))
+            except ValueError:
+                if "/" in item:
+                    raise InvalidInput(f"webhooks.allow: {item!r} is no network.", field="webhooks.allow") from None
+                hosts.add(item)
+        return cls(frozenset(hosts), tuple(networks))
+
+    def check(self, host: str, address: Address) -> None:
+        """Refuse an address inside, unless it is allowed."""
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        real = mapped or address
+        if (real.is_global and not real.is_multicast) or host in self.hosts:
+            return
+        if not any(real in network for network in self.networks if network.version == real.version):
+            raise InvalidInput(
+                f"url: {host} has the address {real}, which is not a public one; an operator can add it to the setting "
+                "webhooks.allow.",
+                field="url",
+            )
+
+
+def signature(secret: str, timestamp: int, body: bytes) -> str:
+    """``t=…,v1=…``: HMAC-SHA256 over the time, a dot and the body, so that neither can be another one."""
+    digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
+    return f"t={timestamp},v1={digest}"
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(item[4][0]) for item in found]
+
+
+class WebhookHandler:
+    """Delivers what a job names."""
+
+    def __init__(
+        self,
+        database: Database,
+        allowed: Allowed,
+        *,
+        timeout_sec: float = 10.0,
+        resolve: Resolve = _resolve,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._database = database
+        self._allowed = allowed
+        self._timeout_sec = timeout_sec
+        self._resolve = resolve
+        self._clock = clock
+
+    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+        """Nothing that is limited."""
+        del job_payload
+        return ()
+
+    async def run(self, job: Job) -> Completion:
+        """Deliver once; any answer but 2xx is a failure, and the job is tried again, later and later."""
+        parcel = await self._database.read(lambda tx: webhooks.parcel(tx, job.payload["delivery_id"]))
+        if parcel is None or not (parcel.is_active or parcel.event == webhooks.PING):
+            return Completion(JobStatus.SUCCEEDED, {"skipped": True})
+        status = await self._post(parcel, job.attempt_id)
+        if not 200 <= status < 300:
+            raise DeliveryFailed(f"The other side answered {status}; only 2xx means that it was taken.")
+        return Completion(JobStatus.SUCCEEDED, {"response_status": status}, Delivered(status))
+
+    async def _post(self, parcel: Parcel, attempt: int) -> int:
+        url = urlsplit(parcel.url)
+        host, port = (url.hostname or "").rstrip(".").lower(), url.port or _PORTS.get(url.scheme, 0)
+        if not host or not port:
+            raise InvalidInput(f"url: {parcel.url[:200]!r} cannot be called.", field="url")
+        body, timestamp = parcel.body.encode(), int(self._clock())
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"adjudge/{__version__}",
+            "Host": url.netloc.rpartition("@")[2],
+            "X-Adjudge-Event": parcel.event,
+            "X-Adjudge-Delivery": parcel.delivery_id,
+            "X-Adjudge-Attempt": str(attempt),
+            "X-Adjudge-Signature": signature(parcel.secret, timestamp, body),
+        }
+        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        try:
+            async with asyncio.timeout(self._timeout_sec):
+                literal = await self._literal(host, port)
+                return await self._send(f"{url.scheme}://{literal}:{port}{target}", host, headers, body)
+        except TimeoutError:
+            raise DeliveryFailed(f"No answer within {self._timeout_sec} s.") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
+
+    async def _send(self, url: str, host: str, headers: Mapping[str, str], body: bytes) -> int:
+        async with (
+            httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=self._timeout_sec) as client,
+            client.stream("POST", url, content=body, headers=headers, extensions={"sni_hostname": host}) as response,
+        ):
+            return response.status_code  # what else it says is not read
+
+    async def _literal(self, host: str, port: int) -> str:
+        """The first address; all must be allowed, so that which is the first does not matter."""
+        addresses = [ipaddress.ip_address(item.partition("%")[0]) for item in await self._resolve(host, port)]
+        if not addresses:
+            raise DeliveryFailed(f"{host} has no address.")
+        for address in addresses:
+            self._allowed.check(host, address)
+        return f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
