@@ -1,0 +1,128 @@
+"""Two servers on one PostgreSQL and one Redis: what one writes, the other shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adjudge.domain.ids import new_id
+from adjudge.domain.verdict import Verdict
+from adjudge.store import Tx, problem_reads
+from adjudge.store.job_values import Fence, Finish
+from adjudge.store.submissions import Judgement, NewSubmission
+from tests.support.api import Api, make_api
+from tests.support.problems import archive, imported, package
+from tests.support.services import RedisServer
+from tests.support.stores import Store, figure, opened
+
+ROOT = "/api/v1"
+_ENVIRONMENTS = count(1)
+
+
+@pytest.fixture
+async def servers(postgres_store: Store, redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[tuple[Api, Api]]:
+    environment = f"two-{next(_ENVIRONMENTS)}"
+    overrides: dict[str, object] = {"jobs.redis_url": redis_server.url, "server.environment": environment}
+    async with (
+        opened(postgres_store.url) as other_store,
+        make_api(postgres_store, tmp_path, overrides) as here,
+        make_api(other_store, tmp_path, overrides) as there,
+    ):
+        yield here, there
+
+
+async def soon(is_so: Callable[[], Awaitable[bool]], seconds: float) -> bool:
+    """Whether it comes to be so within ``seconds``."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not await is_so():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_cache_revision_bump_invalidation(servers: tuple[Api, Api], tmp_path: Path) -> None:
+    here, there = servers
+    _, setter = await here.user("setter")
+    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    shared_hits = figure("cache_requests_total", entity="problem:item", tier="l2", result="hit")
+    async with here.client(setter) as writer, there.client() as reader, here.client() as neighbour:
+        assert await soon(lambda: _status_is(reader, 200), 3)
+        first = await reader.get(f"{ROOT}/problems/sum")
+        assert (await neighbour.get(f"{ROOT}/problems/sum")).headers["etag"] == first.headers["etag"]
+        assert figure("cache_requests_total", entity="problem:item", tier="l2", result="hit") == shared_hits + 1
+        listed = await reader.get(f"{ROOT}/problems")
+        patch = {"version": 2, "title": "Another sum"}
+        assert (await writer.patch(f"{ROOT}/problems/sum", json=patch)).status_code == 200
+
+        own = await neighbour.get(f"{ROOT}/problems/sum", headers={"If-None-Match": first.headers["etag"]})
+        assert (own.status_code, own.json()["title"]) == (200, "Another sum")
+
+        async def is_new() -> bool:
+            known = {"If-None-Match": first.headers["etag"]}
+            return (await reader.get(f"{ROOT}/problems/sum", headers=known)).status_code == 200
+
+        assert await soon(is_new, 3)
+        assert (await reader.get(f"{ROOT}/problems/sum")).json()["title"] == "Another sum"
+        again = await reader.get(f"{ROOT}/problems", headers={"If-None-Match": listed.headers["etag"]})
+        assert (again.status_code, again.json()["items"][0]["title"]) == (200, "Another sum")
+
+
+async def _status_is(client: httpx.AsyncClient, status: int) -> bool:
+    return (await client.get(f"{ROOT}/problems/sum")).status_code == status
+
+
+async def test_a_lost_bell_is_made_good_by_the_poll(servers: tuple[Api, Api], tmp_path: Path) -> None:
+    here, there = servers
+    _, setter = await here.user("setter")
+    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    async with there.client() as reader:
+        assert await soon(lambda: _status_is(reader, 200), 3)
+        # Written at a console, where nobody rings: the counter and the names, as a bump does.
+        await here.store.write("UPDATE problems SET title = 'By hand' WHERE slug = 'sum'")
+        await here.store.write("UPDATE cache_revisions SET revision = revision + 100")
+
+        async def is_new() -> bool:
+            return bool((await reader.get(f"{ROOT}/problems/sum")).json()["title"] == "By hand")
+
+        assert await soon(is_new, 5)
+
+
+async def test_status_cache_freshness_under_5s(servers: tuple[Api, Api], tmp_path: Path) -> None:
+    """A verdict is seen by the other server within 5 seconds of being written, though it had cached the status."""
+    here, there = servers
+    _, setter = await here.user("setter")
+    user_id, contestant = await here.user("contestant")
+    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    submission_id = new_id()
+
+    async def submit(tx: Tx) -> str:
+        problem = await problem_reads.find(tx, "sum")
+        assert problem is not None
+        assert problem.published_revision_id is not None
+        revision_id = problem.published_revision_id
+        new = NewSubmission(submission_id, user_id, problem.id, revision_id, "cpp", "0" * 64, 1)
+        return (await here.store.submissions.submit(tx, [new]))[0].job_id
+
+    job_id = await here.store.do(submit)
+    async with there.client(contestant) as reader:
+        seen = await reader.get(f"{ROOT}/submissions/{submission_id}")
+        assert seen.json()["status"] == "pending"
+        job = (await here.store.claim(job_id)).done[0]
+        await _judge(here.store, job_id, job.attempt_id)
+
+        async def is_judged() -> bool:
+            return bool((await reader.get(f"{ROOT}/submissions/{submission_id}")).json()["status"] == "accepted")
+
+        assert await soon(is_judged, 5)
+
+
+async def _judge(store: Store, job_id: str, attempt_id: int) -> None:
+    finish = Finish(Fence(job_id, attempt_id, "w1"), outcome=Judgement(Verdict.AC))
+    await store.do(lambda tx: store.jobs.finish(tx, [finish]))
