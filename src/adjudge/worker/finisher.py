@@ -132,7 +132,7 @@ class Finisher:
 def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
     """The pauses that the job itself asks for, as a chain's node may, or the usual ones."""
     base_ms = job.payload.get("backoff_ms")
-    return replace(usual, base_ms=base_ms) if isinstance(base_ms, int) else usual
+    return replace(usual, base_ms=int(base_ms)) if base_ms is not None else usual
 
 
 def error_code(error: BaseException) -> str:
