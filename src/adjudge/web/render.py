@@ -99,6 +99,8 @@ def page_route(pages: Pages) -> type[APIRoute]:
                     return see_other("/me/password")
                 except AdjudgeError as error:
                     return await pages.fail(request, error)
+                finally:
+                    await request.close()  # files that a form brought
 
             return handle_as_page
 

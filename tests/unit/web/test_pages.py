@@ -1,0 +1,159 @@
+"""Pages of contestants and setters, as the server renders them."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adjudge.web.maths import with_maths
+from tests.support.api import Api
+from tests.support.judging import Hall, open_hall
+from tests.support.problems import archive, imported, package, work
+
+HOSTILE = '<script>alert("x")</script>'
+
+
+class _Scripts(HTMLParser):
+    """Finds what a browser would run."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self._inside = tag == "script"
+        if tag == "script" and not (named.get("src") or "").startswith("/static/"):
+            self.inline.append(str(attrs))
+        self.inline += [f"{tag} {name}" for name in named if name.startswith("on") or name == "style"]
+
+    def handle_data(self, data: str) -> None:
+        if self._inside and data.strip():
+            self.inline.append(data)
+
+
+async def _shown(client: httpx.AsyncClient, path: str, status: int = 200) -> str:
+    answer = await client.get(path)
+    assert answer.status_code == status, answer.text[:500]
+    assert _Scripts(answer.text).inline == []
+    return answer.text
+
+
+@pytest.fixture
+async def hall(pages: Api) -> Hall:
+    return await open_hall(pages)
+
+
+async def test_the_catalogue_can_be_searched(pages: Api, tmp_path: Path) -> None:
+    _, setter = await pages.user("setter")
+    for slug, title in (("sum", f"Sum {HOSTILE}"), ("trees", "Many Trees")):
+        data = archive(package(f'"{title}"' if "<" not in title else "Sum"))
+        await imported(pages, tmp_path, setter, data, slug=slug, title=title, publish=True, tag=["easy"])
+    async with pages.client() as visitor:
+        assert (await visitor.get("/")).headers["Location"] == "/problems"
+        every = await _shown(visitor, "/problems")
+        assert "Many Trees" in every
+        assert "&lt;script&gt;" in every
+        found = await _shown(visitor, "/problems?q=tree")
+        assert ("/problems/trees" in found, "/problems/sum" in found) == (True, False)
+        assert 'class="empty"' in await _shown(visitor, "/problems?q=nothing")
+
+
+async def test_a_problem_shows_its_statement_maths_and_samples(pages: Api, tmp_path: Path) -> None:
+    _, setter = await pages.user("setter")
+    files = {"statement/problem.en.md": f"Add $a_1$ and <b onclick=x>b</b> {HOSTILE} $$\\text{{{HOSTILE}}}$$\n"}
+    await imported(pages, tmp_path, setter, archive(package("Sum", **files)), slug="sum", publish=True)
+    async with pages.client() as visitor, pages.as_role("contestant") as contestant:
+        shown = await _shown(visitor, "/problems/sum")
+        assert "<msub><mi>a</mi><mn>1</mn></msub>" in shown
+        assert 'id="sample-in-1"' in shown
+        assert "/login?next=/problems/sum" in shown
+        assert "<textarea" in await _shown(contestant, "/problems/sum")
+        assert "PROBLEM_NOT_FOUND" in await _shown(visitor, "/problems/none", 404)
+
+
+@pytest.mark.parametrize(
+    "tex",
+    [
+        r"\text{<img src=x onerror=alert(1)>}",
+        r"\href{javascript:alert(1)}{x}",
+        "\\frac{",
+        "x" * 5_000,
+        r"\text{<b>x</b>}",
+    ],
+)
+def test_maths_that_is_not_harmless_stays_text(tex: str) -> None:
+    escaped = tex.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    shown = with_maths(f'<p><span class="math inline">{escaped}</span></p>')
+    assert _Scripts(shown).inline == []
+    assert "<img" not in shown
+    assert "href" not in shown.replace("\\href", "")
+
+
+async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall) -> None:
+    async with hall.somebody() as client:
+        form = {"language": "cpp20", "source": f"// {HOSTILE}\r\nint main() {{}}\r\n"}
+        sent = await client.post("/problems/sum/submit", data=form)
+        assert sent.status_code == 303, sent.text
+        path = sent.headers["Location"]
+        waiting = await _shown(client, path)
+        assert "data-live-done" not in waiting
+        assert "&lt;script&gt;" in waiting
+        job_id = (await pages.store.row("SELECT id FROM jobs"))["id"]
+        await hall.judge(job_id)
+        state = await _shown(client, f"{path}/state")
+        assert "data-live-done" in state
+        assert "Accepted" in state
+        assert path in await _shown(client, "/submissions")
+    async with hall.somebody() as stranger:
+        assert (await stranger.get(path)).status_code == 404
+
+
+async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        answer = await client.post("/problems/sum/submit", data={"language": "klingon", "source": "x"})
+    assert answer.status_code == 400
+    assert "klingon" in answer.text
+
+
+async def test_a_setter_uploads_compares_and_publishes(pages: Api, tmp_path: Path) -> None:
+    _, token = await pages.user("setter")
+    async with pages.client(token) as setter, pages.client() as visitor:
+        assert 'class="empty"' in await _shown(setter, "/setting")
+        for hint in ("One.", "Two."):
+            data = archive(package("Sum", **{"attachments/hint.txt": f"{hint}\n"}))
+            sent = await setter.post("/setting/import", data={"slug": "sum"}, files={"package": ("sum.zip", data)})
+            assert sent.status_code == 303, sent.text
+            assert "data-live-done" not in await _shown(setter, sent.headers["Location"])
+            await work(pages, tmp_path)
+            assert "data-live-done" in await _shown(setter, f"{sent.headers['Location']}/state")
+        assert "<ins>+Two.</ins>" in await _shown(setter, "/setting/problems/sum/diff?old=1&new=2")
+        await _shown(setter, "/setting/problems/sum/revisions/2")
+        await _shown(visitor, "/problems/sum", 404)
+        body = {"version": "1", "revision": "2", "reason": "first"}
+        assert (await setter.post("/setting/problems/sum/publish", data=body)).status_code == 303
+        await _shown(visitor, "/problems/sum")
+        assert "Revision 2" in await _shown(setter, "/setting/problems/sum")
+        stale = await setter.post("/setting/problems/sum/withdraw", data={"version": "1", "reason": "x"})
+        assert stale.status_code == 409
+
+
+async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: Api) -> None:
+    async with pages.as_role("setter") as setter:
+        answer = await setter.post("/setting/import", files={"package": ("a.txt", b"hello")})
+    assert answer.status_code == 400
+    assert "ZIP" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/setting", "/me", "/submissions"])
+async def test_visitors_are_asked_to_log_in(pages: Api, path: str) -> None:
+    async with pages.client() as visitor:
+        assert (await visitor.get(path)).headers["Location"].startswith("/login")
+    if path == "/setting":
+        async with pages.as_role("contestant") as contestant:
+            assert (await contestant.get(path)).status_code == 403
