@@ -223,12 +223,19 @@ class Control:
         if again:
             await tx.execute(sql.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
         touched = {*again, *(found for item in (base, *again) for found in sheet.dag.dependents[item])}
-        fresh = {
-            item: counts_of(sheet.dag, item, sheet.status)
-            for item in touched
-            if sheet.status[item] is NodeStatus.PENDING and (item in again or sheet.job[item] is None)
-        }
-        await set_counts(tx, run_id, fresh)
+        waiting = [item for item in sorted(touched) if sheet.status[item] is NodeStatus.PENDING]
+        fresh = [item for item in waiting if item in again or await self._take_back(tx, sheet, item)]
+        await set_counts(tx, run_id, {item: counts_of(sheet.dag, item, sheet.status) for item in fresh})
+
+    async def _take_back(self, tx: Tx, sheet: _Sheet, node_id: str) -> bool:
+        """Take the job of a node back that waits again and that nobody claimed yet; false where it has begun."""
+        if sheet.job[node_id] is None:
+            return True
+        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=sheet.run.id, node_id=node_id)
+        if not jobs or any(row["status"] == "running" for row in jobs):
+            return False
+        await self._jobs.cancel(tx, [row["id"] for row in jobs], actor="engine", reason="a dependency runs again")
+        return True
 
     async def _go_on(
         self, tx: Tx, sheet: _Sheet, by: _By, starts: Sequence[Start] = (), over: Sequence[EndedNode] = ()

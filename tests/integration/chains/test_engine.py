@@ -362,6 +362,17 @@ async def test_retrying_one_side_of_a_stopped_diamond_then_the_other(rig: Rig) -
     assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
 
 
+async def test_a_job_that_nobody_claimed_is_taken_back_when_a_dependency_runs_again(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("a"), node("handler", "a", when="one_failed"), node("b", "a")))
+    await rig.fail((await rig.claim("a"))["a"])
+    assert [row["node_id"] for row in await rig.waiting_jobs()] == ["handler"]
+    await rig.retry(run_id, "a")
+    assert [row["node_id"] for row in await rig.waiting_jobs()] == ["a"]
+    assert await rig.drain(run_id) == ["a", "b"]
+    assert await rig.states(run_id) == {"a": "success", "handler": "skipped", "b": "success"}
+    assert (await rig.run(run_id)).status == "success"
+
+
 # Attempts.
 
 

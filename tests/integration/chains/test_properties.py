@@ -1,0 +1,284 @@
+"""Random DAGs under random outcomes, crashes and manual actions, on both databases: what always holds of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from adjudge.chains.patrol import ChainPatrol, PatrolSettings
+from adjudge.domain.chain import Decision, When, ready
+from adjudge.domain.chain_document import parse
+from adjudge.domain.errors import Conflict
+from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
+from adjudge.store.job_values import Job
+from tests.integration.chains.harness import Rig, done
+from tests.support.stores import opened
+
+RULES = [*[When.ALL_SUCCESS] * 3, *When]
+SQLITE_EXAMPLES, POSTGRES_EXAMPLES = 80, 16
+
+
+@st.composite
+def documents(draw: st.DrawFn, most: int = 14) -> dict[str, Any]:
+    """A DAG, most often a small one."""
+    size = draw(st.one_of(st.integers(1, 8), st.integers(1, most)))
+    random = Random(draw(st.integers(0, 2**32)))
+    nodes = []
+    for index in range(size):
+        deps = random.sample(range(index), min(index, random.choice([0, 1, 1, 2, 3])))
+        when = random.choice(RULES) if deps else When.ALL_SUCCESS
+        item: dict[str, Any] = {"id": f"n{index}", "type": random.choice(["noop", "http"]), "when": str(when)}
+        nodes.append(item | {"deps": [f"n{dep}" for dep in deps], "priority": random.randrange(4)})
+    limits = {"max_parallel": draw(st.sampled_from([None, None, None, 1, 3]))}
+    return {"nodes": nodes} | {key: value for key, value in limits.items() if value is not None}
+
+
+@dataclass
+class Play:
+    """One run, driven at random by workers that crash, repeat themselves and come late."""
+
+    rig: Rig
+    document: dict[str, Any]
+    random: Random
+    fails: float = 0.25
+    held: list[Job] = field(default_factory=list)
+    lost: list[Job] = field(default_factory=list)
+    won: Counter[str] = field(default_factory=Counter)
+    last: dict[str, str] = field(default_factory=dict)
+    outcomes: dict[str, bool] = field(default_factory=dict)
+    run_id: str = ""
+
+    async def begin(self) -> None:
+        self.run_id = await self.rig.start(self.document)
+
+    def succeeds(self, node_id: str) -> bool:
+        return self.outcomes.setdefault(node_id, self.random.random() >= self.fails)
+
+    async def step(self) -> bool:
+        """Do one thing; whether there was anything to do."""
+        waiting = await self.rig.waiting_jobs(self.run_id)
+        if not waiting and not self.held:
+            return False
+        moves: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        if waiting:
+            moves += [lambda: self._claim([row["id"] for row in waiting])] * 3
+        if self.held:
+            moves += [self._finish] * 5 + [self._crash]
+        if self.lost:
+            moves.append(self._come_late)
+        await self.random.choice(moves)()
+        return True
+
+    async def _claim(self, job_ids: list[str]) -> None:
+        some = self.random.sample(job_ids, self.random.randint(1, len(job_ids)))
+        before = await self.rig.states(self.run_id)
+        outcome = await self.rig.claim_ids(some, worker=f"w{self.random.randrange(3)}")
+        dag = parse(self.document)
+        for job in outcome.done:
+            node_id = job.node_id or ""
+            if before[node_id] == NodeStatus.PENDING:
+                early = [dep for dep in dag.by_id[node_id].deps if NodeStatus(before[dep]) not in NODE.terminal]
+                assert not early, f"{node_id} runs before {early}"
+        self.held += outcome.done
+        if not outcome.done:
+            await self.rig.store.clock.advance(ms=3_000)  # what was released waits for its backoff
+
+    async def _finish(self) -> None:
+        some = self.random.sample(self.held, self.random.randint(1, min(4, len(self.held))))
+        self.held = [job for job in self.held if job not in some]
+        good = [job for job in some if self.succeeds(job.node_id or "")]
+        await self._write(good)
+        await self._write(good)  # a commit whose answer was lost is sent again
+        bad = [job for job in some if job not in good]
+        if self.random.random() < 0.3:
+            await self.rig.release(*bad)
+        else:
+            await self.rig.fail(*bad)
+
+    async def _write(self, jobs: list[Job]) -> None:
+        marks = {job.node_id or "": json.dumps([job.id, job.attempt_id]) for job in jobs}
+        outcome = await self.rig.finish(*jobs, **{key: done(mark) for key, mark in marks.items()})
+        for job in outcome.done:
+            self.won[job.node_id or ""] += 1
+            self.last[job.node_id or ""] = marks[job.node_id or ""]
+
+    async def _crash(self) -> None:
+        """All workers die: their leases run out, and the watchdog frees what they held."""
+        self.lost += self.held
+        self.held = []
+        await self.rig.store.clock.advance(ms=16_000)
+        await self.rig.store.do(lambda tx: self.rig.jobs.expire(tx, actor="watchdog"))
+
+    async def _come_late(self) -> None:
+        """A worker that was thought dead says what it has to say; nobody listens."""
+        job = self.lost.pop()
+        assert (await self.rig.finish(job, outcome=done('"late"'))).done == ()
+
+    async def check_counts(self) -> None:
+        """What the run row counts is what the rows say."""
+        run, nodes = await self.rig.run(self.run_id), await self.rig.nodes(self.run_id)
+        open_nodes = [item for item in nodes.values() if item.status not in NODE.terminal]
+        failed = [item for item in nodes.values() if item.status in ("failed", "stopped") and item.parent_id is None]
+        assert (run.nodes_total, run.nodes_open) == (len(nodes), len(open_nodes))
+        if run.status is not RunStatus.STOPPED:
+            assert run.nodes_failed == len(failed)
+        dag = parse(self.document)
+        for node_id, item in nodes.items():
+            if item.status is NodeStatus.PENDING:
+                waiting = [dep for dep in dag.by_id[node_id].deps if nodes[dep].status not in NODE.terminal]
+                assert item.waiting_on == len(waiting), node_id
+
+    async def check_end(self) -> None:
+        """Whatever happened on the way."""
+        run, nodes = await self.rig.run(self.run_id), await self.rig.nodes(self.run_id)
+        assert run.status in CHAIN_RUN.terminal, f"stuck: {await self.rig.states(self.run_id)}"
+        assert all(item.status in NODE.terminal for item in nodes.values())
+        for node_id, item in nodes.items():
+            if self.won[node_id]:
+                assert self.won[node_id] == 1, "an effect was written twice"
+                assert item.artifact == json.loads(self.last[node_id])
+        rows = await self.rig.store.rows(
+            "SELECT node_id FROM chain_status_log WHERE run_id = :run_id AND to_status = 'success' "
+            "AND node_id IS NOT NULL",
+            run_id=self.run_id,
+        )
+        assert max(Counter(row["node_id"] for row in rows).values(), default=0) <= 1
+        await self.check_counts()
+        left = await self.rig.store.rows(
+            "SELECT id FROM jobs WHERE chain_run_id = :run_id AND status IN ('pending', 'queued', 'running')",
+            run_id=self.run_id,
+        )
+        assert left == [], "an ended run has open jobs"
+
+
+def model(document: dict[str, Any], succeeds: Callable[[str], bool]) -> dict[str, str]:
+    """How a run ends by the rules alone, looking at everything at every step."""
+    dag = parse(document)
+    states = {node.id: NodeStatus.PENDING for node in dag.nodes}
+    while decisions := ready(dag, states):
+        for node_id, decision in decisions.items():
+            if decision is Decision.SKIP:
+                states[node_id] = NodeStatus.SKIPPED
+            else:
+                states[node_id] = NodeStatus.SUCCESS if succeeds(node_id) else NodeStatus.FAILED
+    return {node_id: str(status) for node_id, status in states.items()}
+
+
+@pytest.fixture
+def played(store_url: str) -> Iterator[Callable[[Callable[[Rig], Coroutine[Any, Any, None]]], None]]:
+    """Runs examples one after the other on one open store of each database."""
+    with asyncio.Runner() as runner:
+        entered = opened(store_url)
+        store = runner.run(entered.__aenter__())
+        rig = Rig(store)
+        try:
+            yield lambda example: runner.run(example(rig))
+        finally:
+            runner.run(entered.__aexit__(None, None, None))
+
+
+@pytest.fixture
+def examples(store_url: str) -> int:
+    """How many: PostgreSQL takes longer over each, and the rules are the same."""
+    return SQLITE_EXAMPLES if store_url.startswith("sqlite:") else POSTGRES_EXAMPLES
+
+
+Played = Callable[[Callable[[Rig], Coroutine[Any, Any, None]]], None]
+QUIET = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@pytest.mark.slow
+def test_a_run_ends_as_the_rules_say_whatever_crashes(played: Played, examples: int) -> None:
+    @settings(QUIET, max_examples=examples)
+    @given(documents(), st.integers(0, 2**32))
+    def example(document: dict[str, Any], seed: int) -> None:
+        async def play(rig: Rig) -> None:
+            game = Play(rig, document, Random(seed))
+            await game.begin()
+            while await game.step():
+                pass
+            await game.check_end()
+            states = await rig.states(game.run_id)
+            lost = {
+                key
+                for key, item in (await rig.nodes(game.run_id)).items()
+                if item.last_error and "lost" in item.last_error
+            }
+            wanted = model(document, lambda node_id: game.succeeds(node_id) and node_id not in lost)
+            assert states == wanted
+
+        played(play)
+
+    example()
+
+
+@pytest.mark.slow
+def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
+    @settings(QUIET, max_examples=2)
+    @given(documents(most=200).filter(lambda item: len(item["nodes"]) > 60), st.integers(0, 2**32))
+    def example(document: dict[str, Any], seed: int) -> None:
+        async def play(rig: Rig) -> None:
+            game = Play(rig, document, Random(seed), fails=0.05)
+            await game.begin()
+            while waiting := await rig.waiting_jobs(game.run_id):
+                jobs = (await rig.claim_ids([row["id"] for row in waiting])).done
+                good = [job for job in jobs if game.succeeds(job.node_id or "")]
+                await rig.finish(*good)
+                await rig.fail(*[job for job in jobs if job not in good])
+            assert await rig.states(game.run_id) == model(document, game.succeeds)
+            await game.check_end()
+
+        played(play)
+
+    example()
+
+
+@pytest.mark.slow
+def test_whatever_people_do_every_run_ends(played: Played, examples: int) -> None:
+    @settings(QUIET, max_examples=examples)
+    @given(documents(), st.integers(0, 2**32))
+    def example(document: dict[str, Any], seed: int) -> None:
+        async def play(rig: Rig) -> None:
+            random = Random(seed)
+            game = Play(rig, document, random, fails=0.4)
+            patrol = ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+            await game.begin()
+            for _ in range(40):
+                if random.random() < 0.3:
+                    await meddle(game)
+                    await game.check_counts()
+                elif not await game.step():
+                    break
+            game.outcomes = dict.fromkeys(game.outcomes, True)
+            while await game.step() or await patrol.tick():
+                pass
+            await game.check_end()
+
+        played(play)
+
+    example()
+
+
+async def meddle(game: Play) -> None:
+    """Somebody stops the run, or retries or completes a node; what is not allowed is refused as a conflict."""
+    rig, random = game.rig, game.random
+    node_id = random.choice([item["id"] for item in game.document["nodes"]])
+    with suppress(Conflict):
+        match random.choice(["retry", "retry", "complete", "stop"]):
+            case "retry":
+                await rig.retry(game.run_id, node_id)
+                game.outcomes.pop(node_id, None)
+            case "complete":
+                await rig.complete(game.run_id, node_id)
+            case "stop":
+                await rig.stop(game.run_id)
