@@ -11,7 +11,7 @@ import sys
 import atheris  # type: ignore[import-untyped]  # it has no stubs
 
 with atheris.instrument_imports(include=["adjudge.sandbox.report"]):
-    from adjudge.sandbox.report import ProtocolError, RunVerdict, parse_report
+    from adjudge.sandbox.report import ProtocolError, RunVerdict, parse_any_report, parse_plain_report, parse_report
 
 from fuzz import seeds
 
@@ -30,7 +30,7 @@ def changed_report(data: bytes) -> bytes:
         body[key] = source.PickValueInList(values)
         if source.ConsumeBool():
             del body[key]
-    return json.dumps(body).encode()
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
 
 
 def read_one(data: bytes) -> None:
@@ -40,6 +40,9 @@ def read_one(data: bytes) -> None:
 
 def read_line(data: bytes) -> None:
     """Read one line and check that the report says one thing."""
+    plain = parse_plain_report(data, "job", 1)
+    if plain is not None and plain != parse_any_report(data, "job", 1, ("a", "b")):
+        raise AssertionError("the short way and the long way differ")
     try:
         report, stdout_bytes, stderr_bytes = parse_report(data, job_id="job", attempt_id=1, collect=("a", "b"))
     except ProtocolError:

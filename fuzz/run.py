@@ -1,7 +1,8 @@
-"""``make fuzz``: both fuzzers, one after the other, for a bounded time; exits 1 when either finds something.
+"""``make fuzz``: all fuzzers, one after the other, each for a bounded time; exits 1 when any finds something.
 
 What is found (the input that breaks) and the corpora grow under ``.cache/fuzz``. Tools that are missing are installed
-by package name: clang with its runtime for the parser, atheris in an environment of its own for the reader.
+by package name: clang with its runtime for the parser, atheris in an environment of its own for the reader. The
+readers of problem packages are fuzzed by mutation alone (``fuzz/packages.py``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ATHERIS = "atheris==3.0.0"
 def main() -> int:
     """Run what was asked for."""
     options = _options()
-    targets = {"request": fuzz_requests, "report": fuzz_reports}
+    targets = {"request": fuzz_requests, "report": fuzz_reports, "packages": fuzz_packages}
     results = {name: run(options.seconds) for name, run in targets.items() if options.only in (None, name)}
     for name, code in results.items():
         sys.stdout.write(f"fuzz {name}: {'nothing found' if code == 0 else f'FAILED ({code})'}\n")
@@ -65,6 +66,12 @@ def fuzz_reports(seconds: int) -> int:
     return subprocess.run([*argv, *extra], env=environment, check=False).returncode
 
 
+def fuzz_packages(seconds: int) -> int:
+    """Read mutated problem packages; what broke a reader is named by its seed."""
+    argv = [sys.executable, "-m", "fuzz.packages", "--seconds", str(seconds)]
+    return subprocess.run(argv, cwd=REPOSITORY, check=False).returncode
+
+
 def _install_clang() -> None:
     if shutil.which("clang") and any(Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer*")):
         return
@@ -92,7 +99,7 @@ def _atheris_environment() -> Path:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=30, help="time for each fuzzer (default 30)")
-    parser.add_argument("--only", choices=("request", "report"), help="run one fuzzer")
+    parser.add_argument("--only", choices=("request", "report", "packages"), help="run one fuzzer")
     return parser.parse_args()
 
 

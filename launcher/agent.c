@@ -106,6 +106,8 @@ enum run_result serve_one(struct box *box) {
 
 int agent_serve(struct box *box) {
     enum run_result result;
+    struct fault ignored = {0};
+    ready_make(box, false, &ignored); /* the first run tries again, and reports */
     do
         result = serve_one(box);
     while (result == RUN_CLEAN);

@@ -1,6 +1,8 @@
 /* Chooses the back (v2, v1, none), finds our own cgroup, removes directories. */
 #include "cgroup.h"
 
+#include "spawn.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -132,6 +134,8 @@ void cgroup_remove(const struct cgroup *cgroup) {
         cgroup_remove_dir(cgroup->dirs[i]);
 }
 
+bool cgroup_prepare(struct cgroup *cgroup, struct fault *fault) { return cgroup->kind != CGROUP_V2 || v2_prepare(cgroup, fault); }
+
 bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
     if (cgroup->kind == CGROUP_V2)
         return v2_begin(cgroup, limits, fault);
@@ -141,7 +145,9 @@ bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fau
 int cgroup_clone_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V2 ? cgroup->run_fd : -1; }
 
 bool cgroup_join(const struct cgroup *cgroup) {
-    return cgroup->kind != CGROUP_V1 || write(cgroup->memory_tasks_fd, "0", 1) == 1;
+    if (cgroup->kind == CGROUP_V2)
+        return spawn_enters_cgroup() || v2_join(cgroup);
+    return cgroup->kind == CGROUP_NONE || write(cgroup->memory_tasks_fd, "0", 1) == 1;
 }
 
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup) {

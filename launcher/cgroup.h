@@ -1,9 +1,10 @@
 /* Accounting and caps over a whole process tree: one face, three backs (cgroup v2, cgroup v1, none).
  *
  * v1: the agent itself lives in the slot's pids and cpuacct cgroups and programs inherit them; our own CPU time is
- *     subtracted. Into the memory cgroup the child moves itself, so that no memory of ours is ever counted, nor are we
- *     ever the OOM killer's choice. Moving costs milliseconds after idleness through cgroup.procs, but microseconds
- *     for one's own thread through tasks. Counters are reset between runs.
+ *     subtracted. Into the memory cgroup only the thread moves that programs are started from: memory belongs to the
+ *     first thread, so none of ours is ever counted, nor are we ever the OOM killer's choice. Moving costs milliseconds
+ *     after idleness through cgroup.procs, but microseconds for one's own thread through tasks. Counters are reset
+ *     between runs.
  * v2: every run gets a fresh child cgroup and is born into it (CLONE_INTO_CGROUP); the agent stays outside.
  * none: rlimits and sampling of /proc; see sample.h. */
 #ifndef ADJUDGE_CGROUP_H
@@ -49,9 +50,10 @@ bool cgroup_enter(struct cgroup *cgroup, struct fault *fault); /* by the agent, 
 void cgroup_remove(const struct cgroup *cgroup);               /* by its parent, when the agent is gone */
 void cgroup_remove_dir(const char *path);                      /* a left-over: kill what is inside, then remove */
 
+bool cgroup_prepare(struct cgroup *cgroup, struct fault *fault); /* what a child is born in */
 bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
-bool cgroup_join(const struct cgroup *cgroup); /* by the child, before it gives up its descriptors */
+bool cgroup_join(const struct cgroup *cgroup); /* by whoever will be, or start, a program */
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
 void cgroup_kill(struct cgroup *cgroup);
 void cgroup_finish(struct cgroup *cgroup, struct usage *usage);
@@ -65,6 +67,8 @@ uint64_t v1_cpu_ns(struct cgroup *cgroup);
 void v1_finish(struct cgroup *cgroup, struct usage *usage);
 void v1_clean(struct cgroup *cgroup);
 bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault);
+bool v2_prepare(struct cgroup *cgroup, struct fault *fault);
+bool v2_join(const struct cgroup *cgroup);
 bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v2_cpu_ns(struct cgroup *cgroup);
 void v2_kill(struct cgroup *cgroup);

@@ -1,6 +1,8 @@
 /* cgroup v1: memory, pids and cpuacct, each a hierarchy of its own. See cgroup.h for who is in which. */
 #include "cgroup.h"
 
+#include "starter.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -92,7 +94,7 @@ bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *
         return fail_at(fault, "cgroup_usage", -1);
     if (!set_limit(cgroup, (cgroup->baseline + memory) / PAGE_BYTES * PAGE_BYTES))
         return fail_at(fault, "cgroup_memory", -1);
-    if (cgroup->pids_set != limits->processes && !put_number(cgroup->pids_max_fd, limits->processes + 1))
+    if (cgroup->pids_set != limits->processes && !put_number(cgroup->pids_max_fd, limits->processes + 1 + STARTER_THREADS))
         return fail_at(fault, "cgroup_pids", -1);
     cgroup->pids_set = limits->processes;
     if (!put_number(cgroup->peak_fd, 0))

@@ -84,25 +84,6 @@ static bool put_limit(int dir_fd, const char *file, uint64_t value) {
     return put_text(dir_fd, file, text);
 }
 
-bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
-    uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
-    snprintf(cgroup->run_name, sizeof cgroup->run_name, "run-%u", cgroup->run_number++);
-    if (mkdirat(cgroup->slot_fd, cgroup->run_name, 0755) != 0)
-        return fail_at(fault, "cgroup_run", -1);
-    cgroup->run_fd = openat(cgroup->slot_fd, cgroup->run_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (cgroup->run_fd < 0)
-        return fail_at(fault, "cgroup_run", -1);
-    if (!put_limit(cgroup->run_fd, "memory.max", memory))
-        return fail_at(fault, "cgroup_memory", -1);
-    if (!put_text(cgroup->run_fd, "memory.swap.max", "0") && errno != ENOENT)
-        return fail_at(fault, "cgroup_swap", -1);
-    if (!put_text(cgroup->run_fd, "memory.oom.group", "1"))
-        return fail_at(fault, "cgroup_oom_group", -1);
-    if (!put_limit(cgroup->run_fd, "pids.max", limits->processes))
-        return fail_at(fault, "cgroup_pids", -1);
-    return true;
-}
-
 static uint64_t read_counter(int dir_fd, const char *file, const char *name) {
     char text[2048];
     int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC);
@@ -115,7 +96,34 @@ static uint64_t read_counter(int dir_fd, const char *file, const char *name) {
     return name == NULL ? strtoull(text, NULL, 10) : find_counter(text, name);
 }
 
-uint64_t v2_cpu_ns(struct cgroup *cgroup) { return read_counter(cgroup->run_fd, "cpu.stat", "usage_usec") * NS_PER_US; }
+uint64_t v2_cpu_ns(struct cgroup *cgroup) {
+    return read_counter(cgroup->run_fd, "cpu.stat", "usage_usec") * NS_PER_US - cgroup->cpu_start;
+}
+
+bool v2_prepare(struct cgroup *cgroup, struct fault *fault) {
+    snprintf(cgroup->run_name, sizeof cgroup->run_name, "run-%u", cgroup->run_number++);
+    if (mkdirat(cgroup->slot_fd, cgroup->run_name, 0755) != 0)
+        return fail_at(fault, "cgroup_run", -1);
+    cgroup->run_fd = openat(cgroup->slot_fd, cgroup->run_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return cgroup->run_fd >= 0 || fail_at(fault, "cgroup_run", -1);
+}
+
+bool v2_join(const struct cgroup *cgroup) { return put_text(cgroup->run_fd, "cgroup.procs", "0"); }
+
+bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
+    uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
+    if (!put_limit(cgroup->run_fd, "memory.max", memory))
+        return fail_at(fault, "cgroup_memory", -1);
+    if (!put_text(cgroup->run_fd, "memory.swap.max", "0") && errno != ENOENT)
+        return fail_at(fault, "cgroup_swap", -1);
+    if (!put_text(cgroup->run_fd, "memory.oom.group", "1"))
+        return fail_at(fault, "cgroup_oom_group", -1);
+    if (!put_limit(cgroup->run_fd, "pids.max", limits->processes))
+        return fail_at(fault, "cgroup_pids", -1);
+    cgroup->cpu_start = 0;
+    cgroup->cpu_start = v2_cpu_ns(cgroup);
+    return true;
+}
 
 void v2_kill(struct cgroup *cgroup) {
     if (cgroup->run_fd >= 0)

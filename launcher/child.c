@@ -1,16 +1,13 @@
 /* The child's path to exec: a bare list of steps. It shares the agent's memory until exec, so it must not touch
- * anything but its own struct child. Two ways out: the program runs, or our_fault() ends the child. */
+ * anything but its own struct child. Two ways out: the program runs, or our_fault() ends the child. From its parent
+ * (starter.c) it has the program's root and, but for cgroup v2, the program's filter already. */
 #include "child.h"
 
 #include "limits.h"
-#include "seccomp.h"
+#include "privilege.h"
+#include "sign.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
-#include <linux/close_range.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 static void our_fault(struct child *child, const char *step) {
@@ -27,29 +27,27 @@ static void our_fault(struct child *child, const char *step) {
 }
 
 static void setup_session(struct child *child) {
+    prctl(PR_SET_NAME, "adjudge-next", 0, 0, 0); /* for who looks at the host's processes, until it executes */
     if (setsid() < 0)
         our_fault(child, "session");
 }
 
-/* v2: born in its cgroup, which becomes the root of what it sees of the hierarchy; v1's agent did that once. */
-static void setup_cgroup(struct child *child) {
-    if (!cgroup_join(child->cgroup))
-        our_fault(child, "cgroup_join");
-    if (child->cgroup->kind == CGROUP_V2 && unshare(CLONE_NEWCGROUP) != 0)
-        our_fault(child, "cgroup_view");
+static void setup_privilege(struct child *child) {
+    if (!child->confined && !privilege_confine(child->cgroup, child->allow_internet, &child->fault))
+        our_fault(child, "privilege");
+    if (!privilege_drop(child->slot, &child->fault))
+        our_fault(child, "privilege");
 }
 
-static void setup_stdio(struct child *child) {
-    if (dup2(child->stdin_fd, 0) < 0 || dup2(child->stdout_fd, 1) < 0 || dup2(child->stderr_fd, 2) < 0)
-        our_fault(child, "stdio");
-    if (syscall(SYS_close_range, 3u, ~0u, 0u) != 0)
+static void setup_request(struct child *child) {
+    sign_set(&child->state, CHILD_WAITS);
+    sign_await_change(&child->state, CHILD_WAITS);
+}
+
+/* 0, 1 and 2 are the program's own by now; up to here the table was the agent's. */
+static void setup_descriptors(struct child *child) {
+    if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE) != 0)
         our_fault(child, "close_descriptors");
-}
-
-/* Without CAP_SYS_CHROOT, and with no descriptor from outside, there is no way back. */
-static void setup_root(struct child *child) {
-    if (chroot(BOX_ROOT) != 0)
-        our_fault(child, "root");
 }
 
 static void setup_directory(struct child *child) {
@@ -64,41 +62,12 @@ static void setup_limits(struct child *child) {
         our_fault(child, failed);
 }
 
-/* Raw calls: the library's would try to change the identity of "all threads", which are the agent's. It has dropped
- * the supplementary groups already. */
-static void setup_identity(struct child *child) {
-    const struct slot *slot = child->slot;
-    if (slot->rootless)
-        return;
-    if (syscall(SYS_setresgid, slot->gid, slot->gid, slot->gid) != 0 ||
-        syscall(SYS_setresuid, slot->uid, slot->uid, slot->uid) != 0)
-        our_fault(child, "identity");
-}
-
-/* Bounding set: the agent emptied it. Ambient set: cleared with the inheritable one. */
-static void setup_capabilities(struct child *child) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {0};
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 || syscall(SYS_capset, &header, none) != 0)
-        our_fault(child, "capabilities");
-}
-
-static void setup_no_new_privileges(struct child *child) {
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-        our_fault(child, "no_new_privileges");
-}
-
 static void setup_signals(struct child *child) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
     sigemptyset(&none);
     if (sigaction(SIGPIPE, &standard, NULL) != 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0)
         our_fault(child, "signals");
-}
-
-static void setup_filter(struct child *child) {
-    if (!seccomp_apply(child->request->egress_count > 0))
-        our_fault(child, "seccomp");
 }
 
 static const char *search_path(const struct request *request) {
@@ -134,18 +103,25 @@ static void start_program(struct child *child) {
     our_fault(child, "exec");
 }
 
+void child_init(struct child *child, const struct slot *slot, const struct cgroup *cgroup) {
+    *child = (struct child){.slot = slot, .cgroup = cgroup, .state = CHILD_SETTLES};
+}
+
+bool child_await(const struct child *child) { return sign_await_change(&child->state, CHILD_SETTLES) == CHILD_WAITS; }
+
 void child_main(void *argument) {
     struct child *child = argument;
     setup_session(child);
-    setup_cgroup(child);
-    setup_stdio(child);
-    setup_root(child);
+    setup_signals(child);
+    setup_privilege(child);
+    setup_request(child);
+    setup_descriptors(child);
     setup_directory(child);
     setup_limits(child);
-    setup_identity(child);
-    setup_capabilities(child);
-    setup_no_new_privileges(child);
-    setup_signals(child);
-    setup_filter(child);
     start_program(child);
+}
+
+void child_go(struct child *child, const struct request *request) {
+    child->request = request;
+    sign_set(&child->state, CHILD_GOES);
 }

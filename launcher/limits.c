@@ -1,11 +1,13 @@
 /* Resource limits. Hard limits are only ever lowered: root in a container may not raise them. */
 #include "limits.h"
 
+#include "starter.h"
+
 #include <errno.h>
 #include <sys/resource.h>
 
-/* Without a cgroup the limits below also count us: the agent and its parent, in the same user namespace. */
-#define OUR_PROCESSES 2
+/* Without a cgroup the limits below also count us: the agent's threads and its parent, in the same user namespace. */
+#define OUR_PROCESSES (2 + STARTER_THREADS)
 #define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
 
 static rlim_t hard[RLIM_NLIMITS];

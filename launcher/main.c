@@ -2,9 +2,10 @@
  *
  * THEORY OF OPERATION
  *
- *   master ──control──▶ agent ──vfork──▶ program            master: whoever started us (adjudge.sandbox)
- *     │                   ▲                                 keeper: this process, after main() has forked
- *     └──posix_spawn──▶ keeper                              agent:  first process of the box
+ *   master ──control──▶ agent ─▶ starter ──clone──▶ child ──exec──▶ program
+ *     │                   ▲                                 master: whoever started us (adjudge.sandbox)
+ *     └──posix_spawn──▶ keeper                              keeper: this process, after main() has forked
+ *                                                           agent:  first process of the box
  *
  * keeper  The process that was started. Takes a slot number (a locked file in the state directory), sweeps what dead
  *         owners left, makes the slot's cgroup, and, for an ordinary user, a user namespace. It forks the agent into
@@ -14,10 +15,14 @@
  *         box's root once, empties the bounding set, makes itself unreadable, then serves requests. Privilege: root, or
  *         root of the user namespace; it needs CAP_SYS_ADMIN there for the fresh mounts of every run. When it dies the
  *         kernel kills everything in the box. It dies with the keeper (PR_SET_PDEATHSIG) and when its master hangs up.
- * program Born with clone3(CLONE_VM | CLONE_VFORK): a child that shares the agent's memory and walks the list in
- *         child.c to exec. From there on: the slot's own uid (or the caller's, in the user namespace), no capability
- *         in any set, no_new_privs, the filter of seccomp.c, rlimits, a session of its own. Never pid 1, so its own
- *         signals work. Everything it leaves behind becomes the agent's child and is killed when it ends.
+ * starter A thread of the agent's that is confined like a program (chroot, no_new_privs, filter), but for its identity,
+ *         so that what it starts inherits all that. It does nothing else.
+ * child   Made ahead, while nobody waits: it shares the agent's memory and descriptors, drops what the starter has not,
+ *         and sleeps. A request wakes it; it takes its own three descriptors, its limits, and executes. One at a time,
+ *         and never beside a program: between two runs it is all that is in the box.
+ * program What the child becomes: the slot's own uid (or the caller's, in the user namespace), no capability in any set,
+ *         no_new_privs, the filter of seccomp.c, rlimits, a session of its own. Never pid 1, so its own signals work.
+ *         Everything it leaves behind becomes the agent's child and is killed when it ends.
  *
  * Channels:
  *   control   SOCK_SEQPACKET, inherited. In: requests with descriptors (request.h), or a word to cancel. Out: one hello
@@ -28,7 +33,8 @@
  *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
  *
  * What is fresh in every run: /work and /tmp (tmpfs, mounted before and taken away after), mounts of the request, the
- * ipc namespace if it was used, the cgroup (v2) or its counters (v1). What is kept: the namespaces, because making a
+ * pipes, the process, the ipc namespace if it was used, the cgroup (v2) or its counters (v1). Most of it is made after
+ * the last report was sent (ready.c), when nobody waits for it. What is kept: the namespaces, because making a
  * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
  *
  * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
@@ -150,6 +156,7 @@ static bool enter_box(struct box *box, const struct options *options, struct fau
     box->null_fd = open(BOX_ROOT "/dev/null", O_RDONLY | O_CLOEXEC);
     if (box->null_fd < 0)
         return fail_at(fault, "dev_null", -1);
+    ready_init(&box->ready);
     watch_init();
     limits_read();
     seccomp_build(box->cgroup.kind != CGROUP_NONE);

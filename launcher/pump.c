@@ -12,18 +12,10 @@
 static char scratch[CHUNK_BYTES];
 
 /* The program may open /dev/stdout anew, so the pipe must be its own. */
-int pump_open(struct pump *pump, const struct slot *slot) {
-    int ends[2];
+bool pump_pipe(int ends[2], const struct slot *slot) {
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
-    pump->read_fd = ends[0];
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0 || (!slot->rootless && fchown(ends[0], slot->uid, slot->gid) != 0)) {
-        int saved = errno;
-        close(ends[1]);
-        errno = saved;
-        return -1;
-    }
-    return ends[1];
+        return false;
+    return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 && (slot->rootless || fchown(ends[0], slot->uid, slot->gid) == 0);
 }
 
 void pump_set_target(struct pump *pump, int fd) {

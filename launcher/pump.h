@@ -23,8 +23,8 @@ struct outputs {
     struct fault fault;
 };
 
-/* Makes the pipe; gives the program's end, -1 with errno. */
-int pump_open(struct pump *pump, const struct slot *slot);
+/* Makes a program's pipe: our end, then the program's. */
+bool pump_pipe(int ends[2], const struct slot *slot);
 void pump_set_target(struct pump *pump, int fd);
 void pump_move(struct pump *pump, struct outputs *outputs); /* what is there now */
 void pump_close(struct pump *pump);

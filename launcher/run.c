@@ -4,9 +4,8 @@
 #include "child.h"
 #include "egress.h"
 #include "pump.h"
-#include "spawn.h"
+#include "starter.h"
 #include "watch.h"
-#include "workdir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +27,10 @@ struct run {
     struct box *box;
     const struct request *request;
     int *fds;
-    struct workdir workdir;
+    struct workdir *workdir;
     struct outputs outputs;
     struct watch watch;
-    struct child *child; /* shared with the child until it executes */
+    struct child *child;
     struct usage usage;
     struct report report;
 };
@@ -42,7 +41,7 @@ static int take_stdin(const struct run *run) {
     const struct request *request = run->request;
     struct stat info;
     if (request->stdin_kind == STDIN_PATH)
-        return run->workdir.stdin_fd;
+        return run->workdir->stdin_fd;
     if (request->stdin_kind == STDIN_EMPTY)
         return run->box->null_fd;
     int fd = run->fds[request->stdin_fd];
@@ -52,37 +51,41 @@ static int take_stdin(const struct run *run) {
     return fd;
 }
 
-/* Gives the program's end of one output. */
-static int open_output(struct run *run, struct pump *pump, enum output_kind kind, unsigned fd_index, char *buffer, size_t capacity) {
-    *pump = (struct pump){.read_fd = -1, .target = PUMP_CAPTURE, .buffer = buffer, .capacity = capacity};
+/* The pump takes our end of the pipe over. */
+static void open_output(struct run *run, struct pump *pump, enum output_kind kind, unsigned fd_index, int *pipe_end) {
+    pump->read_fd = *pipe_end;
+    *pipe_end = -1;
     if (kind == OUTPUT_FD)
         pump_set_target(pump, run->fds[fd_index]);
-    return pump_open(pump, &run->box->slot);
 }
 
-static bool open_outputs(struct run *run, struct fault *fault) {
+static void open_outputs(struct run *run) {
     const struct request *request = run->request;
     struct box *box = run->box;
-    struct child *child = run->child;
-    run->outputs = (struct outputs){.limit_bytes = request->limits.output_bytes, .err = {.read_fd = -1}};
-    child->stdout_fd = open_output(run, &run->outputs.out, request->stdout_kind, request->stdout_fd, box->capture, box->stdout_capacity);
-    if (child->stdout_fd < 0)
-        return fail_at(fault, "stdout", -1);
-    if (request->stderr_kind == OUTPUT_MERGE) {
-        child->stderr_fd = child->stdout_fd;
-        return true;
-    }
-    child->stderr_fd = open_output(run, &run->outputs.err, request->stderr_kind, request->stderr_fd,
-                                   box->capture + box->stdout_capacity, box->stderr_capacity);
-    return child->stderr_fd >= 0 || fail_at(fault, "stderr", -1);
+    struct outputs *outputs = &run->outputs;
+    outputs->limit_bytes = request->limits.output_bytes;
+    outputs->out.buffer = box->capture;
+    outputs->out.capacity = box->stdout_capacity;
+    outputs->err.buffer = box->capture + box->stdout_capacity;
+    outputs->err.capacity = box->stderr_capacity;
+    open_output(run, &outputs->out, request->stdout_kind, request->stdout_fd, &box->ready.out[0]);
+    if (request->stderr_kind != OUTPUT_MERGE)
+        open_output(run, &outputs->err, request->stderr_kind, request->stderr_fd, &box->ready.err[0]);
 }
 
-static void close_program_ends(struct child *child) {
-    if (child->stderr_fd >= 0 && child->stderr_fd != child->stdout_fd)
-        close(child->stderr_fd);
-    if (child->stdout_fd >= 0)
-        close(child->stdout_fd);
-    child->stdout_fd = child->stderr_fd = -1;
+/* The child shares our descriptors until it is told to go, and keeps 0, 1 and 2 of them. So these are the program's
+ * from here to its end, when take_stdio_back() gives up our share of them. */
+static bool give_stdio(struct run *run, struct fault *fault) {
+    const int *out = run->box->ready.out, *err = run->box->ready.err;
+    int target = run->request->stderr_kind == OUTPUT_MERGE ? out[1] : err[1];
+    if (dup2(take_stdin(run), 0) < 0 || dup2(out[1], 1) < 0 || dup2(target, 2) < 0)
+        return fail_at(fault, "stdio", -1);
+    return true;
+}
+
+static void take_stdio_back(struct run *run) {
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(run->box->null_fd, fd);
 }
 
 /* The program is gone, and its end is noted: only now may whoever writes to it meet EPIPE, so that who ended first is
@@ -108,26 +111,36 @@ static bool open_way_out(struct run *run, struct fault *fault) {
 }
 
 static bool start(struct run *run, struct fault *fault) {
+    struct box *box = run->box;
     struct child *child = run->child;
-    *child = (struct child){.slot = &run->box->slot,
-                            .request = run->request,
-                            .cgroup = &run->box->cgroup,
-                            .stdout_fd = -1,
-                            .stderr_fd = -1};
-    if (!workdir_prepare(&run->workdir, &run->box->slot, run->request, run->fds, fault) || !open_outputs(run, fault) ||
-        !open_way_out(run, fault))
+    if (!workdir_prepare(run->workdir, &box->slot, run->request, run->fds, fault) ||
+        !ready_make(box, run->request->egress_count > 0, fault))
         return false;
-    child->stdin_fd = take_stdin(run);
-    if (!cgroup_begin(&run->box->cgroup, &run->request->limits, fault))
+    open_outputs(run);
+    if (!open_way_out(run, fault) || !give_stdio(run, fault))
         return false;
-    pid_t pid = spawn(cgroup_clone_fd(&run->box->cgroup), child_main, child);
-    close_program_ends(child);
-    if (pid < 0)
-        return fail_at(fault, "spawn", -1);
-    run->watch.program = pid;
+    if (!ready_await(box, fault))
+        return false;
+    if (!cgroup_begin(&box->cgroup, &run->request->limits, fault))
+        return false;
+    run->watch.program = child->pid;
+    run->watch.started_ns = now_ns();
+    child_go(child, run->request);
+    ready_used(&box->ready);
+    return true;
+}
+
+/* The child's last steps: it was told to go, and there is no program if they failed. */
+static void check_child(struct run *run, struct fault *fault) {
+    struct child *child = run->child;
+    if (child->started_ns != 0)
+        run->watch.started_ns = child->started_ns;
     if (child->fault.step != NULL)
         *fault = child->fault;
-    return child->fault.step == NULL;
+    else if (child->started_ns == 0 && run->watch.reason == STOP_NONE) {
+        errno = ECHILD;
+        fail_at(fault, "spawn", -1);
+    }
 }
 
 /* Ours, if anything of ours failed, whatever the program did meanwhile; else what stopped it; else how it ended. */
@@ -179,9 +192,10 @@ static void measure(struct run *run, struct report *report) {
 
 static void supervise(struct run *run, struct report *report) {
     struct watch *watch = &run->watch;
-    watch->started_ns = run->child->started_ns;
     watch_run(watch);
     watch_kill_all(watch);
+    check_child(run, &report->fault);
+    take_stdio_back(run);
     close_own_stdin(run);
     watch_drain(watch);
     measure(run, report);
@@ -192,16 +206,18 @@ static void supervise(struct run *run, struct report *report) {
     if (run->outputs.fault.step != NULL && report->fault.step == NULL)
         report->fault = run->outputs.fault;
     if (run->request->collect_count > 0 && report->fault.step == NULL) {
-        collect_all(run->workdir.work_fd, run->fds[run->request->collect_to_fd], run->request, report->collected);
+        collect_all(run->workdir->work_fd, run->fds[run->request->collect_to_fd], run->request, report->collected);
         report->collected_count = run->request->collect_count;
     }
 }
 
 /* A run that could not be started: whatever of it exists goes. */
 static void abandon(struct run *run) {
+    if (run->box->ready.made)
+        (void)child_await(run->child); /* it must be there to be killed */
     watch_kill_all(&run->watch);
-    if (run->child != NULL)
-        close_program_ends(run->child);
+    take_stdio_back(run);
+    ready_used(&run->box->ready);
     pump_close(&run->outputs.out);
     pump_close(&run->outputs.err);
     cgroup_finish(&run->box->cgroup, &run->usage);
@@ -220,6 +236,7 @@ static bool clean_ipc(void) {
                  msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&queues) >= 0;
     if (known && shared.used_ids == 0 && semaphores.semusz == 0 && queues.msgpool == 0)
         return true;
+    starter_end(); /* it, and its children, would stay in the old one */
     return unshare(CLONE_NEWIPC) == 0;
 }
 
@@ -230,9 +247,16 @@ static void close_all(int *fds, unsigned count) {
 }
 
 static bool clean_up(struct run *run) {
-    bool clean = workdir_release(&run->workdir, &run->box->slot, run->request) && clean_ipc();
+    bool clean = workdir_release(run->workdir, &run->box->slot, run->request) && clean_ipc();
     cgroup_clean(&run->box->cgroup);
     return clean;
+}
+
+/* The next run will most likely be one of the same kind. What cannot be made now is tried again, and reported, then. */
+static void look_ahead(struct run *run) {
+    struct fault ignored = {0};
+    workdir_mount(run->workdir, &run->box->slot, &run->request->limits, &ignored);
+    ready_make(run->box, false, &ignored);
 }
 
 static bool send_report(struct box *box, const struct report *report, const struct request *request) {
@@ -244,14 +268,12 @@ static bool send_report(struct box *box, const struct report *report, const stru
 enum run_result run_request(struct box *box, const struct request *request, int *fds) {
     struct run *run = &current;
     struct report *report = &run->report;
-    static struct child *child;
-    if (child == NULL)
-        child = spawn_shared_memory(sizeof *child);
     memset(run, 0, sizeof *run);
     run->box = box;
     run->request = request;
     run->fds = fds;
-    run->child = child;
+    run->child = &box->ready.child;
+    run->workdir = &box->ready.workdir;
     run->outputs.out.read_fd = run->outputs.err.read_fd = -1;
     run->watch = (struct watch){.slot = &box->slot,
                                 .limits = &request->limits,
@@ -260,7 +282,7 @@ enum run_result run_request(struct box *box, const struct request *request, int 
                                 .control_fd = box->control_fd};
     report->cgroup_kind = box->cgroup.kind;
     report->exit_code = -1;
-    if (child != NULL ? start(run, &report->fault) : fail_at(&report->fault, "memory", -1))
+    if (start(run, &report->fault))
         supervise(run, report);
     else
         abandon(run);
@@ -268,6 +290,8 @@ enum run_result run_request(struct box *box, const struct request *request, int 
     close_all(fds, request->fd_count);
     bool sent = run->watch.reason != STOP_MASTER_GONE && send_report(box, report, request);
     bool clean = box->once || clean_up(run); /* a box for one run goes with all that is in it */
+    if (sent && clean && !box->once)
+        look_ahead(run);
     return !sent ? RUN_MASTER_GONE : clean ? RUN_CLEAN : RUN_DIRTY;
 }
 

@@ -3,6 +3,7 @@
 #define ADJUDGE_RUN_H
 
 #include "cgroup.h"
+#include "ready.h"
 #include "report.h"
 
 /* What lives as long as the agent. */
@@ -14,6 +15,7 @@ struct box {
     bool once;     /* the command: one run, then the box goes */
     char *capture; /* shared with our master: first stdout's bytes, then stderr's */
     size_t stdout_capacity, stderr_capacity;
+    struct ready ready;
 };
 
 enum run_result {

@@ -1,4 +1,4 @@
-/* clone3 with CLONE_VFORK, and CLONE_VM where we know how to give the child a stack of its own. */
+/* clone, and clone3 where the child is to be born in a cgroup. One child at a time: they share a stack. */
 #include "spawn.h"
 
 #include <errno.h>
@@ -6,20 +6,32 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define STACK_BYTES (128 * 1024)
+#define SHARED (CLONE_VM | CLONE_FILES | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
-void *spawn_shared_memory(size_t size) {
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+static unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
+
+static struct {
+    void (*body)(void *);
+    void *argument;
+} start; /* outlives the call that set it, as the child does */
+
+static int enter(void *nothing) {
+    (void)nothing;
+    start.body(start.argument);
+    return 127;
+}
+
+static bool start_here(pid_t *pid, int *alive) {
+    return clone(enter, stack + sizeof stack, SHARED | SIGCHLD, NULL, pid, NULL, alive) >= 0;
 }
 
 #ifdef __x86_64__
 
-static unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
+bool spawn_enters_cgroup(void) { return true; }
 
 /* The child must not return through the parent's stack frame, so it leaves from here: call, then exit. */
 static long clone3_on_stack(struct clone_args *args, void (*body)(void *), void *argument) {
@@ -44,38 +56,33 @@ static long clone3_on_stack(struct clone_args *args, void (*body)(void *), void 
     return result;
 }
 
-static long start(struct clone_args *args, void (*body)(void *), void *argument) {
-    args->flags |= CLONE_VM;
-    args->stack = (uint64_t)(uintptr_t)stack;
-    args->stack_size = sizeof stack;
-    return clone3_on_stack(args, body, argument);
+static bool start_in(int cgroup_fd, pid_t *pid, int *alive) {
+    struct clone_args args = {.flags = SHARED | CLONE_INTO_CGROUP,
+                              .exit_signal = SIGCHLD,
+                              .parent_tid = (uint64_t)(uintptr_t)pid,
+                              .child_tid = (uint64_t)(uintptr_t)alive,
+                              .stack = (uint64_t)(uintptr_t)stack,
+                              .stack_size = sizeof stack,
+                              .cgroup = (uint64_t)(unsigned)cgroup_fd};
+    long result = clone3_on_stack(&args, start.body, start.argument);
+    if (result < 0)
+        errno = (int)-result;
+    return result >= 0;
 }
 
 #else
 
-static long start(struct clone_args *args, void (*body)(void *), void *argument) {
-    long pid = syscall(SYS_clone3, args, sizeof *args);
-    if (pid == 0) {
-        body(argument);
-        _exit(127);
-    }
-    return pid;
+bool spawn_enters_cgroup(void) { return false; }
+
+static bool start_in(int cgroup_fd, pid_t *pid, int *alive) {
+    (void)cgroup_fd;
+    return start_here(pid, alive);
 }
 
 #endif
 
-pid_t spawn(int cgroup_fd, void (*body)(void *), void *argument) {
-    struct clone_args args = {.flags = CLONE_VFORK, .exit_signal = SIGCHLD};
-    if (cgroup_fd >= 0) {
-        args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = (__u64)(unsigned)cgroup_fd;
-    }
-    long pid = start(&args, body, argument);
-#ifdef __x86_64__
-    if (pid < 0) {
-        errno = (int)-pid;
-        return -1;
-    }
-#endif
-    return (pid_t)pid;
+bool spawn(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument) {
+    start.body = body;
+    start.argument = argument;
+    return cgroup_fd >= 0 ? start_in(cgroup_fd, pid, alive) : start_here(pid, alive);
 }

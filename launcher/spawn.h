@@ -1,13 +1,19 @@
-/* Starting a child that shares our memory until it executes: no page table is copied, and its failures can be read
- * from a plain structure when we wake. */
+/* Starting a child that shares our memory until it executes: no page table is copied, it reads what it is to do from
+ * plain structures, and its failures can be read the same way. */
 #ifndef ADJUDGE_SPAWN_H
 #define ADJUDGE_SPAWN_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-/* Runs body(argument) in a new process, in cgroup_fd's cgroup where that is not negative. We sleep until the child
- * has executed a program or ended. What argument points to must be memory from spawn_shared_memory(). */
-pid_t spawn(int cgroup_fd, void (*body)(void *), void *argument);
-void *spawn_shared_memory(size_t size);
+/* Runs body(argument) in a new process, in cgroup_fd's cgroup where that is not negative. *pid is written before the
+ * child runs; *alive is a sign (sign.h) that the kernel makes 0 when the child has executed a program or ended.
+ *
+ * Until then it shares our memory, our descriptors (until it asks for a table of its own), and the calling thread's
+ * thread-local storage: that thread may do nothing but sleep meanwhile. One child at a time. */
+bool spawn(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument);
+
+/* Whether a child is really born in cgroup_fd's cgroup; else it must move there itself. */
+bool spawn_enters_cgroup(void);
 
 #endif

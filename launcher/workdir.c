@@ -81,11 +81,34 @@ static bool visit_host(struct workdir *workdir, const struct slot *slot, const s
     return done;
 }
 
+#define FRESH (MS_NOSUID | MS_NODEV | MS_NOATIME)
+
 static bool mount_fresh(const struct slot *slot, const struct limits *limits, const char *point, const char *mode) {
     char options[160];
     snprintf(options, sizeof options, "size=%" PRIu64 ",nr_inodes=%" PRIu64 ",mode=%s,uid=%u,gid=%u", limits->work_bytes,
              limits->work_inodes + 1, mode, slot->uid, slot->gid);
-    return mount("tmpfs", point, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOATIME, options) == 0;
+    return mount("tmpfs", point, "tmpfs", FRESH, options) == 0;
+}
+
+static bool change_caps(const struct limits *limits, const char *point) {
+    char options[96];
+    snprintf(options, sizeof options, "size=%" PRIu64 ",nr_inodes=%" PRIu64, limits->work_bytes, limits->work_inodes + 1);
+    return mount(NULL, point, NULL, MS_REMOUNT | FRESH, options) == 0;
+}
+
+bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault) {
+    bool same = workdir->bytes_cap == limits->work_bytes && workdir->inodes_cap == limits->work_inodes;
+    if (workdir->work_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_WORK)
+                              : !mount_fresh(slot, limits, BOX_ROOT BOX_WORK, "0700"))
+        return fail_at(fault, "work_directory", -1);
+    workdir->work_mounted = true;
+    if (workdir->tmp_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_TMP)
+                             : !mount_fresh(slot, limits, BOX_ROOT BOX_TMP, "1777"))
+        return fail_at(fault, "tmp_directory", -1);
+    workdir->tmp_mounted = true;
+    workdir->bytes_cap = limits->work_bytes;
+    workdir->inodes_cap = limits->work_inodes;
+    return true;
 }
 
 static bool own(const struct slot *slot, int dir_fd, const char *path) {
@@ -202,7 +225,6 @@ static bool attach_all(struct workdir *workdir, const struct slot *slot, const s
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
                      struct fault *fault) {
     workdir->work_fd = workdir->stdin_fd = -1;
-    workdir->work_mounted = workdir->tmp_mounted = false;
     for (size_t i = 0; i < request->file_count; i++)
         workdir->file_trees[i] = -1;
     for (size_t i = 0; i < request->mount_count; i++) {
@@ -212,12 +234,8 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     }
     if (!visit_host(workdir, slot, request, fault))
         return false;
-    workdir->work_mounted = mount_fresh(slot, &request->limits, BOX_ROOT BOX_WORK, "0700");
-    if (!workdir->work_mounted)
-        return fail_at(fault, "work_directory", -1);
-    workdir->tmp_mounted = mount_fresh(slot, &request->limits, BOX_ROOT BOX_TMP, "1777");
-    if (!workdir->tmp_mounted)
-        return fail_at(fault, "tmp_directory", -1);
+    if (!workdir_mount(workdir, slot, &request->limits, fault))
+        return false;
     workdir->work_fd = open(BOX_ROOT BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (workdir->work_fd < 0)
         return fail_at(fault, "work_directory", -1);
@@ -264,5 +282,6 @@ bool workdir_release(struct workdir *workdir, const struct slot *slot, const str
         clean = false;
     if (workdir->tmp_mounted && !lumber_put_away(BOX_ROOT BOX_TMP))
         clean = false;
+    workdir->work_mounted = workdir->tmp_mounted = false;
     return clean;
 }

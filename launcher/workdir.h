@@ -13,8 +13,11 @@ struct workdir {
     bool mount_attached[REQUEST_MOUNTS_MAX];
     int made_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
     bool work_mounted, tmp_mounted;
+    uint64_t bytes_cap, inodes_cap;        /* of what is mounted */
 };
 
+/* Mounts both directories, or gives those that nobody has used yet the caps of these limits. */
+bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault);
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
                      struct fault *fault);
 /* Nothing of the run is left to read afterwards. False: the box is not clean and must not be used again. */

@@ -17,6 +17,8 @@ from typing import Final
 
 LAUNCHERS: Final = frozenset({"adjudge-box", "adjudge-agent"})
 """The names of our own processes: keepers and agents."""
+WAITING: Final = "adjudge-next"
+"""A process of an agent's that will be the next program."""
 _TRACE_KEY: Final = str(0x5EED)
 _SLOT_UIDS: Final = 1_900_000_000
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -91,6 +93,18 @@ def cgroups_of(state: Path) -> list[str]:
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         found += [f"{folder}/{name}" for name in names if prefixes and name.startswith(prefixes)]
     return sorted(found)
+
+
+def strangers(among: dict[int, Process]) -> list[Process]:
+    """Those that are neither launchers nor the one child with which an agent waits for its next run."""
+    waiting = [process for process in among.values() if process.name == WAITING and _is_agent(among, process.parent)]
+    agents = [process.parent for process in waiting]
+    ours = {process.pid for process in waiting if agents.count(process.parent) == 1}
+    return [process for process in among.values() if process.name not in LAUNCHERS and process.pid not in ours]
+
+
+def _is_agent(among: dict[int, Process], pid: int) -> bool:
+    return pid in among and among[pid].name == "adjudge-agent"
 
 
 @dataclass
@@ -204,8 +218,7 @@ class Host:
         had, mounted, files, ipc = descendants(), mounts(), self.files(), ipc_objects()
         cgroups = cgroups_of(self.state)
         yield
-        now = descendants()
-        left = [process for pid, process in now.items() if pid not in had and process.name not in LAUNCHERS]
+        left = [process for process in strangers(descendants()) if process.pid not in had]
         assert not left, f"left running: {left[:5]}, {len(left)} in all"
         assert mounts() == mounted
         self._await_walls(_count_launchers(had), cgroups, files)

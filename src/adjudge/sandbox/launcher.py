@@ -97,6 +97,11 @@ class Launcher:
             )
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._patience_seconds = 0.0
+        self._buffer = memoryview(bytearray(REPORT_BYTES_MAX))
+        self._expects_listeners = False
         self._closed = False
         self._unclaimed = b""
         self._listeners: list[socket.socket] = []
@@ -179,6 +184,7 @@ class Launcher:
 
     async def _run_with_egress(self, spec: RunSpec, seconds: float) -> bytes:
         """The launcher first hands over its listeners, unless it failed before that; then its report comes."""
+        self._expects_listeners = True
         first = await self._next_line(HELLO_SECONDS)
         async with carrying(spec.egress, self._listeners):
             return await self._next_line(seconds) if self._listeners else first
@@ -213,6 +219,8 @@ class Launcher:
         self._closed, self.alive = True, False
         for listener in self._listeners:
             listener.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         self._capture.close()
@@ -239,7 +247,10 @@ class Launcher:
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", packet.fds))] if packet.fds else []
         while True:
             try:
-                self._socket.sendmsg([message], ancillary)
+                if ancillary:
+                    self._socket.sendmsg([message], ancillary)
+                else:
+                    self._socket.send(message)
             except BlockingIOError:
                 await asyncio.sleep(0.001)
             except OSError as error:
@@ -252,7 +263,7 @@ class Launcher:
             raise LauncherDied("The launcher is closed.")
         waiter: asyncio.Future[bytes] = self._loop.create_future()
         self._waiter = waiter
-        alarm = self._loop.call_later(seconds, self._fail, f"no report after {seconds:.0f} s")
+        self._set_alarm(seconds)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -260,8 +271,26 @@ class Launcher:
                 self._unclaimed = waiter.result()
             raise
         finally:
-            alarm.cancel()
             self._waiter = None
+
+    def _set_alarm(self, seconds: float) -> None:
+        """One timer that looks at a deadline: a timer of its own for every run would cost more than the waiting."""
+        self._patience_seconds = seconds
+        self._deadline = self._loop.time() + seconds
+        if self._alarm is not None and self._alarm.when() <= self._deadline:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(self._deadline, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        if self._waiter is None:
+            return
+        if self._loop.time() >= self._deadline:
+            self._fail(f"no report after {self._patience_seconds:.0f} s")
+        else:
+            self._alarm = self._loop.call_at(self._deadline, self._on_alarm)
 
     def _fail(self, reason: str) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -269,12 +298,11 @@ class Launcher:
 
     def _on_readable(self) -> None:
         try:
-            line, fds, _, _ = socket.recv_fds(self._socket, REPORT_BYTES_MAX, EGRESS_MAX)
+            line = self._receive()
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            line, fds = b"", []
-        self._listeners += [socket.socket(fileno=fd) for fd in fds]
+            line = b""
         if not line:
             self.alive = False
             self._loop.remove_reader(self._socket.fileno())
@@ -284,3 +312,10 @@ class Launcher:
         else:
             # Cancelled, and its abort has not begun yet: it must learn that the run is over.
             self._unclaimed = line
+
+    def _receive(self) -> bytes:
+        if not self._expects_listeners:
+            return bytes(self._buffer[: self._socket.recv_into(self._buffer)])
+        line, fds, _, _ = socket.recv_fds(self._socket, REPORT_BYTES_MAX, EGRESS_MAX)
+        self._listeners += [socket.socket(fileno=fd) for fd in fds]
+        return line

@@ -180,7 +180,7 @@ class Sandbox:
 
     def _release(self, slot: _Slot) -> None:
         """A slot whose run was cancelled comes back when nothing of the run is left."""
-        task = self._settling_of(slot)
+        task = self._settling_of(slot) if self._settling else None
         if task is not None:
             task.add_done_callback(lambda _: self._release(slot))
         elif slot in self._all:

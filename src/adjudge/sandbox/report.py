@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
@@ -166,6 +167,51 @@ _STATUS: Final = {
     RunVerdict.RE: "Runtime Error",
     RunVerdict.SE: "System Error",
 }
+_PLAIN_NUMBERS: Final = (
+    "time_ms",
+    "mem_kb",
+    "exit_signal",
+    "exit_code",
+    "time_us",
+    "wall_ms",
+    "wall_us",
+    "ended_ns",
+    "output_bytes",
+    "stdout_bytes",
+    "stderr_bytes",
+)
+_PLAIN_VERDICTS: Final = {
+    (verdict.value.encode(), status.encode()): verdict
+    for verdict, status in _STATUS.items()
+    if verdict is not RunVerdict.SE
+}
+_PLAIN_LIMITS: Final[dict[bytes, LimitKind | None]] = {b"": None, **{kind.value.encode(): kind for kind in LimitKind}}
+_PLAIN_SOURCES: Final = {source.value.encode(): source for source in MemorySource}
+
+
+def _plain_form() -> re.Pattern[bytes]:
+    """The line as ``launcher/report.c`` writes it when nothing of ours failed and nothing was collected."""
+    number, flag = "(?:0|[1-9][0-9]{0,17})", "(?:true|false)"
+
+    def key(name: str, form: str) -> str:
+        return f'"{name}":(?P<{name}>{form})'
+
+    def words(name: str, values: Iterable[bytes]) -> str:
+        return f'"{name}":"(?P<{name}>{"|".join(value.decode() for value in values)})"'
+
+    parts = ['"schema_version":1', '"job_id":"(?P<job_id>[^"\\\\]*)"', key("attempt_id", number)]
+    parts += [words("verdict", (verdict for verdict, _ in _PLAIN_VERDICTS)), key("time_ms", number)]
+    parts += [key("mem_kb", number), key("exit_signal", number), '"sandbox_error":"","error":"","error_step":""']
+    parts += ['"error_errno":0,"error_index":-1', words("status", (status for _, status in _PLAIN_VERDICTS))]
+    parts += ['"time_used":(?P=time_ms)', '"memory_used":(?P=mem_kb)', key("exit_code", f"-1|{number}")]
+    parts += [key("time_us", number), key("wall_ms", number), key("wall_us", number), key("ended_ns", number)]
+    parts += [words("limit", _PLAIN_LIMITS), words("memory_source", _PLAIN_SOURCES), key("processes_refused", flag)]
+    parts += [key("output_bytes", number), key("stdout_bytes", number), key("stderr_bytes", number)]
+    parts += [key("stdout_truncated", flag), key("stderr_truncated", flag), r'"collected":\[\]']
+    return re.compile(("\\{" + ",".join(parts) + "\\}\n").encode())
+
+
+_PLAIN: Final = _plain_form()
 _COUNTS: Final = (
     "attempt_id",
     "time_ms",
@@ -205,6 +251,11 @@ def parse_report(
     line: bytes, *, job_id: str = "", attempt_id: int = 0, collect: tuple[str, ...] = ()
 ) -> tuple[RunReport, int, int]:
     """Read one report line; gives the report and how many captured bytes of stdout and of stderr belong to it."""
+    return parse_plain_report(line, job_id, attempt_id) or parse_any_report(line, job_id, attempt_id, collect)
+
+
+def parse_any_report(line: bytes, job_id: str, attempt_id: int, collect: tuple[str, ...]) -> tuple[RunReport, int, int]:
+    """Read any line, key by key; what is wrong with one is known here alone."""
     body = _load(line)
     _check_types(body)
     _check_identity(body, job_id, attempt_id)
@@ -232,6 +283,43 @@ def parse_report(
         attempt_id=attempt_id,
     )
     return report, body["stdout_bytes"], body["stderr_bytes"]
+
+
+def parse_plain_report(line: bytes, job_id: str, attempt_id: int) -> tuple[RunReport, int, int] | None:
+    """Read a line of the most common form, in half the time: no fault, nothing collected, keys in the launcher's order.
+
+    Whatever is not exactly so is left to ``parse_any_report``: None here says nothing.
+    """
+    match = _PLAIN.fullmatch(line)
+    if match is None or match["job_id"] != job_id.encode() or int(match["attempt_id"]) != attempt_id:
+        return None
+    name, status, limit, source = match.group("verdict", "status", "limit", "memory_source")
+    numbers = tuple(map(int, match.group(*_PLAIN_NUMBERS)))
+    time_ms, mem_kb, exit_signal, exit_code, time_us, wall_ms, wall_us, ended_ns, output, stdout, stderr = numbers
+    verdict = _PLAIN_VERDICTS.get((name, status))
+    if verdict is None or (verdict is RunVerdict.OK and (exit_code or exit_signal)):
+        return None
+    refused, stdout_cut, stderr_cut = match.group("processes_refused", "stdout_truncated", "stderr_truncated")
+    report = RunReport(
+        verdict=verdict,
+        time_ms=time_ms,
+        wall_ms=wall_ms,
+        mem_kb=mem_kb,
+        exit_code=exit_code,
+        exit_signal=exit_signal,
+        limit=_PLAIN_LIMITS[limit],
+        stdout_truncated=stdout_cut == b"true",
+        stderr_truncated=stderr_cut == b"true",
+        output_bytes=output,
+        time_us=time_us,
+        wall_us=wall_us,
+        ended_ns=ended_ns,
+        processes_refused=refused == b"true",
+        memory_source=_PLAIN_SOURCES[source],
+        job_id=job_id,
+        attempt_id=attempt_id,
+    )
+    return report, stdout, stderr
 
 
 def _load(line: bytes) -> dict[str, Any]:

@@ -187,7 +187,8 @@ class Packet:
 
 
 def _absolute(path: Path) -> bytes:
-    return os.fsencode(path if path.is_absolute() else path.absolute())
+    name = os.fspath(path)
+    return os.fsencode(name if name.startswith("/") else path.absolute())
 
 
 def _seal(fd: int) -> int:

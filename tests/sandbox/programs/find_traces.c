@@ -37,6 +37,9 @@ static void table(const char *name)
             breach(name, line);
 }
 
+/* Threads answer to kill as well; those of the first process were there before any run. */
+static int is_thread_of_init(int pid) { return syscall(SYS_tgkill, 1, pid, 0) == 0 || errno == EPERM; }
+
 int main(void)
 {
     struct sockaddr_un there = {.sun_family = AF_UNIX, .sun_path = "\0adjudge-left"};
@@ -59,7 +62,7 @@ int main(void)
             processes++;
         }
     for (int pid = 2; pid < 32768; pid++)
-        if (pid != getpid() && pid != getppid() && (kill(pid, 0) == 0 || errno == EPERM))
+        if (pid != getpid() && pid != getppid() && (kill(pid, 0) == 0 || errno == EPERM) && !is_thread_of_init(pid))
             breach("process answers", "");
     return verdict();
 }

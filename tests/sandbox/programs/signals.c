@@ -13,17 +13,17 @@ static int everybody(void)
 int main(void)
 {
     pid_t parent = getppid();
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD, SIGPIPE, SIGSTOP, SIGKILL};
     printf("parent %d\n", (int)parent);
     fflush(stdout);
     signal(SIGCHLD, SIG_DFL);
-    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        kill(1, numbers[i]);
+    for (int number = 1; number <= 64; number++) {
         if (parent > 0)
-            kill(parent, numbers[i]);
+            kill(parent, number);
         for (pid_t pid = 1; pid < 64; pid++)
-            if (pid != getpid())
-                kill(pid, numbers[i]);
+            if (pid != getpid()) {
+                kill(pid, number);
+                syscall(SYS_tgkill, 1, pid, number);
+            }
     }
     if (fork() == 0)
         _exit(everybody());

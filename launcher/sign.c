@@ -1,0 +1,21 @@
+/* Futexes, not the library's semaphores: the kernel itself writes such a word when a child is gone, and wakes only
+ * those that sleep on it as something that processes share. */
+#include "sign.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int sign_read(const int *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
+void sign_set(int *word, int value) {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+int sign_await_change(const int *word, int from) {
+    int value;
+    while ((value = sign_read(word)) == from)
+        syscall(SYS_futex, word, FUTEX_WAIT, from, NULL, NULL, 0);
+    return value;
+}

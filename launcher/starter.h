@@ -1,0 +1,17 @@
+/* The starter: a thread of the agent's that has given up, once, what every program must: the view of anything but the
+ * program's root, the hope of new privileges, and the calls that the filter refuses. Children inherit all of that, so
+ * that no run pays for it: installing a filter alone costs a tenth of a run. */
+#ifndef ADJUDGE_STARTER_H
+#define ADJUDGE_STARTER_H
+
+#include "child.h"
+
+#define STARTER_THREADS 1 /* tasks that the agent has besides its first */
+
+bool starter_begin(const struct cgroup *cgroup, bool allow_internet, struct fault *fault);
+void starter_end(void); /* nothing may be under way; harmless when there is no starter */
+bool starter_runs(void);
+/* A child is born and waits for child_go(). Failures are found in the child's own fault. */
+void starter_order(struct child *child);
+
+#endif
