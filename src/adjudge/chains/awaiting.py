@@ -12,11 +12,16 @@ from typing import Final
 from adjudge.chains.executor import Probe
 from adjudge.chains.executors.approval import APPROVAL, Resume, approval_given
 from adjudge.chains.executors.judging import SUBMISSION_ENDED, submission_ended
+from adjudge.chains.executors.rejudging import BATCH_READY, batch_ready
 from adjudge.store import Tx, chain_triggers, node_work
 from adjudge.store.chain_values import RunEnded
 from adjudge.store.job_values import Ended, Job, JobOwner
 
-PROBES: Final[Mapping[str, Probe]] = {SUBMISSION_ENDED: submission_ended, APPROVAL: approval_given}
+PROBES: Final[Mapping[str, Probe]] = {
+    SUBMISSION_ENDED: submission_ended,
+    BATCH_READY: batch_ready,
+    APPROVAL: approval_given,
+}
 """Kind of wait → how to look whether it is over."""
 
 
@@ -40,19 +45,16 @@ class JudgeRunsAwaited:
         await self._owner.released(tx, jobs)
 
     async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
-        """Write the verdicts, then wake who waits for them."""
+        """Write the verdicts, then wake who waits for them, or for the batch that they were the last of."""
         await self._owner.ended(tx, ended)
-        keys = {item.job.submission_id for item in ended if item.job.rejudge_batch_id is None}
-        for key in await node_work.awaited(tx, SUBMISSION_ENDED, [key for key in keys if key is not None]):
-            outcome = await submission_ended(tx, key)
+        jobs = [item.job for item in ended]
+        things = {(SUBMISSION_ENDED, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
+        things |= {(BATCH_READY, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
+        for on, key in await node_work.awaited(tx, [(on, key) for on, key in things if key is not None]):
+            outcome = await PROBES[on](tx, key)
             if outcome is not None:
                 await self._resume()(
-                    tx,
-                    on=SUBMISSION_ENDED,
-                    key=key,
-                    success=outcome.success,
-                    artifact=outcome.artifact,
-                    error=outcome.error,
+                    tx, on=on, key=key, success=outcome.success, artifact=outcome.artifact, error=outcome.error
                 )
 
 

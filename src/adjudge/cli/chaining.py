@@ -22,6 +22,7 @@ from adjudge.store.job_values import JobOwner
 from adjudge.store.jobs import Jobs
 from adjudge.store.owners import judge_run_owners
 from adjudge.store.problem_imports import ImportOwner
+from adjudge.store.rejudge import Rejudging
 from adjudge.store.submissions import JUDGE, Submissions
 from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
 
@@ -63,6 +64,7 @@ def make_executors(
         "database": database,
         "jobs": jobs,
         "submissions": Submissions(jobs),
+        "rejudging": Rejudging(jobs),
         "start_chain": engine.start,
         "blobs": blobs,
         "cache": cache,

@@ -26,12 +26,20 @@ SUBMISSION_OUTCOME = Statement(
     sqlite=_OUTCOME,
 )
 
+_BATCH_STATE = "SELECT state FROM rejudge_batches WHERE id = :batch_id"
+BATCH_STATE = Statement(
+    "node_work.batch_state",
+    "Read where a rejudge batch stands, and keep it there until this transaction ends.",
+    _BATCH_STATE + " FOR SHARE",
+    sqlite=_BATCH_STATE,
+)
+
 AWAITED = Statement(
     "node_work.awaited",
     "Find out which of the things that have just ended a node waits for.",
     """
-    SELECT DISTINCT wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
-    WHERE wait_on IS NOT NULL ORDER BY wait_key
+    SELECT DISTINCT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
+    WHERE wait_on IS NOT NULL ORDER BY wait_on, wait_key
     """,
     given={"given_on": "text", "given_key": "text"},
 )
@@ -126,10 +134,16 @@ async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | 
     return SubmissionOutcome(*row) if row else None
 
 
-async def awaited(tx: Tx, on: str, keys: Sequence[str]) -> list[str]:
-    """Those of the keys that a node waits for."""
-    rows = await tx.fetch(AWAITED, [(on, key) for key in sorted(keys)]) if keys else []
-    return [row["wait_key"] for row in rows]
+async def batch_state(tx: Tx, batch_id: str) -> str | None:
+    """Where a rejudge batch stands; nobody can change it before this transaction ends."""
+    row = await first(tx, BATCH_STATE, batch_id=batch_id)
+    return str(row["state"]) if row else None
+
+
+async def awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of the things, each a kind and a key, that a node waits for."""
+    rows = await tx.fetch(AWAITED, sorted(things)) if things else []
+    return [(row["wait_on"], row["wait_key"]) for row in rows]
 
 
 async def published_problems(tx: Tx, *, at_most: int = 10_000) -> list[PublishedProblem]:

@@ -17,7 +17,7 @@ from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, Not
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store import audit, webhooks
+from adjudge.store import audit, chain_triggers, webhooks
 from adjudge.store import rejudge_statements as sql
 from adjudge.store.bells import WATCH
 from adjudge.store.driver import Tx, first
@@ -213,6 +213,8 @@ class Rejudging:
         done = Applied(len(rows), len(standing) - len(late) - len(rows), len(late))
         await _audit(tx, actor, "apply", batch_id, batch.reason or "", changed=done.changed, skipped=done.skipped)
         await webhooks.announce(tx, [row["id"] for row in rows], webhooks.REJUDGED, mint=self._mint)
+        event = {"batch_id": batch_id, "changed": done.changed, "skipped": done.skipped}
+        await chain_triggers.fire_event(tx, chain_triggers.REJUDGE_APPLIED, event, key=batch_id)
         edges = [(row["prior_status"], row["status"]) for row in rows]
         tx.on_commit(lambda: count_transitions(edges))
         tx.ring(WATCH)

@@ -39,6 +39,7 @@ class Judge:
             "source": {"type": "string", "maxLength": SOURCE_CHARACTERS, "description": "The program's text."},
             "source_digest": {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Or its blob."},
             "user": {"type": "string", "description": "Who submits; whoever started the run where it is left out."},
+            "contest": {"type": "string", "description": "Slug or id of a contest that it counts for."},
             "priority": {"type": "integer", "minimum": 0, "maximum": 3, "description": "Its band; 3 is the usual."},
         },
         "required": ["problem", "language"],
@@ -86,7 +87,7 @@ class Judge:
         else:
             digest = cfg["source_digest"]
             size_bytes = (await self._blobs.stat(digest)).size_bytes
-        problem_id, revision_id = await self._database.read(lambda tx: _target(tx, cfg))
+        problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg))
         return NewSubmission(
             id=submission_id,
             user_id=await acting_user(self._database, context),
@@ -95,12 +96,15 @@ class Judge:
             language=cfg["language"],
             source_digest=digest,
             source_bytes=size_bytes,
+            contest_id=contest_id,
             priority=cfg.get("priority", 3),
             trace_id=context.trace_id,
         )
 
 
-async def _target(tx: Tx, cfg: Mapping[str, Any]) -> tuple[str, str]:
+async def _target(tx: Tx, cfg: Mapping[str, Any]) -> tuple[str, str, str | None]:
+    """The problem, the revision and the contest that a submission is for."""
+    contest_id = (await node_work.contest(tx, cfg["contest"])).id if "contest" in cfg else None
     problem = await problem_reads.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
@@ -108,10 +112,10 @@ async def _target(tx: Tx, cfg: Mapping[str, Any]) -> tuple[str, str]:
         revision = await problem_reads.revision(tx, cfg["revision_id"])
         if revision.problem_id != problem.id:
             raise InvalidInput("revision_id: that revision is another problem's.", field="revision_id")
-        return problem.id, revision.id
+        return problem.id, revision.id, contest_id
     if problem.published_revision_id is None:
         raise NodeRefused(f"The problem {problem.slug!r} is not published; publish it, or name a revision_id.")
-    return problem.id, problem.published_revision_id
+    return problem.id, problem.published_revision_id, contest_id
 
 
 async def submission_ended(tx: Tx, key: str) -> Awaited | None:

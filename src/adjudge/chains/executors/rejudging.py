@@ -1,0 +1,165 @@
+"""``rejudge``: judge submissions again, look at what would change, then let it be so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from adjudge.chains.executor import Awaited, NodeContext, NodeResult, Waiting
+from adjudge.chains.executors.acting import acting_user
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.ids import new_id
+from adjudge.store import Database, Tx, node_work, problem_reads, rejudge
+from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+
+BATCH_READY: Final = "rejudge"
+"""What a ``rejudge`` node that previews waits on."""
+
+
+class Rejudge:
+    """Judges submissions again, in two steps: `preview` makes a batch and waits until it is judged, `apply` applies it.
+
+    Nobody sees a new verdict before it is applied. The artifact of a preview has `batch_id`, `total`, `changes` (how
+    many verdicts would change) and `differences` (old, new, count); where no submission matches, `batch_id` is null and
+    applying it does nothing. The artifact of an application has `batch_id`, `changed`, `kept` and `skipped`. `discard`
+    lets everything stay as it is.
+    """
+
+    type: ClassVar[str] = "rejudge"
+    cfg_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {
+            "action": {"enum": ["preview", "apply", "discard"], "description": "What to do."},
+            "contest": {"type": "string", "description": "Of a preview: the submissions of a contest, by slug or id."},
+            "problem": {"type": "string", "description": "Of a preview: those to a problem, by slug or id."},
+            "submission_ids": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "maxItems": 20_000,
+                "description": "Of a preview: these submissions.",
+            },
+            "language": {"type": "string", "description": "Of a preview: only those in a language."},
+            "verdict": {"type": "string", "description": "Of a preview: only those with a verdict."},
+            "policy": {
+                "enum": [item.value for item in Policy],
+                "description": "Which new verdicts replace old ones; latest where it is left out.",
+            },
+            "revision": {
+                "enum": [item.value for item in Revision],
+                "description": "Against which test data; current where it is left out.",
+            },
+            "user": {"type": "string", "description": "Whose batch it is; whoever started the run otherwise."},
+            "batch_id": {"type": ["string", "null"], "description": "Of apply and discard: the batch."},
+            "skip_changed": {
+                "type": "boolean",
+                "description": "Of apply: leave alone what changed meanwhile, instead of refusing; false otherwise.",
+            },
+            "reason": {"type": "string", "maxLength": 1000, "description": "Why; kept with the batch."},
+        },
+        "required": ["action"],
+        "oneOf": [
+            {
+                "properties": {"action": {"const": "preview"}},
+                "anyOf": [{"required": ["contest"]}, {"required": ["problem"]}, {"required": ["submission_ids"]}],
+                "not": {"required": ["batch_id"]},
+            },
+            {"properties": {"action": {"enum": ["apply", "discard"]}}, "required": ["batch_id"]},
+        ],
+        "additionalProperties": False,
+    }
+
+    def __init__(self, database: Database, rejudging: Rejudging) -> None:
+        self._database, self._rejudging = database, rejudging
+
+    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+        """Do one of the steps."""
+        if context.cfg["action"] == "preview":
+            return await self._preview(context)
+        batch_id = context.cfg["batch_id"]
+        if batch_id is None:
+            return NodeResult({"batch_id": None, "changed": 0, "kept": 0, "skipped": 0})
+        if context.cfg["action"] == "apply":
+            return NodeResult(await self._database.transact(lambda tx: self._applied(tx, context, batch_id)))
+        await self._database.transact(lambda tx: self._discarded(tx, context, batch_id))
+        return NodeResult({"batch_id": batch_id})
+
+    async def _preview(self, context: NodeContext) -> NodeResult | Waiting:
+        """Make one batch, however often this is carried out: its id is kept before it is used."""
+        kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
+        batch_id = kept.get("batch_id") or new_id()
+        await context.save_checkpoint({"batch_id": batch_id})
+        user_id = await acting_user(self._database, context)
+        total = await self._database.transact(lambda tx: self._created(tx, context, batch_id, user_id))
+        if total is None:
+            await context.log("no submission with a verdict matches")
+            return NodeResult({"batch_id": None, "total": 0, "changes": 0, "differences": []})
+        await context.log(f"batch {batch_id}: judging {total} submissions again")
+        return Waiting(BATCH_READY, batch_id, artifact={"batch_id": batch_id, "total": total})
+
+    async def _created(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
+        """How many submissions the batch has; None where there is nothing to judge again."""
+        try:
+            return (await rejudge.find(tx, batch_id)).total
+        except NotFound:
+            pass  # the usual case: no earlier attempt made it
+        cfg = context.cfg
+        wanted = Wanted(
+            ids=tuple(cfg.get("submission_ids", ())),
+            problem_id=await _problem_id(tx, cfg["problem"]) if "problem" in cfg else None,
+            contest_id=(await node_work.contest(tx, cfg["contest"])).id if "contest" in cfg else None,
+            language=cfg.get("language"),
+            verdict=cfg.get("verdict"),
+        )
+        batch = NewBatch(
+            id=batch_id,
+            created_by=user_id,
+            wanted=wanted,
+            policy=Policy(cfg.get("policy", Policy.LATEST)),
+            revision=Revision(cfg.get("revision", Revision.CURRENT)),
+            reason=cfg.get("reason") or f"chain {context.chain_name}",
+        )
+        try:
+            return await self._rejudging.create(tx, batch)
+        except InvalidInput as error:  # raised before anything was written
+            if "no submission" not in error.message:
+                raise
+            return None
+
+    async def _applied(self, tx: Tx, context: NodeContext, batch_id: str) -> dict[str, Any]:
+        batch = await rejudge.find(tx, batch_id)
+        if batch.state == "applied":  # by an earlier attempt, or by hand
+            return {"batch_id": batch_id, "changed": None, "kept": None, "skipped": None}
+        skip = context.cfg.get("skip_changed", False)
+        done = await self._rejudging.apply(tx, batch_id, actor=context.actor, skip_changed=skip)
+        return {"batch_id": batch_id, "changed": done.changed, "kept": done.kept, "skipped": done.skipped}
+
+    async def _discarded(self, tx: Tx, context: NodeContext, batch_id: str) -> None:
+        batch = await rejudge.find(tx, batch_id)
+        if batch.state != "discarded":
+            reason = context.cfg.get("reason") or f"chain {context.chain_name}"
+            await self._rejudging.discard(tx, batch_id, actor=context.actor, reason=reason)
+
+
+async def _problem_id(tx: Tx, name: str) -> str:
+    problem = await problem_reads.find(tx, name)
+    if problem is None:
+        raise NotFound("problem", name)
+    return problem.id
+
+
+async def batch_ready(tx: Tx, key: str) -> Awaited | None:
+    """Look whether all runs of a batch have ended: the probe of ``rejudge`` nodes that preview."""
+    state = await node_work.batch_state(tx, key)
+    if state == "running":
+        return None
+    if state not in ("ready", "applied"):
+        return Awaited(success=False, error=f"Rejudge batch {key} is {state or 'gone'}.")
+    found = await rejudge.differences(tx, key)
+    rows = [
+        {"old": item.old_verdict, "new": item.new_verdict, "outcome": item.outcome, "count": item.count}
+        for item in found
+    ]
+    changes = sum(item.count for item in found if item.new_verdict not in (None, item.old_verdict))
+    total = sum(item.count for item in found)
+    return Awaited(success=True, artifact={"batch_id": key, "total": total, "changes": changes, "differences": rows})

@@ -1,0 +1,164 @@
+"""A whole house for chains in one process: database, stream, worker with the real sandbox, scheduler, triggers."""
+
+from __future__ import annotations
+
+import asyncio
+import zipfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from adjudge import settings as settings_source
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.driver import Blobs
+from adjudge.chains import registry
+from adjudge.chains.dags import check_dag
+from adjudge.chains.definition import Definition
+from adjudge.chains.engine import Engine
+from adjudge.chains.executor import Executor
+from adjudge.chains.patrol import ChainPatrol
+from adjudge.chains.sugar import without_sugar
+from adjudge.chains.triggers import TriggerScheduler
+from adjudge.cli.chaining import make_engine, make_executors, make_owners, run_starter
+from adjudge.domain.ids import new_id
+from adjudge.domain.retry import RetryPolicy
+from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.languages import Languages
+from adjudge.judge.pipeline import Judge
+from adjudge.relay.patrol import patrol
+from adjudge.relay.pump import Pump
+from adjudge.sandbox import Sandbox
+from adjudge.store import Database, chain_runs, chains, open_database, users
+from adjudge.store.chain_values import NODE, NewRun, NodeView, Run
+from adjudge.store.jobs import Jobs
+from adjudge.store.submissions import JUDGE
+from adjudge.stream import MemoryStream
+from adjudge.worker.handler import Handler
+from adjudge.worker.judging import JudgeHandler
+from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
+
+QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
+
+
+@dataclass
+class House:
+    """Everything that chains need, and what a test wants to ask."""
+
+    database: Database
+    blobs: Blobs
+    engine: Engine
+    executors: Mapping[str, Executor]
+    judge: Judge
+    user_id: str
+
+    async def define(self, name: str, dag: Mapping[str, Any]) -> str:
+        """Define a chain; return its id."""
+        plain = without_sugar(dag)
+        check_dag(plain, registry.found())
+        made = await self.database.transact(lambda tx: chains.create(tx, name=name, dag=plain, actor=self.user_id))
+        return made.id
+
+    async def apply(self, definition: Definition) -> str:
+        """Define a chain as a file has it."""
+        return await self.define(definition.name, definition.dag)
+
+    async def start(self, chain_id: str, **parameters: Any) -> str:
+        """Start a chain; return the run's id."""
+        wanted = NewRun(chain_id, parameters, actor=self.user_id)
+        return (await self.database.transact(lambda tx: self.engine.start(tx, wanted))).run_id
+
+    async def node(self, run_id: str, node_id: str) -> NodeView:
+        """One node, as it stands."""
+        return await self.database.read(lambda tx: chain_runs.node(tx, run_id, node_id))
+
+    async def nodes(self, run_id: str) -> dict[str, NodeView]:
+        """All nodes of a run."""
+        return {node.node_id: node for node in await self.database.read(lambda tx: chain_runs.nodes(tx, run_id))}
+
+    async def lines(self, run_id: str, node_id: str) -> list[str]:
+        """What a node wrote."""
+        return [line.text for line in await self.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id))]
+
+    async def until_node(self, run_id: str, node_id: str, holds: Callable[[NodeView], bool]) -> NodeView:
+        """Wait until a node is as it should be; a run that ends before fails the test with its nodes."""
+        changed = asyncio.Event()
+        silence = self.database.listen(chain_runs.CHANGED, changed.set)
+        try:
+            async with asyncio.timeout(60):
+                while not holds(node := await self.node(run_id, node_id)):
+                    run = await self.database.read(lambda tx: chain_runs.find(tx, run_id))
+                    assert run.finished_at is None, {
+                        item.node_id: item.last_error for item in (await self.nodes(run_id)).values()
+                    }
+                    await changed.wait()
+                    changed.clear()
+            return node
+        finally:
+            silence()
+
+    async def until_over(self, run_id: str) -> Run:
+        """Wait until a run has ended."""
+        changed = asyncio.Event()
+        silence = self.database.listen(chain_runs.CHANGED, changed.set)
+        try:
+            async with asyncio.timeout(60):
+                while (run := await self.database.read(lambda tx: chain_runs.find(tx, run_id))).finished_at is None:
+                    await changed.wait()
+                    changed.clear()
+            return run
+        finally:
+            silence()
+
+    async def run(self, dag: Mapping[str, Any], **parameters: Any) -> tuple[Run, dict[str, NodeView]]:
+        """Define a chain, start it, and wait until it is over."""
+        run_id = await self.start(await self.define(new_id(), dag), **parameters)
+        return await self.until_over(run_id), await self.nodes(run_id)
+
+
+def zipped(folder: Path) -> bytes:
+    """A package as an archive."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder).as_posix())
+    return buffer.getvalue()
+
+
+@asynccontextmanager
+async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any) -> AsyncIterator[House]:
+    """Everything at work on the database at ``url``."""
+    settings = settings_source.load({f"chains.{name}": value for name, value in overrides.items()}, environ={})
+    blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream()
+    cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(), new_id()
+    jobs = Jobs(make_owners(engine), policy=QUICK)
+    async with open_database(url, migrate=False) as database, Sandbox(slots=2) as box:
+        judge = Judge(box, Languages.load(), ArtifactCache(compiled), worker="test")
+        executors = make_executors(
+            settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
+        )
+        handlers: dict[str, Handler] = {
+            NODE: NodeHandler(database, blobs, executors, engine.dags),
+            JUDGE: JudgeHandler(database, blobs, cache, judge, margin=0.1),
+        }
+        worker = Worker(database, jobs, stream, handlers, WorkerSettings("w", slots=2, retry=QUICK))
+        await database.transact(lambda tx: users.add(tx, users.NewUser(user_id, "eva")))
+        loops = [
+            Pump(database, jobs, stream, name="s").run(),
+            patrol(ChainPatrol(database, jobs, engine, name="s").tick, every_ms=20),
+            TriggerScheduler(database, run_starter(engine), name="s").run(),
+            worker.run(),
+        ]
+        tasks = [asyncio.create_task(loop) for loop in loops]
+        try:
+            yield House(database, blobs, engine, executors, judge, user_id)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await stream.close()

@@ -1,0 +1,108 @@
+"""Chains as files: those that come with Adjudge hold, and what is wrong with a file is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjudge.chains import registry, shipped
+from adjudge.chains.dags import check_dag
+from adjudge.chains.definition import read_definition
+from adjudge.chains.schemas import check_cfg
+from adjudge.chains.sugar import without_sugar
+from adjudge.chains.timetable import parse_timetable
+from adjudge.chains.triggers import SPECS
+from adjudge.domain.errors import InvalidInput, NotFound
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_shipped_chains_hold(name: str) -> None:
+    definition = shipped.definition(name)
+    assert definition.name == name
+    assert definition.description
+    check_dag(definition.dag, registry.found())
+    for trigger in definition.triggers:
+        check_cfg(SPECS[trigger.kind], trigger.spec)
+        if trigger.kind == "cron":
+            parse_timetable(trigger.spec)
+
+
+def test_the_three_are_there() -> None:
+    assert set(shipped.names()) == {"contest-close", "nightly-verify", "problem-pipeline"}
+    with pytest.raises(NotFound):
+        shipped.text("../definition")
+
+
+def test_yaml_is_json_written_comfortably() -> None:
+    text = """
+name: x
+dag:
+  nodes:
+    - {id: a, type: noop, cfg: {artifact: {on: yes, at: 2026-05-01, flag: true, n: 08, none: null}}}
+"""
+    (node,) = read_definition(text).dag["nodes"]
+    assert node["cfg"]["artifact"] == {"on": "yes", "at": "2026-05-01", "flag": True, "n": "08", "none": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: x", "'dag' is missing"),
+        ("name: [", "file:1: no YAML"),
+        ("name: x\ndag: {}\nnodes: []", "there is no 'nodes'"),
+        ("name: ''\ndag: {}", "file.name"),
+        ("- 1", "must be an object"),
+        ("!!python/object/apply:os.system ['true']", "no YAML"),
+        ("name: x\ndag: {}\ntriggers: [{name: a, kind: often, spec: {}}]", "choose one of cron"),
+        (
+            "name: x\ndag: {}\ntriggers: [{name: a, kind: webhook, spec: {}}, {name: a, kind: webhook, spec: {}}]",
+            "used twice",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_definition(text, "file")
+
+
+def mapped(cfg: Any, **fields: Any) -> Any:
+    return without_sugar({"nodes": [{"id": "each", "type": "map", "deps": ["x"], "cfg": cfg, **fields}]})["nodes"][0]
+
+
+def test_map_as_a_type_becomes_the_attribute() -> None:
+    inner = {"type": "noop", "cfg": {"artifact": "{{ it }}"}}
+    found = mapped({"over": "{{ artifacts.x }}", "as": "it", "max_parallel": 3, "node": inner}, timeout_ms=5)
+    assert found == {
+        "id": "each",
+        "type": "noop",
+        "deps": ["x"],
+        "timeout_ms": 5,
+        "cfg": {"artifact": "{{ it }}"},
+        "map": {"over": "{{ artifacts.x }}", "as": "it", "max_parallel": 3},
+    }
+    found = mapped({"over": [1, 2], "chain": "one", "parameters": {"n": "{{ item }}"}})
+    assert (found["type"], found["cfg"]) == ("chain", {"chain": "one", "parameters": {"n": "{{ item }}"}})
+    assert found["map"] == {"over": [1, 2]}
+    assert without_sugar({"nodes": [found]}) == {"nodes": [found]}
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        ({"over": []}, "fits none of the ways"),
+        ({"node": {"type": "noop"}}, "'over' is missing"),
+        ({"over": [], "node": {"type": "noop"}, "chain": "x"}, "fits none of the ways"),
+        ({"over": [], "node": {"type": "noop"}, "parameters": {}}, "they are a chain's"),
+        ({"over": [], "node": {"type": "noop", "deps": []}}, "there is no 'deps'"),
+    ],
+)
+def test_a_wrong_map_is_refused(cfg: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        mapped(cfg)
+
+
+def test_what_is_no_dag_is_left_to_its_reader() -> None:
+    strange: list[Any] = [None, [], {"nodes": 3}, {"nodes": [3, {"type": "noop"}]}]
+    for document in strange:
+        assert without_sugar(document) == document
