@@ -84,14 +84,17 @@ class Town:
         """How many ``sql`` counts."""
         return int((await self.rows(f"SELECT count(*) AS n FROM {sql}", **parameters))[0]["n"])
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 30) -> None:
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 60) -> None:
         """Wait for something to hold; say what did not."""
         try:
             async with asyncio.timeout(patience_sec):
                 while not await holds():
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            jobs = await self.rows("SELECT id, status, attempt_id, reason, error FROM jobs WHERE finished_at IS NULL")
+            jobs = await self.rows(
+                "SELECT status, attempt_id, reason, count(*) AS n FROM jobs WHERE finished_at IS NULL "
+                "GROUP BY status, attempt_id, reason"
+            )
             raise AssertionError(f"never: {what}; unfinished: {[tuple(row) for row in jobs]}") from None
 
     async def at_rest(self) -> bool:

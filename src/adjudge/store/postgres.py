@@ -228,6 +228,12 @@ class PostgresDatabase:
                 if _is_gone(connection):
                     raise _ConnectionGone(str(error)) from error
                 raise
+            except asyncpg.InternalClientError as error:
+                # A server that dies in the middle of an answer leaves asyncpg waiting for the rest of it. Such a
+                # connection is of no more use, and unlike a closed one it would be handed out again.
+                if not _is_gone(connection):
+                    connection.terminate()
+                raise _ConnectionGone(str(error)) from error
 
     async def _begun(
         self, connection: _Connection, **options: Any

@@ -15,7 +15,7 @@ from adjudge.observe.logs import get_logger
 from adjudge.store.bells import Bells, Callback
 
 _RETRY_SECONDS = 1.0
-_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 _log = get_logger(__name__)
 
 

@@ -1,0 +1,164 @@
+"""Two hundred submissions in flight, and something happens to a process or a server: two hundred right verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from multiprocessing.context import ForkServerProcess
+from urllib.request import urlopen
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.chaos.town import Town, founded
+from tests.support.databases import PostgresDatabases
+from tests.support.service import free_port
+from tests.support.services import PostgresServer, RedisServer
+
+pytestmark = pytest.mark.slow
+
+IN_FLIGHT = 200
+LEASE_MS = 1_000
+
+
+@pytest.fixture(scope="module")
+def durable_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL that keeps what it has acknowledged, because the plug is pulled on it."""
+    server = PostgresServer(durable=True).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def own_redis() -> Iterator[RedisServer]:
+    server = RedisServer().start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def databases(durable_postgres: PostgresServer) -> PostgresDatabases:
+    return PostgresDatabases(durable_postgres)
+
+
+@pytest.fixture
+async def town(databases: PostgresDatabases, own_redis: RedisServer) -> AsyncIterator[Town]:
+    name = await asyncio.to_thread(databases.create)
+    async with founded(databases.url(name), own_redis.url, name.replace("_", "-")) as town:
+        yield town
+
+
+class Crowd:
+    """Two schedulers, two workers, and two hundred submissions of which some are done and some are being judged."""
+
+    def __init__(self, town: Town, stack: ExitStack) -> None:
+        self.town = town
+        self.stack = stack
+        self.ports: dict[str, int] = {}
+        self.submissions: list[str] = []
+
+    async def gather(self) -> dict[str, ForkServerProcess]:
+        for name in ("scheduler-1", "scheduler-2"):
+            self.stack.enter_context(self.town.process("scheduler", name, lease_ms=LEASE_MS))
+        workers = {name: self.worker(name) for name in ("worker-1", "worker-2")}
+        await self.town.until(self._all_answer, "both workers are up")
+        self.submissions = await self.town.submit(IN_FLIGHT)
+
+        async def under_way() -> bool:
+            done = await self.town.count("jobs WHERE finished_at IS NOT NULL")
+            busy = await self.town.rows("SELECT DISTINCT lease_owner FROM jobs WHERE status = 'running'")
+            return done > 0 and len(busy) == len(workers)
+
+        await self.town.until(under_way, "both workers are at work")
+        return workers
+
+    async def _all_answer(self) -> bool:
+        try:
+            return all([await self.figures(name) for name in self.ports])
+        except OSError:
+            return False
+
+    def worker(self, name: str) -> ForkServerProcess:
+        self.ports[name] = free_port()
+        orders = {"slots": 8, "work_ms": 100, "lease_ms": LEASE_MS, "metrics_port": self.ports[name]}
+        return self.stack.enter_context(self.town.process("worker", name, **orders))
+
+    async def all_is_right(self) -> None:
+        await self.town.until(self.town.at_rest, "all is done", patience_sec=60)
+        assert len(self.submissions) == IN_FLIGHT
+        await self.town.check(self.submissions)
+
+    async def figures(self, name: str) -> dict[str, float]:
+        """What a worker's metrics stand at."""
+
+        def scrape() -> str:
+            with urlopen(f"http://127.0.0.1:{self.ports[name]}/metrics", timeout=10) as answer:
+                return str(answer.read().decode())
+
+        lines = (await asyncio.to_thread(scrape)).splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+        return {metric: float(value) for metric, value in pairs}
+
+
+@pytest.fixture
+def crowd(town: Town) -> Iterator[Crowd]:
+    with ExitStack() as stack:
+        yield Crowd(town, stack)
+
+
+async def test_kill_9_of_a_worker(crowd: Crowd) -> None:
+    workers = await crowd.gather()
+    workers["worker-1"].kill()
+    held = await crowd.town.count("jobs WHERE status = 'running' AND lease_owner = 'worker-1'")
+    await crowd.all_is_right()
+    assert held > 0, "it died in the middle of something"
+
+
+async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(crowd: Crowd) -> None:
+    pid = (await crowd.gather())["worker-1"].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    lost = "jobs WHERE status = 'running' AND lease_owner = 'worker-1'"
+    assert await crowd.town.count(lost) > 0
+
+    async def taken_away() -> bool:
+        return not await crowd.town.count(lost)
+
+    await crowd.town.until(taken_away, "its jobs are taken from it")
+    os.kill(pid, signal.SIGCONT)
+    await crowd.all_is_right()
+
+    async def refused() -> bool:
+        return any(
+            value > 0
+            for metric, value in (await crowd.figures("worker-1")).items()
+            if metric.startswith(("adjudge_worker_finalize_rejected_total", "adjudge_worker_lease_heartbeat_total{"))
+            and ("stale_attempt" in metric or "not_in_expected_state" in metric or "already_finished" in metric)
+        )
+
+    await crowd.town.until(refused, "the zombie was refused, and that was counted")
+
+
+async def test_redis_flushall(crowd: Crowd) -> None:
+    await crowd.gather()
+    client = Redis.from_url(crowd.town.redis_url)
+    await client.flushall()
+    await client.aclose()
+    await crowd.all_is_right()
+
+
+async def test_redis_restart(crowd: Crowd, own_redis: RedisServer) -> None:
+    await crowd.gather()
+    own_redis.kill()
+    own_redis.revive()
+    await crowd.all_is_right()
+
+
+async def test_postgresql_restart(crowd: Crowd, durable_postgres: PostgresServer) -> None:
+    await crowd.gather()
+    durable_postgres.kill()
+    durable_postgres.revive()
+    await crowd.all_is_right()
