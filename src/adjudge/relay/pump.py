@@ -2,6 +2,9 @@
 
 Delivery is at least once. Should the pump die between telling the stream and noting it, the rows come due again and
 their jobs are announced twice; the claim lets one through.
+
+Only so much is announced ahead of the workers. What waits in the outbox costs nothing; what waits in the stream costs
+memory there, and past the stream's bound its oldest messages would be dropped, found missing and announced again.
 """
 
 from __future__ import annotations
@@ -18,10 +21,43 @@ from adjudge.store.bells import OUTBOX, Wakeup
 from adjudge.store.job_values import Delivery
 from adjudge.store.jobs import Jobs
 from adjudge.store.outbox import DueRow
-from adjudge.stream.driver import Hint, Published, Stream
+from adjudge.stream.driver import BANDS, Hint, Published, Stream, band_of
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
+_FULL_MS = 100
+"""How soon to look again whether workers have made room."""
+
+
+class _Room:
+    """How many more messages each band of the stream should hold.
+
+    The stream is asked only once what was known to be free is used up: an idle pump's delivery takes no extra trip.
+    """
+
+    def __init__(self, stream: Stream, ahead: int) -> None:
+        self._stream = stream
+        self._ahead = ahead
+        self._left = dict.fromkeys(BANDS, 0)
+        self.is_short = False
+        """Whether some band was found to have less room than a batch."""
+
+    async def left(self, batch: int) -> list[int]:
+        """The room of each band, in their order."""
+        if min(self._left.values()) < batch:
+            try:
+                depth = await self._stream.depth()
+            except Unavailable:
+                depth = {}  # away: what is published now fails, row by row, and each remembers why
+            self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
+            self.is_short = min(self._left.values()) < batch
+        return [self._left[band] for band in BANDS]
+
+    def use(self, due: Sequence[DueRow]) -> None:
+        """These are about to be published."""
+        for row in due:
+            band = band_of(row.priority)
+            self._left[band] = max(0, self._left[band] - 1)
 
 
 class Pump:
@@ -36,6 +72,7 @@ class Pump:
         name: str,
         batch: int = 512,
         poll_ms: int = 1_000,
+        ahead: int = 20_000,
         pulse: Pulse | None = None,
     ) -> None:
         self._database = database
@@ -44,6 +81,7 @@ class Pump:
         self._name = name
         self._batch = batch
         self._poll_ms = poll_ms
+        self._room = _Room(stream, ahead)
         self._pulse = pulse or Pulse("pump")
 
     async def run(self) -> None:
@@ -60,15 +98,17 @@ class Pump:
                     _log.warning("delivery_waits", reason=error.code, error=error.message)
                     delivered = 0
                 if delivered < self._batch:
-                    await wakeup.wait(self._poll_ms)
+                    await wakeup.wait(_FULL_MS if self._room.is_short else self._poll_ms)
         finally:
             silence()
 
     async def deliver(self) -> int:
-        """Deliver one batch of what is due; return how many rows were taken."""
-        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch))
+        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
+        rooms = await self._room.left(self._batch)
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
         if not due:
             return 0
+        self._room.use(due)
         hints, broken = _hints(due)
         published = [*await self._publish(hints), *broken]
         taking = {row.job_id: row.taking for row in due}

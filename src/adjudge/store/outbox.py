@@ -40,20 +40,33 @@ DROP = Statement(
     given={"given_id": "text"},
 )
 
-_TAKE = """
+ROOMS = ("urgent_room", "high_room", "ordinary_room", "low_room")
+"""How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
+
+
+def _take(smaller: str, lock: str) -> str:
+    bands = " UNION ALL ".join(
+        f"""
+        SELECT id FROM (
+            SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
+            ORDER BY next_attempt_at, id LIMIT :{room} {lock}
+        ) AS {room}
+        """
+        for band, room in enumerate(ROOMS)
+    )
+    return f"""
     UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
         next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
-    WHERE id IN (
-        SELECT id FROM outbox WHERE state = 'pending' AND next_attempt_at <= {{now}}
-        ORDER BY next_attempt_at, id LIMIT :at_most {lock}
-    )
+    WHERE id IN ({bands})
     RETURNING job_id
     """
+
+
 TAKE_DUE = Statement(
     "outbox.take_due",
-    "Take due rows for delivery; should the relay die, they come due again, later each time.",
-    _TAKE.format(smaller="LEAST", lock="FOR UPDATE SKIP LOCKED"),
-    sqlite=_TAKE.format(smaller="min", lock=""),
+    "Take due rows of each band for delivery; should the relay die, they come due again, later each time.",
+    _take("LEAST", "FOR UPDATE SKIP LOCKED"),
+    sqlite=_take("min", ""),
 )
 
 DELIVERED = Statement(
@@ -112,10 +125,15 @@ class DueRow:
     """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
 
 
-async def insert(tx: Tx, rows: Rows) -> None:
+def band_of(priority: int) -> int:
+    """The band that a priority is delivered with; one that is out of range goes with its nearest."""
+    return min(max(priority, 0), len(ROOMS) - 1)
+
+
+async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
     """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
     if rows:
-        await tx.execute(INSERT, rows)
+        await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
         tx.ring(OUTBOX)
 
 
@@ -132,9 +150,16 @@ async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
         await tx.execute(DROP, [(job_id,) for job_id in job_ids])
 
 
-async def take_due(tx: Tx, *, at_most: int, base_us: int = 1_000_000) -> list[DueRow]:
-    """Take up to ``at_most`` due rows; other relays skip them until they come due again."""
-    taken = await tx.fetch(TAKE_DUE, at_most=at_most, base_us=base_us)
+async def take_due(
+    tx: Tx, *, at_most: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000
+) -> list[DueRow]:
+    """Take up to ``at_most`` due rows of each band; other relays skip them until they come due again.
+
+    ``rooms`` says how many more of each band may be delivered now. What is not taken stays in the outbox, where it
+    costs nothing, and does not stand in the way of other bands.
+    """
+    limits = [min(at_most, room) for room in rooms or [at_most] * len(ROOMS)]
+    taken = await tx.fetch(TAKE_DUE, base_us=base_us, **dict(zip(ROOMS, limits, strict=True)))
     if not taken:
         return []
     rows = await tx.fetch(READ_TAKEN, [(row["job_id"],) for row in taken])

@@ -118,7 +118,7 @@ outbox = Table(
     moment("created_at"),
     UniqueConstraint("job_id"),
     one_of("state", OUTBOX_STATES),
-    _partial("outbox_due", "next_attempt_at", "id", where="state = 'pending'"),
+    _partial("outbox_due", "priority", "next_attempt_at", "id", where="state = 'pending'"),
     postgresql_with={"fillfactor": "80", "autovacuum_vacuum_scale_factor": "0.02"},
 )
 

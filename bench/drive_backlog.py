@@ -1,0 +1,63 @@
+"""A long queue: jobs that wait in the outbox, laid in by the set, and what a job costs with them in front.
+
+The number of waiting jobs is kept the same while it is measured: as many are handed in as end. So both lengths do the
+same work for each job, and what differs is how much lies about.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import asyncpg
+
+from bench.drive_contenders import Contender
+
+_JOBS = (
+    "INSERT INTO jobs (id, kind, status, attempt_id, available_at, payload, created_at, updated_at) "
+    "SELECT id, 'noop', 'pending', 0, n, '{\"n\": -1}', n, n FROM waiting"
+)
+_OUTBOX = "INSERT INTO outbox (job_id, next_attempt_at, created_at) SELECT id, n, n FROM waiting"
+
+
+async def load_postgres(url: str, size: int) -> None:
+    """Give the database ``size`` waiting jobs, of which the stream has not heard."""
+    connection = await asyncpg.connect(url)
+    await connection.execute(
+        "CREATE TEMP TABLE waiting AS SELECT n, '01800000-0000-7000-8000-' || lpad(to_hex(n), 12, '0') AS id "
+        f"FROM generate_series(1, {size}) AS n"
+    )
+    for statement in (_JOBS, _OUTBOX, "VACUUM ANALYZE jobs", "VACUUM ANALYZE outbox", "CHECKPOINT"):
+        await connection.execute(statement)
+    await connection.close()
+
+
+def load_sqlite(path: Path, size: int) -> None:
+    """Do the same to a file."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("BEGIN")
+    connection.execute(
+        "CREATE TEMP TABLE waiting AS WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted "
+        f"WHERE n < {size}) SELECT n, printf('01800000-0000-7000-8000-%012x', n) AS id FROM counted"
+    )
+    connection.execute(_JOBS)
+    connection.execute(_OUTBOX)
+    connection.execute("COMMIT")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+
+
+def cost_us(contender: Contender, count: int, batch: int) -> float:
+    """Microseconds a job, over ``count`` ends, with a job handed in for each that ends."""
+    board = contender.board
+    begun_at, handed_in = board.counted, 0
+    began = time.perf_counter()
+    while (ended := board.counted - begun_at) < count:
+        if ended - handed_in >= batch:
+            contender.hand_in(batch)
+            handed_in += batch
+        else:
+            time.sleep(0.002)
+    return (time.perf_counter() - began) * 1e6 / ended

@@ -1,0 +1,230 @@
+"""The floor: the drive's own statements and scripts, in the same batches and processes, on bare drivers.
+
+Everything that makes the drive safe and manageable in Python is left out: leases are not kept, refusals not explained,
+nothing is counted or logged, no errors are handled, and one task does one thing after another. What is left is what the
+databases, Redis and their clients cost. Roles as in ``drive_ours``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sqlite3
+import sys
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import asyncpg
+import uvloop
+from redis.asyncio import Redis
+
+from adjudge.store import job_statements as sql
+from adjudge.store import outbox
+from adjudge.store.bells import OUTBOX
+from adjudge.store.job_rows import finish_row, insert_row
+from adjudge.store.job_values import Fence, Finish
+from adjudge.store.postgres import DATABASE_CLOCK, SESSION
+from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
+from adjudge.stream import BANDS, Hint, codec, scripts
+from bench.drive_board import CONCURRENCY, Board, say, submit_on_command
+from bench.drive_ours import new_jobs
+
+WORKER = "raw"
+LEASE_US = 15_000_000
+PUMPED = 512
+"""As many as the pump takes."""
+ROOMS = dict.fromkeys(outbox.ROOMS, PUMPED)
+Call = tuple[Statement, Rows | None, dict[str, object]]
+Entry = tuple[str, str, str]
+"""Entry id, job id and payload's key."""
+
+
+class Bare(Protocol):
+    """A driver with nothing around it."""
+
+    async def transact(self, *calls: Call) -> list[list[Any]]:
+        """Run statements in one transaction; return the rows of each."""
+        ...
+
+
+class _Texts:
+    def __init__(self, dialect: Dialect, now: str) -> None:
+        self._dialect, self._now = dialect, now
+        self._rendered: dict[str, Rendered] = {}
+
+    def of(self, call: Call) -> tuple[str, list[Any]]:
+        statement, rows, parameters = call
+        if statement.name not in self._rendered:
+            self._rendered[statement.name] = render(statement, self._dialect, self._now)
+        text = self._rendered[statement.name]
+        return text.sql, text.arguments(rows, parameters)
+
+
+class BarePostgres:
+    """One connection."""
+
+    def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        self.connection = connection
+        self._texts = _Texts(Dialect.POSTGRES, DATABASE_CLOCK)
+
+    async def transact(self, *calls: Call) -> list[list[Any]]:
+        async with self.connection.transaction():
+            answers = []
+            for call in calls:
+                text, arguments = self._texts.of(call)
+                answers.append(await self.connection.fetch(text, *arguments))
+        return answers
+
+
+class BareSqlite:
+    """One connection, on the thread that asks."""
+
+    def __init__(self, path: str) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.row_factory = sqlite3.Row
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.create_function("raw_now", 0, lambda: time.time_ns() // 1_000)
+        self._texts = _Texts(Dialect.SQLITE, "raw_now()")
+
+    async def transact(self, *calls: Call) -> list[list[Any]]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        answers = []
+        for call in calls:
+            text, arguments = self._texts.of(call)
+            answers.append(self._connection.execute(text, arguments).fetchall())
+        self._connection.execute("COMMIT")
+        return answers
+
+
+async def enqueue(bare: Bare, numbers: Sequence[int]) -> None:
+    jobs = new_jobs(numbers)
+    rows = [(job.id, job.priority, 0) for job in jobs]
+    await bare.transact((sql.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
+
+
+async def pump(bare: Bare, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
+    """Deliver one batch: two transactions around one call."""
+    (taken,) = await bare.transact((outbox.TAKE_DUE, None, {"base_us": 1_000_000, **ROOMS}))
+    if not taken:
+        return 0
+    (rows,) = await bare.transact((outbox.READ_TAKEN, [(row["job_id"],) for row in taken], {}))
+    entries = await publish(rows)
+    sent = sorted((row["id"], entry, row["takings"]) for row, entry in zip(rows, entries, strict=True))
+    ids = [(job_id,) for job_id, _, _ in sent]
+    await bare.transact((outbox.DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
+    return len(taken)
+
+
+async def work(bare: Bare, board: Board, job_ids: Sequence[str]) -> None:
+    """Claim and finish one batch."""
+    ids = sorted((job_id,) for job_id in job_ids)
+    (claimed,) = await bare.transact((sql.CLAIM, ids, {"worker": WORKER, "lease_us": LEASE_US}))
+    numbers = [json.loads(row["payload"])["n"] for row in claimed]
+    for number in numbers:
+        board.started(number)
+    finishes = sorted(finish_row(Finish(Fence(row["id"], row["attempt_id"], WORKER))) for row in claimed)
+    await bare.transact((sql.FINISH, finishes, {}))
+    for number in numbers:
+        board.done(number)
+
+
+class Distributed:
+    """The roles on PostgreSQL and Redis, a process each."""
+
+    def __init__(self, bare: BarePostgres, redis: Redis, board: Board) -> None:
+        self._bare, self._redis, self._board = bare, redis, board
+        self._keys = [f"raw:jobs:{band}" for band in BANDS]
+        self._publish = redis.register_script(scripts.PUBLISH)
+        self._take = redis.register_script(scripts.TAKE)
+        self._ack = redis.register_script(scripts.ACK)
+
+    async def submitter(self) -> None:
+        async def submit(numbers: list[int]) -> None:
+            await enqueue(self._bare, numbers)
+            await self._bare.connection.execute("SELECT pg_notify($1, '')", OUTBOX)
+
+        await submit_on_command(self._board, submit)
+
+    async def scheduler(self, listener: asyncpg.Connection[asyncpg.Record]) -> None:
+        rung = asyncio.Event()
+        await listener.add_listener(OUTBOX, lambda *_: rung.set())
+        say("ready")
+        while True:
+            rung.clear()
+            if await pump(self._bare, self.publish) < PUMPED:
+                await rung.wait()
+
+    async def publish(self, rows: list[Any]) -> list[str]:
+        arguments: list[Any] = []
+        for row in rows:
+            hint = Hint(row["id"], row["priority"], row["kind"], row["trace_id"], json.loads(row["payload"]))
+            ref = f"raw:payload:{row['id']}:{secrets.token_hex(4)}"
+            moment = time.time_ns() // 1_000_000
+            arguments += (hint.band + 1, hint.job_id, moment, ref, hint.priority, codec.encode(hint))
+        answers: list[str] = await self._publish(keys=self._keys, args=[200_000, 86_400, *arguments])
+        return answers
+
+    async def worker(self) -> None:
+        say("ready")
+        while True:
+            entries = await self.take()
+            await work(self._bare, self._board, [job_id for _, job_id, _ in entries])
+            rows = [value for entry_id, _, ref in entries for value in (3, entry_id, ref)]
+            await self._ack(keys=self._keys, args=[WORKER, *rows])
+
+    async def take(self) -> list[Entry]:
+        rows: list[Any] = await self._take(keys=self._keys, args=[WORKER, WORKER, CONCURRENCY, 0, 0, 0, 0])
+        if rows:
+            return [(row[1], row[5], row[9]) for row in rows]
+        streams: dict[Any, Any] = dict.fromkeys(self._keys, ">")
+        while True:
+            reply: Any = await self._redis.xreadgroup(WORKER, WORKER, streams, count=1, block=1_000)
+            if reply:
+                return [(entry_id, body["job_id"], body["payload_ref"]) for entry_id, body in reply[0][1]]
+
+
+async def distributed(role: str, board: Board, url: str, redis_url: str) -> None:
+    bare = BarePostgres(await asyncpg.connect(url, server_settings=SESSION))
+    redis = Redis.from_url(redis_url, decode_responses=True)
+    roles = Distributed(bare, redis, board)
+    if role == "scheduler":
+        await roles.scheduler(await asyncpg.connect(url))
+    else:
+        await (roles.worker() if role == "worker" else roles.submitter())
+
+
+async def embedded(board: Board, path: str) -> None:
+    """One thing after another on one thread: hand in, deliver, work."""
+    bare, stream, number = BareSqlite(path), deque[str](), 0
+
+    async def publish(rows: list[Any]) -> list[str]:
+        nonlocal number
+        stream.extend(row["id"] for row in rows)
+        number += len(rows)
+        return [f"{number}-{at}" for at in range(len(rows))]
+
+    async def submit(numbers: list[int]) -> None:
+        await enqueue(bare, numbers)
+        await pump(bare, publish)
+        while stream:
+            await work(bare, board, [stream.popleft() for _ in range(min(CONCURRENCY, len(stream)))])
+
+    await submit_on_command(board, submit)
+
+
+async def main(role: str, board_path: str, url: str, redis_url: str = "") -> None:
+    board = Board(Path(board_path))
+    if role == "embedded":
+        await embedded(board, url.removeprefix("sqlite:///"))
+    else:
+        await distributed(role, board, url, redis_url)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(*sys.argv[1:]))
