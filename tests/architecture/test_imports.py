@@ -76,8 +76,7 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
     "httpx": (
         frozenset({"api", "registry", "chains", "worker"}),
-        "etcd is spoken to in one room; executors call allowed hosts; people log in by another provider; workers "
-        "deliver webhooks",
+        "etcd has one room; executors call allowed hosts; people log in by another provider; workers deliver webhooks",
     ),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
     "markdown_it": (frozenset({"packages"}), "statements become pages in one room"),

@@ -19,14 +19,18 @@ from adjudge.api.routes import (
     about,
     accounts,
     events,
+    executions,
     health,
     judge_runs,
     languages,
     login,
     problems,
+    rejudge,
     submissions,
     users,
+    webhooks,
 )
+from adjudge.api.short_way import ShortWay
 from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
@@ -62,14 +66,14 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.streams = Streams()
     app.state.public_url = settings.server.public_url
     app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
-    app.include_router(health.router(parts.checks), prefix=API_ROOT)
+    app.include_router(health.router(parts), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
     app.include_router(login.router(parts), prefix=API_ROOT)
     app.include_router(accounts.router(parts), prefix=API_ROOT)
     app.include_router(users.router(parts), prefix=API_ROOT)
-    for group in (submissions, judge_runs, events, problems, languages):
+    for group in (submissions, judge_runs, events, rejudge, executions, webhooks, problems, languages):
         app.include_router(group.router(parts), prefix=API_ROOT)
-    app.include_router(about.metrics_router())
+    app.include_router(about.metrics_router(settings.server.metrics_access))
     errors.install(app)
     _surround(app, parts)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
@@ -79,6 +83,7 @@ def create_app(parts: Parts) -> FastAPI:
 def _surround(app: FastAPI, parts: Parts) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
     server = parts.settings.server
+    app.add_middleware(ShortWay, parts=parts, root=API_ROOT)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
         app.add_middleware(

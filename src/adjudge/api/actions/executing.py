@@ -1,0 +1,129 @@
+"""Running programs without a problem: one's own, read by nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.actions.submitting import Caller, check_source
+from adjudge.api.admission import Admission, admit
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import MIB, Limits
+from adjudge.store import Tx, executions
+from adjudge.store.executions import Execution, NewExecution
+from adjudge.store.reads import AFTER_ALL
+
+WAIT_MOST_SEC: Final = 60
+_SOURCE_BYTES: Final = 256 * 1024
+_INPUT_BYTES: Final = 4 * 1024 * 1024
+"""All inputs of one execution together."""
+_OUTPUT_BYTES: Final = 16 * MIB
+_COMPILE_MS: Final = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A program somebody wants to be run."""
+
+    language: str
+    source: str
+    stdins: tuple[str, ...]
+    cpu_ms: int
+    wall_ms: int
+    memory_mib: int
+
+
+async def run(
+    parts: Parts, viewer: Viewer, wishes: Sequence[Wish], caller: Caller, *, wait_sec: float, is_batch: bool = False
+) -> list[Execution]:
+    """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then."""
+    names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
+    for wish, name in zip(wishes, names, strict=True):
+        _check(parts, wish, name)
+    languages = {parts.languages.get(wish.language).id for wish in wishes}
+    admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
+    items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
+    job_ids = await parts.database.transact(lambda tx: executions.create(tx, parts.jobs, items, mint=parts.mint))
+    if wait_sec > 0:
+        patience = min(wait_sec, WAIT_MOST_SEC)
+        await asyncio.gather(*(parts.tail.until_job_ended(job_id, patience) for job_id in job_ids))
+
+    async def read_all(tx: Tx) -> list[Execution]:
+        return [await executions.find(tx, item.id, viewer.id) for item in items]
+
+    return await parts.database.read(read_all)
+
+
+def _check(parts: Parts, wish: Wish, name: str) -> None:
+    allowed = parts.settings.executions
+    parts.languages.get(wish.language)
+    size = len(check_source(wish.source, f"{name}source"))
+    if size > _SOURCE_BYTES:
+        raise InvalidInput(f"{name}source: {size} bytes; at most {_SOURCE_BYTES}.", field=f"{name}source")
+    if len(wish.stdins) > allowed.inputs:
+        raise InvalidInput(f"{name}stdins: at most {allowed.inputs} inputs.", field=f"{name}stdins")
+    for limit, most, unit in (("cpu_ms", allowed.cpu_ms, "ms"), ("memory_mib", allowed.memory_mib, "MiB")):
+        if getattr(wish, limit) > most:
+            raise InvalidInput(f"{name}limits.{limit}: at most {most} {unit}.", field=f"{name}limits.{limit}")
+    if wish.wall_ms > 3 * allowed.cpu_ms:
+        raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
+    _check_inputs(wish.stdins, f"{name}stdin")
+
+
+def _check_inputs(stdins: Sequence[str], field: str) -> None:
+    total = 0
+    for stdin in stdins:
+        if "\0" in stdin:
+            raise InvalidInput(f"{field}: a NUL byte; an input is text.", field=field)
+        try:
+            total += len(stdin.encode())
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{field}: half of a character.", field=field) from None
+    if total > _INPUT_BYTES:
+        raise InvalidInput(f"{field}: {total} bytes; at most {_INPUT_BYTES} in all.", field=field)
+
+
+def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Admission) -> NewExecution:
+    language = parts.languages.get(wish.language)
+    limits = Limits(wish.cpu_ms, wish.wall_ms, wish.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
+    names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
+    return NewExecution(
+        id=parts.mint(),
+        user_id=viewer.id,
+        language=language.id,
+        source=wish.source,
+        stdins=wish.stdins,
+        limits={name: getattr(limits, name) for name in names},
+        life_ms=parts.settings.executions.keep_sec * 1_000,
+        priority=admitted.band,
+        delay_ms=admitted.delay_ms,
+        timeout_ms=_COMPILE_MS + 2 * len(wish.stdins) * language.limits(limits).wall_ms,
+        trace_id=caller.trace_id,
+    )
+
+
+async def read(parts: Parts, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> Execution:
+    """One of one's own executions."""
+    found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
+    if wait_sec > 0 and found.finished_at is None:
+        await parts.tail.until_job_ended(found.job_id, min(wait_sec, WAIT_MOST_SEC))
+        found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
+    return found
+
+
+async def page(parts: Parts, viewer: Viewer, *, before: str | None, at_most: int) -> list[Execution]:
+    """One's own executions without their outputs, the newest first."""
+    return await parts.database.read(
+        lambda tx: executions.page(tx, viewer.id, before=before or AFTER_ALL, at_most=at_most)
+    )
+
+
+async def cancel(parts: Parts, viewer: Viewer, execution_id: str) -> Execution:
+    """End an execution that has not ended; one that has stays as it is."""
+    found = await read(parts, viewer, execution_id)
+    await parts.database.transact(lambda tx: parts.jobs.cancel(tx, [found.job_id], actor=viewer.id, reason="canceled"))
+    return await read(parts, viewer, execution_id)

@@ -1,0 +1,79 @@
+"""Webhooks: being told, instead of asking."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from adjudge.api.actions import hooks
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.webhooks import (
+    Delivery,
+    DeliveryPage,
+    NewWebhook,
+    PingSent,
+    Webhook,
+    WebhookEdit,
+    WebhookMade,
+    Webhooks,
+)
+from adjudge.domain.access import Permission
+
+Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
+
+
+def router(parts: Parts) -> APIRouter:
+    """Everything about one's own webhooks."""
+    routes = APIRouter(prefix="/webhooks", tags=["webhooks"])
+
+    @routes.post(
+        "",
+        status_code=201,
+        summary="Ask to be told",
+        description="The secret in the answer signs every delivery; it is shown this once.",
+    )
+    async def add(body: NewWebhook, viewer: Owner) -> WebhookMade:
+        made, secret = await hooks.add(parts, viewer, body.url, body.events)
+        return WebhookMade(webhook=Webhook.of(made), secret=secret)
+
+    @routes.get("", summary="List one's own webhooks")
+    async def page(viewer: Owner) -> Webhooks:
+        return Webhooks(items=[Webhook.of(item) for item in await hooks.page(parts, viewer)])
+
+    @routes.get("/{webhook_id}", summary="Read a webhook")
+    async def read(webhook_id: str, viewer: Owner) -> Webhook:
+        return Webhook.of(await hooks.read(parts, viewer, webhook_id))
+
+    @routes.patch("/{webhook_id}", summary="Change a webhook, or switch it off")
+    async def edit(webhook_id: str, body: WebhookEdit, viewer: Owner) -> Webhook:
+        changed = await hooks.edit(
+            parts, viewer, webhook_id, url=body.url, events=body.events, is_active=body.is_active
+        )
+        return Webhook.of(changed)
+
+    @routes.delete("/{webhook_id}", status_code=204, summary="Remove a webhook", response_class=Response)
+    async def remove(webhook_id: str, viewer: Owner) -> Response:
+        await hooks.remove(parts, viewer, webhook_id)
+        return Response(status_code=204)
+
+    @routes.post("/{webhook_id}:ping", status_code=202, summary="Send a sign of life")
+    async def ping(webhook_id: str, viewer: Owner) -> PingSent:
+        return PingSent(delivery_id=await hooks.ping(parts, viewer, webhook_id))
+
+    @routes.get("/{webhook_id}/deliveries", summary="Read the log of deliveries, the newest first")
+    async def deliveries(
+        webhook_id: str,
+        viewer: Owner,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        cursor: Annotated[str | None, Query(max_length=2048)] = None,
+    ) -> DeliveryPage:
+        place = place_of(cursor, [str])
+        before = str(place[0]) if place else None
+        rows = await hooks.deliveries(parts, viewer, webhook_id, before=before, at_most=limit + 1)
+        more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
+        return DeliveryPage(items=[Delivery.of(row) for row in rows[:limit]], next=more)
+
+    return routes

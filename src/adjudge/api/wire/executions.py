@@ -1,0 +1,111 @@
+"""Executions on the wire."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from adjudge.api.moments import moment
+from adjudge.api.wire.base import Wire
+from adjudge.domain.verdict import Verdict
+from adjudge.store import executions
+
+BATCH_MOST = 100
+
+
+class ExecutionLimits(Wire):
+    """What each run may use; what is left out is the default, and more than the operator allows is refused."""
+
+    cpu_ms: int = Field(2_000, ge=1, le=600_000)
+    wall_ms: int | None = Field(None, ge=1, le=1_200_000, description="By default three times the CPU time.")
+    memory_mib: int = Field(256, ge=16, le=65_536)
+
+
+class NewExecution(Wire):
+    """A program to be run."""
+
+    language: str = Field(min_length=1, max_length=64, examples=["python3"])
+    source: str = Field(examples=["print(int(input()) * 2)\n"])
+    stdin: str = Field("", description="The input of a single run.", examples=["21\n"])
+    stdins: list[str] | None = Field(None, min_length=1, description="Many inputs, instead of one.")
+    limits: ExecutionLimits = ExecutionLimits()
+
+
+class NewExecutions(Wire):
+    """Programs to be run: all of them are taken, or none."""
+
+    items: list[NewExecution] = Field(min_length=1, max_length=BATCH_MOST)
+
+
+class ExecutionRun(Wire):
+    """What one input came to."""
+
+    verdict: Verdict | None = Field(description="AC: it ended by itself, with exit code 0, within its limits.")
+    time_ms: int | None
+    wall_ms: int | None
+    mem_kb: int | None
+    exit_code: int | None
+    exit_signal: int | None
+    limit: str | None = Field(description="The limit that ended it.")
+    stdout: str | None
+    stderr: str | None
+    encoding: str = Field(examples=["utf-8"], description="utf-8, or base64 where the outputs are no text.")
+    is_truncated: bool
+
+
+class Execution(Wire):
+    """An execution as it stands."""
+
+    id: str
+    job_id: str
+    language: str
+    state: str = Field(examples=["finished"], description="pending, finished, failed or canceled.")
+    verdict: Verdict | None = Field(description="The worst of its runs, or CE.")
+    compile_message: str | None
+    runs: list[ExecutionRun]
+    created_at: str
+    finished_at: str | None
+    expires_at: str
+
+    @classmethod
+    def of(cls, found: executions.Execution) -> Execution:
+        """From the store's value."""
+        return cls(
+            id=found.id,
+            job_id=found.job_id,
+            language=found.language,
+            state=found.state,
+            verdict=Verdict(found.verdict) if found.verdict else None,
+            compile_message=found.compile_message,
+            runs=[
+                ExecutionRun(
+                    verdict=run["verdict"],
+                    time_ms=run["time_ms"],
+                    wall_ms=run["wall_ms"],
+                    mem_kb=run["mem_kb"],
+                    exit_code=run["exit_code"],
+                    exit_signal=run["exit_signal"],
+                    limit=run["limit_hit"],
+                    stdout=run["stdout"],
+                    stderr=run["stderr"],
+                    encoding="base64" if run["is_base64"] else "utf-8",
+                    is_truncated=bool(run["is_truncated"]),
+                )
+                for run in found.runs
+            ],
+            created_at=moment(found.created_at),
+            finished_at=moment(found.finished_at),
+            expires_at=moment(found.expires_at),
+        )
+
+
+class Executions(Wire):
+    """Executions, in the order in which they were asked for."""
+
+    items: list[Execution]
+
+
+class ExecutionPage(Wire):
+    """A page of one's own executions without their outputs, the newest first."""
+
+    items: list[Execution]
+    next: str | None

@@ -1,0 +1,165 @@
+"""Rejudging: looked at first, applied all at once, never over somebody else's change."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.domain.verdict import Verdict
+from tests.support.api import make_api
+from tests.support.judging import OPEN_GATE, Hall, add_revision, open_hall
+from tests.support.stores import Store
+
+ROOT = "/api/v1/rejudge-batches"
+
+
+@pytest.fixture
+async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on each database in turn."""
+    async with make_api(store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+async def judged(hall: Hall, client: httpx.AsyncClient, *verdicts: Verdict) -> list[str]:
+    """Submissions with these verdicts; their ids."""
+    made = [await hall.submit(client) for _ in verdicts]
+    for item, verdict in zip(made, verdicts, strict=True):
+        await hall.judge(item["job_id"], verdict, score=float(verdict is Verdict.AC))
+    return [item["submission_id"] for item in made]
+
+
+async def batch_of(judge: httpx.AsyncClient, **fields: Any) -> str:
+    body = {"filter": {"problem": "sum"}, "reason": "test 1 was wrong"} | fields
+    answer = await judge.post(ROOT, json=body)
+    assert answer.status_code == 202, answer.text
+    batch_id: str = answer.json()["id"]
+    return batch_id
+
+
+async def rejudged(hall: Hall, batch_id: str, *verdicts: Verdict) -> None:
+    """Let the new runs of a batch end, in the order of their submissions."""
+    rows = await hall.api.store.rows(
+        "SELECT job_id FROM rejudge_items WHERE batch_id = :id ORDER BY submission_id", id=batch_id
+    )
+    for row, verdict in zip(rows, verdicts, strict=True):
+        await hall.judge(row["job_id"], verdict, score=float(verdict is Verdict.AC), time_ms=99)
+
+
+async def verdicts_of(hall: Hall, ids: list[str]) -> list[str]:
+    rows = await hall.api.store.rows("SELECT id, verdict FROM submissions")
+    found = {row["id"]: row["verdict"] for row in rows}
+    return [found[item] for item in ids]
+
+
+async def test_nothing_changes_before_a_batch_is_applied_and_then_all_of_it(hall: Hall) -> None:
+    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+        ids = await judged(hall, author, Verdict.AC, Verdict.WA, Verdict.AC)
+        revision_id = await add_revision(hall)
+        batch_id = await batch_of(judge)
+        refused = await judge.post(f"{ROOT}/{batch_id}:apply")
+        assert (refused.status_code, refused.json()["code"]) == (400, "INVALID_TRANSITION")
+        await rejudged(hall, batch_id, Verdict.WA, Verdict.AC, Verdict.AC)
+        batch = (await judge.get(f"{ROOT}/{batch_id}")).json()
+        assert (batch["state"], batch["total"], batch["ended"]) == ("ready", 3, 3)
+        preview = (await judge.get(f"{ROOT}/{batch_id}/preview")).json()
+        assert [(item["old_verdict"], item["new_verdict"]) for item in preview["items"]] == [
+            ("AC", "WA"),
+            ("WA", "AC"),
+        ]
+        assert {(d["old_verdict"], d["new_verdict"], d["count"]) for d in preview["differences"]} == {
+            ("AC", "WA", 1),
+            ("WA", "AC", 1),
+            ("AC", "AC", 1),
+        }
+        assert await verdicts_of(hall, ids) == ["AC", "WA", "AC"]
+        applied = await judge.post(f"{ROOT}/{batch_id}:apply")
+        assert applied.status_code == 200, applied.text
+        assert (applied.json()["changed"], applied.json()["batch"]["state"]) == (3, "applied")
+        assert await verdicts_of(hall, ids) == ["WA", "AC", "AC"]
+        row = (await author.get(f"/api/v1/submissions/{ids[0]}")).json()
+        assert (row["status"], row["time_ms"], row["revision_id"]) == ("wrong_answer", 99, revision_id)
+        runs = (await judge.get(f"/api/v1/submissions/{ids[0]}/judge-runs")).json()["items"]
+        assert len(runs) == 2, "the old run stays"
+        log = await hall.api.store.rows("SELECT reason FROM submission_status_log ORDER BY id DESC LIMIT 3")
+        assert {item["reason"] for item in log} == {f"rejudge {batch_id}"}
+        twice = await judge.post(f"{ROOT}/{batch_id}:apply")
+        assert twice.json()["code"] == "INVALID_TRANSITION"
+        audit = await hall.api.store.rows("SELECT action FROM audit_log ORDER BY id")
+        assert [item["action"] for item in audit] == ["create", "apply"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "result"),
+    [
+        ("latest", ["WA", "AC", "TLE", "WA"]),
+        ("best", ["AC", "AC", "WA", "WA"]),
+        ("first_accepted_stays", ["AC", "AC", "TLE", "WA"]),
+    ],
+)
+async def test_policies(hall: Hall, policy: str, result: list[str]) -> None:
+    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+        ids = await judged(hall, author, Verdict.AC, Verdict.WA, Verdict.WA, Verdict.WA)
+        batch_id = await batch_of(judge, policy=policy)
+        await rejudged(hall, batch_id, Verdict.WA, Verdict.AC, Verdict.TLE, Verdict.SE)
+        await judge.post(f"{ROOT}/{batch_id}:apply")
+        assert await verdicts_of(hall, ids) == result, "and a run that failed through our fault changes nothing"
+
+
+async def test_what_changed_meanwhile_is_not_overwritten(hall: Hall) -> None:
+    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+        ids = await judged(hall, author, Verdict.AC, Verdict.AC)
+        first, second = await batch_of(judge, filter={"ids": ids}), await batch_of(judge, filter={"ids": ids[:1]})
+        await rejudged(hall, first, Verdict.WA, Verdict.WA)
+        await rejudged(hall, second, Verdict.TLE)
+        assert (await judge.post(f"{ROOT}/{second}:apply")).status_code == 200
+        late = await judge.post(f"{ROOT}/{first}:apply")
+        assert (late.status_code, late.json()["code"]) == (409, "CONFLICT")
+        assert await verdicts_of(hall, ids) == ["TLE", "AC"], "all or nothing"
+        preview = (await judge.get(f"{ROOT}/{first}/preview")).json()["items"]
+        assert [item["has_changed"] for item in preview] == [True, False]
+        partly = (await judge.post(f"{ROOT}/{first}:apply", json={"skip_changed": True})).json()
+        assert (partly["changed"], partly["skipped"]) == (1, 1)
+        assert await verdicts_of(hall, ids) == ["TLE", "WA"]
+
+
+async def test_discarded_and_canceled_batches_change_nothing(hall: Hall) -> None:
+    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+        ids = await judged(hall, author, Verdict.AC, Verdict.AC)
+        batch_id = await batch_of(judge, filter={"ids": ids[:1]})
+        await rejudged(hall, batch_id, Verdict.WA)
+        assert (await judge.post(f"{ROOT}/{batch_id}:discard")).json()["state"] == "discarded"
+        running = await batch_of(judge, revision="pinned")
+        canceled = await judge.post(f"{ROOT}/{running}:cancel", json={"reason": "wrong filter"})
+        assert canceled.json()["state"] == "canceled"
+        open_runs = await hall.api.store.rows("SELECT id FROM jobs WHERE finished_at IS NULL AND kind = 'judge'")
+        assert open_runs == []
+        again = await judge.post(f"{ROOT}/{running}:cancel")
+        assert again.json()["code"] == "INVALID_TRANSITION"
+        assert await verdicts_of(hall, ids) == ["AC", "AC"]
+        assert (await judge.get(f"{ROOT}/none")).json()["code"] == "REJUDGE_BATCH_NOT_FOUND"
+        assert len((await judge.get(ROOT)).json()["items"]) == 2
+
+
+async def test_authors_see_no_run_of_a_batch_that_is_not_applied(hall: Hall) -> None:
+    async with hall.somebody() as author, hall.somebody("judge") as judge:
+        (submission_id,) = await judged(hall, author, Verdict.AC)
+        batch_id = await batch_of(judge)
+        job = await hall.api.store.row("SELECT job_id FROM rejudge_items")
+        place = f"/api/v1/submissions/{submission_id}/judge-runs"
+        assert len((await author.get(place)).json()["items"]) == 1
+        assert (await author.get(f"/api/v1/judge-runs/{job['job_id']}")).status_code == 404
+        await rejudged(hall, batch_id, Verdict.WA)
+        await judge.post(f"{ROOT}/{batch_id}:apply")
+        assert len((await author.get(place)).json()["items"]) == 2
+
+
+async def test_a_filter_must_say_something_and_match_something(hall: Hall) -> None:
+    async with hall.somebody() as author, hall.somebody("judge") as judge:
+        await hall.submit(author)
+        for wrong in ({}, {"problem": "sum"}, {"ids": ["none"]}):
+            answer = await judge.post(ROOT, json={"filter": wrong, "reason": "x"})
+            assert (answer.status_code, answer.json()["fields"]["field"]) == (400, "filter")
