@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import quote
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -44,19 +44,23 @@ class Stored(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def stored(request: Request, found: Found) -> Response:
+def known(request: Request) -> str:
+    """What whoever asks has already."""
+    return request.headers.get("if-none-match", "")
+
+
+def stored(if_none_match: str, found: Found) -> Response:
     """The bytes, or 304 for whoever has them."""
-    known = request.headers.get("if-none-match")
-    if known is not None and _matches(known, found.etag):
+    if if_none_match and _matches(if_none_match, found.etag):
         return Stored(found, 304)
     return Stored(found)
 
 
-def _matches(known: str, etag: str) -> bool:
+def _matches(given: str, etag: str) -> bool:
     """Whether one of the ETags that somebody has is ours; weak ones compare as strong ones do here."""
-    if known.strip() == "*":
+    if given.strip() == "*":
         return True
-    return any(item.strip().removeprefix("W/") == etag for item in known.split(","))
+    return any(item.strip().removeprefix("W/") == etag for item in given.split(","))
 
 
 def download(pieces: AsyncIterator[bytes], *, name: str, size_bytes: int, digest: str) -> Response:

@@ -49,6 +49,14 @@ class Cache:
         self._flights: dict[str, asyncio.Task[Entry]] = {}
         self._hits = {entity: metrics.CACHE_REQUESTS.labels(entity, "l1", "hit") for entity in Entity}
 
+    def peek(self, entity: Entity, selector: str, *, revision: str = "") -> Found | None:
+        """The value, if this process has it and it is fresh; nothing is loaded and a miss is not counted."""
+        entry = self._shelf.get(self._key(entity, selector, revision))
+        if entry is None or self._clock() >= entry.fresh_until:
+            return None
+        self._hits[entity].inc()
+        return entry.found
+
     async def get(self, entity: Entity, selector: str, load: Load, *, revision: str = "") -> Found | None:
         """The value of ``selector``, loaded if it must be; None where it does not exist.
 

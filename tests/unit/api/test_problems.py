@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.api import Api
+from tests.support.api import Api, make_api
 from tests.support.problems import archive, imported, package, work
+from tests.support.stores import Store
 
 ROOT = "/api/v1"
 
@@ -292,3 +293,28 @@ async def test_languages_have_templates(api: Api) -> None:
         assert again.status_code == 304
         missing = await visitor.get(f"{ROOT}/languages/klingon/template")
         assert missing.json()["code"] == "LANGUAGE_NOT_FOUND"
+
+
+async def test_the_short_way_answers_as_the_long_way_does(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    await publish(api, tmp_path, setter, "sum")
+    short, long = f"{ROOT}/problems/sum", f"{ROOT}/problems/sum?lang="
+    kept = ("etag", "cache-control", "vary", "content-type", "content-length", "x-content-type-options")
+    async with api.client() as visitor, api.client(setter) as client, api.client("adj_wrong") as liar:
+        await visitor.get(short)
+        for reader in (visitor, client):
+            first, second = await reader.get(short), await reader.get(long)
+            assert first.content == second.content
+            assert [first.headers[name] for name in kept] == [second.headers[name] for name in kept]
+            known = {"If-None-Match": first.headers["etag"]}
+            assert [(await reader.get(url, headers=known)).status_code for url in (short, long)] == [304, 304]
+        assert [(await liar.get(url)).status_code for url in (short, long)] == [401, 401]
+
+
+async def test_where_visitors_may_not_read_the_cache_lets_none_in(sqlite_store: Store, tmp_path: Path) -> None:
+    async with make_api(sqlite_store, tmp_path, {"accounts.visitors_may_read": False}) as api:
+        _, setter = await api.user("setter")
+        await publish(api, tmp_path, setter, "sum")
+        async with api.client(setter) as client, api.client() as visitor:
+            assert (await client.get(f"{ROOT}/problems/sum")).status_code == 200
+            assert (await visitor.get(f"{ROOT}/problems/sum")).status_code == 401

@@ -153,9 +153,19 @@ async def detail(parts: Parts, viewer: Viewer, name: str, languages: tuple[str, 
     async def load() -> bytes | None:
         return await _encoded(parts, name, languages)
 
-    selector = f"{name}|{','.join(languages)}"
-    found = await parts.cache.get(Entity.PROBLEM, selector, load, revision=cache_revisions.of_problem(name))
+    selector, revision = _detail_key(name, languages)
+    found = await parts.cache.get(Entity.PROBLEM, selector, load, revision=revision)
     return found if found is not None else await draft(parts, viewer, name, languages)
+
+
+def cached_detail(parts: Parts, name: str, languages: tuple[str, ...]) -> Found | None:
+    """A published problem's page, if this process has it at hand."""
+    selector, revision = _detail_key(name, languages)
+    return parts.cache.peek(Entity.PROBLEM, selector, revision=revision)
+
+
+def _detail_key(name: str, languages: tuple[str, ...]) -> tuple[str, str]:
+    return f"{name}|{','.join(languages)}", cache_revisions.of_problem(name)
 
 
 async def draft(

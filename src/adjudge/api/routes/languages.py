@@ -9,7 +9,7 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import languages
 from adjudge.api.parts import Parts
-from adjudge.api.sending import stored
+from adjudge.api.sending import known, stored
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import LanguageList, TemplateView
 from adjudge.domain.access import Permission
@@ -23,7 +23,7 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get("", summary="Every language", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})
     async def list_languages(_viewer: Reader, request: Request) -> Response:
-        return stored(request, await languages.every(parts))
+        return stored(known(request), await languages.every(parts))
 
     @routes.get(
         "/{language}/template",
@@ -33,6 +33,6 @@ def router(parts: Parts) -> APIRouter:
     async def read_template(
         _viewer: Reader, request: Request, language: Annotated[str, Path(max_length=40)]
     ) -> Response:
-        return stored(request, await languages.template(parts, language))
+        return stored(known(request), await languages.template(parts, language))
 
     return routes

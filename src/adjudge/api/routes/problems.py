@@ -12,7 +12,7 @@ from adjudge.api.actions.catalogue import PublicFile, preferred
 from adjudge.api.actions.imports import Order
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
-from adjudge.api.sending import download, stored
+from adjudge.api.sending import download, known, stored
 from adjudge.api.uploads import received
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import (
@@ -98,7 +98,7 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
             sort=sort,
         )
         wanted = catalogue.with_owner(wanted, viewer) if mine else wanted
-        return stored(request, await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=limit))
+        return stored(known(request), await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=limit))
 
     @routes.get("/problems/{problem}", summary="One problem", responses={200: {"model": ProblemDetail}, **_KNOWN})
     async def read_problem(
@@ -108,7 +108,7 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
         lang: Lang = "",
         accept_language: Annotated[str, Header()] = "",
     ) -> Response:
-        return stored(request, await catalogue.detail(parts, viewer, problem, preferred(lang, accept_language)))
+        return stored(known(request), await catalogue.detail(parts, viewer, problem, preferred(lang, accept_language)))
 
 
 def _add_files(routes: APIRouter, parts: Parts) -> None:
@@ -233,7 +233,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         accept_language: Annotated[str, Header()] = "",
     ) -> Response:
         languages = preferred(lang, accept_language)
-        return stored(request, await catalogue.draft(parts, viewer, problem, languages, number))
+        return stored(known(request), await catalogue.draft(parts, viewer, problem, languages, number))
 
     @routes.get("/problems/{problem}/diff", summary="What differs between two revisions")
     async def compare_revisions(
