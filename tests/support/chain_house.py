@@ -21,7 +21,6 @@ from adjudge.chains.definition import Definition
 from adjudge.chains.engine import Engine
 from adjudge.chains.executor import Executor
 from adjudge.chains.patrol import ChainPatrol
-from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.chaining import make_engine, make_executors, make_owners, run_starter
 from adjudge.domain.ids import new_id
@@ -58,9 +57,8 @@ class House:
 
     async def define(self, name: str, dag: Mapping[str, Any]) -> str:
         """Define a chain; return its id."""
-        plain = without_sugar(dag)
-        check_dag(plain, registry.found())
-        made = await self.database.transact(lambda tx: chains.create(tx, name=name, dag=plain, actor=self.user_id))
+        check_dag(dag, registry.found())
+        made = await self.database.transact(lambda tx: chains.create(tx, name=name, dag=dag, actor=self.user_id))
         return made.id
 
     async def apply(self, definition: Definition) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from adjudge.chains import templating
+from adjudge.chains.sugar import without_sugar
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.chain_document import CheckNode, parse, trusted
 from adjudge.domain.errors import InvalidInput, NotFound
@@ -31,7 +32,7 @@ class Dags:
         """Read a DAG that was checked when it was defined, unless it is known."""
         known = self._read.get((chain_id, version))
         if known is None:
-            known = self._read[chain_id, version] = trusted(document)
+            known = self._read[chain_id, version] = trusted(without_sugar(document))
             while len(self._read) > self._kept:
                 self._read.popitem(last=False)
         return known
@@ -61,7 +62,7 @@ class Types(Protocol):
 
 def check_dag(document: Any, types: Types) -> Dag:
     """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
-    return parse(document, checker(types))
+    return parse(without_sugar(document), checker(types))
 
 
 def checker(types: Types) -> CheckNode:
@@ -79,10 +80,10 @@ def checker(types: Types) -> CheckNode:
 
 
 def _check_templates(node: Node) -> Iterable[str]:
-    names = {"parameters", "artifacts"} | ({node.fan.item} if node.fan is not None else set())
+    names = {"parameters", "artifacts", "run"} | ({node.fan.item} if node.fan is not None else set())
     documents = [("cfg", node.cfg, names)]
     if node.fan is not None:
-        documents.append(("map.over", node.fan.over, {"parameters", "artifacts"}))
+        documents.append(("map.over", node.fan.over, {"parameters", "artifacts", "run"}))
     for place, document, known in documents:
         try:
             found = list(templating.references(document, place))

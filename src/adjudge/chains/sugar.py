@@ -7,7 +7,7 @@
     {"id": "each", "type": "map", "cfg": {"over": […], "chain": "verify-one", "parameters": {"slug": "{{ item }}"}}}
 
 Both become a node of the inner type (the second of type ``chain``) with ``map``: ``over``, ``as``, ``max_parallel``.
-Definitions are rewritten when they come in, so what is stored and shown has one form only.
+Definitions are rewritten whenever they are read, so nothing else ever meets the type.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class _Reader:
         over, name = fields.get("over"), fields.get("as", "item")
         if not isinstance(over, list) and not (isinstance(over, str) and "{{" in over):
             self._say(f"{place}.over", "give a list, or a template like {{ artifacts.tests.names }}")
-        if not isinstance(name, str) or not _ID.fullmatch(name) or name in _ROOTS:
+        if not isinstance(name, str) or not _ID.fullmatch(name) or name in {*_ROOTS, "run"}:
             self._say(f"{place}.as", f"{name!r} cannot name an item")
         return Fan(over, str(name), self._whole(f"{place}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
 

@@ -176,6 +176,7 @@ class NodeHandler:
         scope = {
             "parameters": task.parameters,
             "artifacts": {key: await self._loaded(value) for key, value in stored.items()},
+            "run": {"id": run_id, "chain": task.chain_name, "node": node_id, "started_by": task.started_by},
         }
         work = _Work(job, run_id, node_id, task, node, scope)
         if node.fan is not None and not is_instance(node_id):

@@ -223,9 +223,11 @@ async def test_chains_start_chains(house: House) -> None:
             {"id": "each", "type": "map", "cfg": {"over": [1, 2, 3], **cfg}},
             {"id": "forget", "type": "chain", "cfg": {"chain": "bad", "wait": False}},
             {"id": "join", "type": "noop", "deps": ["each"], "cfg": {"artifact": "{{ artifacts.each }}"}},
+            {"id": "self", "type": "noop", "cfg": {"artifact": "{{ run.id }}/{{ run.node }}"}},
         )
     )
     assert run.status is RunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
+    assert nodes["self"].artifact == f"{run.id}/self"
     child = nodes["one"].artifact["run_id"]
     assert (await house.node(child, "x")).artifact == 1
     assert len({item["run_id"] for item in nodes["join"].artifact}) == 3
