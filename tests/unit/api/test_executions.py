@@ -1,0 +1,102 @@
+"""Running programs without a problem: taken, waited for, read by their owner alone, forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.domain.verdict import Verdict
+from adjudge.relay.retention import Retention
+from adjudge.store.executions import Outcome, Run
+from adjudge.store.job_values import Finish
+from adjudge.worker.executing import as_text
+from tests.support.api import Api, make_api
+from tests.support.judging import OPEN_GATE
+from tests.support.stores import Store, fence_of
+
+ROOT = "/api/v1/executions"
+BODY = {"language": "python3", "source": "print(1)\n"}
+
+
+@pytest.fixture
+async def api_open(store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+    """A server that lets everybody in, on each database in turn."""
+    async with make_api(store, tmp_path, OPEN_GATE) as api:
+        yield api
+
+
+async def finish(api: Api, job_id: str, outputs: list[str]) -> None:
+    """Run it, as a worker would."""
+    (job,) = (await api.store.claim(job_id)).done
+    runs = tuple(
+        Run(ordinal, Verdict.AC, 5, 6, 1_024, 0, 0, None, output, "", False, False)
+        for ordinal, output in enumerate(outputs, 1)
+    )
+    outcome = Outcome(Verdict.AC, "", runs)
+    await api.store.do(lambda tx: api.store.jobs.finish(tx, [Finish(fence_of(job), outcome=outcome)]))
+
+
+async def test_an_execution_is_taken_run_and_read(api_open: Api) -> None:
+    api = api_open
+    async with api.as_role("service") as client, api.as_role("admin") as other:
+        made = await client.post(ROOT, json=BODY | {"stdins": ["1", "2"]})
+        assert (made.status_code, made.json()["state"]) == (202, "pending")
+        place = f"{ROOT}/{made.json()['id']}"
+        waiting = asyncio.create_task(client.get(place, params={"wait": 60}))
+        while not api.parts.tail.waiting:
+            await asyncio.sleep(0)
+        await finish(api, made.json()["job_id"], ["1\n", "2\n"])
+        ended = (await waiting).json()
+        assert (ended["state"], ended["verdict"]) == ("finished", "AC")
+        assert [run["stdout"] for run in ended["runs"]] == ["1\n", "2\n"]
+        assert {run["encoding"] for run in ended["runs"]} == {"utf-8"}
+        for method, path in (("GET", place), ("POST", f"{place}:cancel")):
+            nosy = await other.request(method, path)
+            assert (nosy.status_code, nosy.json()["code"]) == (404, "EXECUTION_NOT_FOUND")
+        assert (await other.get(ROOT)).json()["items"] == []
+        assert [item["id"] for item in (await client.get(ROOT)).json()["items"]] == [made.json()["id"]]
+        await api.store.clock.advance(ms=86_400_000)
+        assert await Retention(api.store.database, deliveries_ms=1).tick() >= 1
+        assert (await client.get(place)).status_code == 404
+        assert await api.store.rows("SELECT ordinal FROM execution_runs") == []
+
+
+async def test_a_batch_and_a_cancel(api_open: Api) -> None:
+    api = api_open
+    async with api.as_role("admin") as client:
+        items = [BODY | {"stdin": str(number)} for number in range(3)]
+        made = (await client.post(f"{ROOT}:batch", json={"items": items})).json()["items"]
+        assert len({item["id"] for item in made}) == 3
+        canceled = await client.post(f"{ROOT}/{made[0]['id']}:cancel")
+        assert canceled.json()["state"] == "canceled"
+        slow = await client.get(f"{ROOT}/{made[1]['id']}", params={"wait": 0.02})
+        assert slow.json()["state"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"language": "klingon"}, "language"),
+        ({"source": ""}, "source"),
+        ({"source": "x" * 300_000}, "source"),
+        ({"stdin": "a\0"}, "stdin"),
+        ({"stdins": ["x"] * 101}, "stdins"),
+        ({"limits": {"cpu_ms": 10_001}}, "limits.cpu_ms"),
+        ({"limits": {"memory_mib": 2_000}}, "limits.memory_mib"),
+        ({"limits": {"wall_ms": 100_000}}, "limits.wall_ms"),
+    ],
+)
+async def test_what_is_wrong_is_named(api: Api, fields: dict[str, Any], field: str) -> None:
+    async with api.as_role("admin") as client:
+        answer = await client.post(ROOT, json=BODY | fields)
+        assert (answer.status_code, answer.json()["fields"]["field"]) == (400, field)
+
+
+def test_outputs_that_are_no_text_travel_in_base64() -> None:
+    assert as_text("é".encode(), b"") == ("é", "", False)
+    assert as_text(b"\xff", b"a") == ("/w==", "YQ==", True)
+    assert as_text(b"a\0", b"") == ("YQA=", "", True)

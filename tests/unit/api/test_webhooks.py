@@ -1,0 +1,197 @@
+"""Webhooks: created with what they tell of, signed, tried again, and never sent inside."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.verdict import Verdict
+from adjudge.store.job_values import Finish, Release
+from adjudge.worker.handler import Completion
+from adjudge.worker.webhooks import Allowed, DeliveryFailed, WebhookHandler
+from tests.support.api import make_api
+from tests.support.judging import OPEN_GATE, Hall, open_hall
+from tests.support.stores import Store, fence_of
+
+ROOT = "/api/v1/webhooks"
+LOOPBACK = Allowed.parse("127.0.0.0/8")
+
+
+@pytest.fixture
+async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on each database in turn."""
+    async with make_api(store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+@pytest.fixture
+async def small_hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on SQLite."""
+    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+@asynccontextmanager
+async def listening(status: int = 204) -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """A server on this machine that keeps what it is sent."""
+    seen: list[tuple[dict[str, str], bytes]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        headers = {
+            name.lower(): value
+            for line in head.splitlines()[1:]
+            if ": " in line
+            for name, value in [line.split(": ", 1)]
+        }
+        seen.append((headers, await reader.readexactly(int(headers["content-length"]))))
+        location = "Location: http://127.0.0.1:1/\r\n" if status == 302 else ""
+        writer.write(f"HTTP/1.1 {status} X\r\n{location}Content-Length: 0\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}/hook?a=b", seen
+
+
+async def deliver(hall: Hall, allowed: Allowed = LOOPBACK, **options: Any) -> Completion:
+    """Run the one delivery that waits, as a worker would."""
+    (row,) = await hall.api.store.rows("SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL")
+    (job,) = (await hall.api.store.claim(row["id"])).done
+    handler = WebhookHandler(hall.api.store.database, allowed, clock=lambda: 1_700_000_000, **options)
+    try:
+        done = await handler.run(job)
+    except DeliveryFailed as error:
+        release = Release(fence_of(job), 0, "retry", error.code, str(error))
+        await hall.api.store.do(lambda tx: hall.api.store.jobs.release(tx, [release]))
+        raise
+    finish = Finish(fence_of(job), done.status, done.result, done.outcome)
+    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+    return done
+
+
+async def test_a_verdict_is_told_signed_and_logged(hall: Hall) -> None:
+    async with hall.somebody() as client, hall.somebody() as other, listening() as (url, seen):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
+        assert "secret" not in json.dumps((await client.get(ROOT)).json())
+        item = await hall.submit(client)
+        await hall.judge(item["job_id"], Verdict.WA)
+        await deliver(hall)
+        ((headers, body),) = seen
+        told = json.loads(body)
+        assert (told["event"], told["data"]["submission_id"], told["data"]["verdict"]) == (
+            "submission.judged",
+            item["submission_id"],
+            "WA",
+        )
+        digest = hmac.new(made["secret"].encode(), b"1700000000." + body, hashlib.sha256).hexdigest()
+        assert headers["x-adjudge-signature"] == f"t=1700000000,v1={digest}"
+        assert headers["x-adjudge-event"] == "submission.judged"
+        place = f"{ROOT}/{made['webhook']['id']}"
+        (entry,) = (await client.get(f"{place}/deliveries")).json()["items"]
+        assert (entry["state"], entry["response_status"], entry["attempts"]) == ("delivered", 204, 1)
+        for method, path in (
+            ("GET", place),
+            ("PATCH", place),
+            ("DELETE", place),
+            ("POST", f"{place}:ping"),
+            ("GET", f"{place}/deliveries"),
+        ):
+            nosy = await other.request(method, path, json={} if method == "PATCH" else None)
+            assert (nosy.status_code, nosy.json()["code"]) == (404, "WEBHOOK_NOT_FOUND")
+
+
+async def test_only_what_was_asked_for_is_told(small_hall: Hall) -> None:
+    hall = small_hall
+    async with hall.somebody() as client, hall.somebody() as other:
+        await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.canceled"]})
+        mine, theirs = await hall.submit(client), await hall.submit(other)
+        await hall.judge(mine["job_id"])
+        await hall.judge(theirs["job_id"])
+        assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
+        third = await hall.submit(client)
+        await client.post(f"/api/v1/submissions/{third['submission_id']}:cancel")
+        (row,) = await hall.api.store.rows("SELECT event, body FROM webhook_deliveries")
+        assert row["event"] == "submission.canceled"
+
+
+async def test_a_refusal_is_tried_again_and_shown(hall: Hall) -> None:
+    async with hall.somebody() as client, listening(500) as (url, seen):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
+        ping = await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
+        assert ping.status_code == 202
+        for _ in range(2):
+            with pytest.raises(DeliveryFailed):
+                await deliver(hall)
+        (entry,) = (await client.get(f"{ROOT}/{made['webhook']['id']}/deliveries")).json()["items"]
+        assert (entry["event"], entry["state"], entry["attempts"]) == ("ping", "pending", 2)
+        assert "500" in entry["error"]
+        assert len(seen) == 2
+
+
+async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
+    hall = small_hall
+    async with hall.somebody() as client, listening(302) as (url, _):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
+        await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
+        with pytest.raises(DeliveryFailed, match="302"):
+            await deliver(hall)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:10.0.0.1", "224.0.0.1", "0.0.0.0", "fd00::1"]
+)
+def test_an_address_inside_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInput, match="not a public one"):
+        Allowed().check("looks.fine", ipaddress.ip_address(address))
+
+
+async def test_a_name_that_also_leads_inside_is_never_called(small_hall: Hall) -> None:
+    async def resolve(*_: object) -> list[str]:
+        return ["93.184.216.34", "10.0.0.1"]
+
+    async with small_hall.somebody() as client:
+        made = await client.post(ROOT, json={"url": "http://looks.fine/", "events": ["submission.judged"]})
+        await client.post(f"{ROOT}/{made.json()['webhook']['id']}:ping")
+        with pytest.raises(InvalidInput, match="not a public one"):
+            await deliver(small_hall, Allowed(), resolve=resolve)
+
+
+def test_an_operator_may_allow_hosts_and_networks() -> None:
+    allowed = Allowed.parse("ci.internal, 10.0.0.0/8")
+    assert allowed.hosts == {"ci.internal"}
+    with pytest.raises(InvalidInput):
+        Allowed.parse("10.0.0.0/33")
+
+
+async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Hall) -> None:
+    hall = small_hall
+    async with hall.somebody() as client:
+        body = {"url": "https://example.org/", "events": ["submission.judged"]}
+        made = (await client.post(ROOT, json=body)).json()
+        place = f"{ROOT}/{made['webhook']['id']}"
+        changed = (await client.patch(place, json={"is_active": False})).json()
+        assert (changed["is_active"], changed["url"]) == (False, "https://example.org/")
+        item = await hall.submit(client)
+        await hall.judge(item["job_id"])
+        assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
+        assert (await client.delete(place)).status_code == 204
+        assert (await client.get(place)).status_code == 404
+        for wrong in ("ftp://example.org/", "https://", "https://a:b@example.org/", "https://intranet/", "http://[::1"):
+            answer = await client.post(ROOT, json=body | {"url": wrong})
+            assert (answer.status_code, answer.json()["fields"]["field"]) == (400, "url")
+        for _ in range(10):
+            await client.post(ROOT, json=body)
+        assert (await client.post(ROOT, json=body)).status_code == 409
