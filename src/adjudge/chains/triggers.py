@@ -164,7 +164,7 @@ class Triggers:
     ) -> Trigger:
         """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
         standing = await rows.get(tx, trigger_id)
-        wanted = _plain(standing) if spec is None else spec
+        wanted = given_spec(standing) if spec is None else spec
         checked = await _checked(tx, standing.chain_id, standing.kind, wanted, trigger_id)
         changed = replace(
             standing,
@@ -242,7 +242,7 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
     return _Checked({**spec, "filter": wanted}, event=rows.CHAIN_FINISHED)
 
 
-def _plain(trigger: Trigger) -> dict[str, Any]:
+def given_spec(trigger: Trigger) -> dict[str, Any]:
     """A spec as it was given: what was derived from it is left out."""
     return {key: value for key, value in trigger.spec.items() if trigger.kind == "event" or key != "filter"}
 

@@ -1,0 +1,108 @@
+"""Bringing chains from files into the house: what is new is created, what differs is changed, the rest stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from adjudge.chains.dags import Types, check_dag
+from adjudge.chains.definition import Definition, TriggerDefinition
+from adjudge.chains.triggers import Triggers, given_spec
+from adjudge.domain.errors import NotFound
+from adjudge.store import Tx, chain_triggers, chains
+from adjudge.store.chain_triggers import Trigger
+from adjudge.store.chain_values import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What applying a file did."""
+
+    chain_id: str
+    version: int
+    outcome: str
+    """``created``, ``changed`` or ``unchanged``."""
+    triggers: Mapping[str, str] = field(default_factory=dict)
+    """Name → ``created``, ``changed``, ``unchanged`` or ``removed``."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """The secrets of new webhooks by the triggers' names; they are shown this once."""
+
+
+async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers, *, actor: str) -> Applied:
+    """Make the house as the file says, in one transaction; triggers that the file does not have are removed.
+
+    Applying the same file twice changes nothing. Whether the chain is enabled is the file's to say only when it is
+    created: a chain that somebody switched off stays off.
+    """
+    check_dag(definition.dag, types)
+    chain, outcome = await _chain(tx, definition, actor)
+    standing = {trigger.name: trigger for trigger in await chain_triggers.of_chain(tx, chain.id)}
+    done, secrets = dict[str, str](), dict[str, str]()
+    wanted = {item.name for item in definition.triggers}
+    for name, trigger in standing.items():
+        if name not in wanted:
+            await chain_triggers.remove(tx, trigger.id)
+            done[name] = "removed"
+    for item in definition.triggers:
+        done[item.name], secret = await _trigger(
+            tx, triggers, item, chain_id=chain.id, standing=standing.get(item.name), actor=actor
+        )
+        if secret is not None:
+            secrets[item.name] = secret
+    return Applied(chain.id, chain.version, outcome, done, secrets)
+
+
+async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, str]:
+    try:
+        standing = await chains.find_by_name(tx, wanted.name)
+    except NotFound:
+        made = await chains.create(
+            tx,
+            name=wanted.name,
+            dag=wanted.dag,
+            actor=actor,
+            description=wanted.description,
+            enabled=wanted.enabled,
+        )
+        return made, "created"
+    if standing.dag == wanted.dag and standing.description == wanted.description:
+        return standing, "unchanged"
+    changed = await chains.update(
+        tx,
+        standing.id,
+        version=standing.version,
+        name=wanted.name,
+        dag=wanted.dag,
+        actor=actor,
+        description=wanted.description,
+    )
+    return changed, "changed"
+
+
+async def _trigger(
+    tx: Tx,
+    triggers: Triggers,
+    wanted: TriggerDefinition,
+    *,
+    chain_id: str,
+    standing: Trigger | None,
+    actor: str,
+) -> tuple[str, str | None]:
+    if standing is not None and standing.kind != wanted.kind:
+        await chain_triggers.remove(tx, standing.id)
+        standing = None
+    if standing is None:
+        created = await triggers.create(
+            tx,
+            chain_id=chain_id,
+            name=wanted.name,
+            kind=wanted.kind,
+            spec=wanted.spec,
+            actor=actor,
+            enabled=wanted.enabled,
+        )
+        return "created", created.secret
+    if given_spec(standing) == dict(wanted.spec):
+        return "unchanged", None
+    await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec)
+    return "changed", None
