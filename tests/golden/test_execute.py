@@ -1,0 +1,43 @@
+"""Programs run without a problem, in the real box."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.domain.limits import MIB, Limits
+from adjudge.domain.verdict import Verdict
+from adjudge.judge.execute import execute
+from adjudge.judge.pipeline import Judge
+from adjudge.judge.sources import Source, SourceFile
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+LIMITS = Limits(cpu_ms=1_000, wall_ms=3_000, memory_bytes=256 * MIB)
+
+
+def source(text: str) -> Source:
+    return Source((SourceFile("source", text.encode()),))
+
+
+async def test_a_program_runs_on_each_input(judge: Judge) -> None:
+    program = source("import sys\nsys.stdout.buffer.write(b'%d\\xff' % (int(input()) * 2))\n")
+    seen: list[int] = []
+    found = await execute(
+        judge, judge.languages.get("python3"), program, [b"21\n", b"x\n"], LIMITS, progress=seen.append
+    )
+    first, second = found.runs
+    assert (first.figures.verdict, first.stdout) == (Verdict.AC, b"42\xff")
+    assert (second.figures.verdict, second.figures.exit_code) == (Verdict.RE, 1)
+    assert b"ValueError" in second.stderr
+    assert (found.verdict, seen) == (Verdict.RE, [1, 2])
+
+
+async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> None:
+    found = await execute(judge, judge.languages.get("c"), source("int main( {"), [b""], LIMITS)
+    assert (found.verdict, found.runs) == (Verdict.CE, ())
+    assert "error" in found.compile_message
+
+
+async def test_limits_hold(judge: Judge) -> None:
+    found = await execute(judge, judge.languages.get("c"), source("int main(){for(;;);}"), [b""], LIMITS)
+    assert found.verdict is Verdict.TLE
