@@ -18,6 +18,7 @@ from adjudge.api.parts import Parts
 from adjudge.api.routes import (
     about,
     accounts,
+    chains,
     events,
     executions,
     health,
@@ -26,6 +27,7 @@ from adjudge.api.routes import (
     login,
     problems,
     rejudge,
+    runs,
     submissions,
     users,
     webhooks,
@@ -71,7 +73,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(login.router(parts), prefix=API_ROOT)
     app.include_router(accounts.router(parts), prefix=API_ROOT)
     app.include_router(users.router(parts), prefix=API_ROOT)
-    for group in (submissions, judge_runs, events, rejudge, executions, webhooks, problems, languages):
+    for group in (submissions, judge_runs, events, rejudge, executions, webhooks, problems, languages, chains, runs):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.metrics_router(settings.server.metrics_access))
     errors.install(app)

@@ -13,6 +13,10 @@ from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets
 from adjudge.cache.cache import Cache
+from adjudge.chains.awaiting import PROBES, run_ended
+from adjudge.chains.engine import Engine
+from adjudge.chains.registry import Registry as ExecutorRegistry
+from adjudge.chains.registry import installed
 from adjudge.domain.ids import NewId, new_id
 from adjudge.judge.languages import Languages
 from adjudge.registry.driver import Registry
@@ -50,3 +54,10 @@ class Parts:
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     mint: NewId = new_id
+    engine: Engine = field(default_factory=lambda: Engine(probes=PROBES, on_run_ended=[run_ended]))
+    """Starts and controls runs of chains."""
+
+    @property
+    def executors(self) -> ExecutorRegistry:
+        """What a node of a chain may be."""
+        return installed()

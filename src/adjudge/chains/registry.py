@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -84,6 +85,12 @@ class Registry:
             except Exception as error:  # noqa: BLE001 — a third party's constructor may raise anything
                 _log.warning("executor_disabled", type=described.type, reason=_text(error))
         return built
+
+
+@cache
+def installed() -> Registry:
+    """The executors of this installation, looked for once, when somebody first asks."""
+    return found()
 
 
 def found(points: Iterable[EntryPoint] | None = None) -> Registry:

@@ -1,0 +1,336 @@
+"""Chains, their triggers and their runs: what people and programs ask of the engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.chains.dags import check_dag
+from adjudge.chains.executors.approval import decide
+from adjudge.chains.sugar import without_sugar
+from adjudge.chains.triggers import Created, Triggers
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.states import CHAIN_RUN, RunStatus
+from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
+from adjudge.store.bells import Wakeup
+from adjudge.store.chain_triggers import Trigger
+from adjudge.store.chain_values import Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started
+
+_POLL_MS: Final = 1_000
+_LARGEST_ARTIFACT: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A chain as somebody wants it."""
+
+    name: str
+    dag: Mapping[str, Any]
+    description: str | None = None
+
+
+def _checked(parts: Parts, wanted: Definition) -> Mapping[str, Any]:
+    """The DAG without sugar, held to the executors' schemas; everything that is wrong is said at once."""
+    if not wanted.name.strip():
+        raise InvalidInput("name: give the chain a name.", field="name")
+    dag: Mapping[str, Any] = without_sugar(wanted.dag)
+    check_dag(dag, parts.executors)
+    return dag
+
+
+async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: bool) -> Chain:
+    """Define a chain."""
+    dag = _checked(parts, wanted)
+    return await parts.database.transact(
+        lambda tx: chains.create(
+            tx,
+            name=wanted.name.strip(),
+            dag=dag,
+            actor=viewer.name,
+            description=wanted.description,
+            enabled=enabled,
+            mint=parts.mint,
+        )
+    )
+
+
+async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition, *, version: int) -> Chain:
+    """Change a chain; runs that have begun keep the DAG they began with."""
+    dag = _checked(parts, wanted)
+    return await parts.database.transact(
+        lambda tx: chains.update(
+            tx,
+            chain_id,
+            version=version,
+            name=wanted.name.strip(),
+            dag=dag,
+            actor=viewer.name,
+            description=wanted.description,
+        )
+    )
+
+
+async def switch(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> Chain:
+    """Enable or disable a chain."""
+    return await parts.database.transact(
+        lambda tx: chains.switch(tx, chain_id, enabled=enabled, actor=viewer.name, reason="by hand")
+    )
+
+
+async def find(parts: Parts, chain: str) -> Chain:
+    """A chain by its id or its name."""
+
+    async def read(tx: Tx) -> Chain:
+        try:
+            return await chains.find(tx, chain)
+        except NotFound:
+            return await chains.find_by_name(tx, chain)
+
+    return await parts.database.read(read)
+
+
+async def listed(parts: Parts, *, page: int, size: int, keyword: str, enabled: bool | None) -> ChainPage:
+    """A numbered page of chains."""
+    return await parts.database.read(
+        lambda tx: chains.page_number(tx, page=page, size=size, keyword=keyword, enabled=enabled)
+    )
+
+
+# Runs.
+
+
+async def start(
+    parts: Parts,
+    viewer: Viewer,
+    chain: str,
+    *,
+    parameters: Mapping[str, Any],
+    key: str | None = None,
+    reason: str = "",
+    trace_id: str | None = None,
+) -> Started:
+    """Start a chain; the same key answers with the run it started the first time."""
+    chain_id = (await find(parts, chain)).id
+    wanted = NewRun(chain_id, parameters, key, viewer.name, "manual", reason or None, trace_id)
+    return await parts.database.transact(lambda tx: parts.engine.start(tx, wanted))
+
+
+async def runs(
+    parts: Parts, *, chain: str | None, status: RunStatus | None, before: str | None, at_most: int
+) -> list[Run]:
+    """Runs, the newest first."""
+    chain_id = (await find(parts, chain)).id if chain else ""
+    return await parts.database.read(
+        lambda tx: chain_runs.page(tx, chain_id=chain_id, status=status, before=before or "", at_most=at_most)
+    )
+
+
+async def run(parts: Parts, run_id: str) -> Run:
+    """One run."""
+    return await parts.database.read(lambda tx: chain_runs.find(tx, run_id))
+
+
+async def nodes(parts: Parts, run_id: str) -> list[NodeView]:
+    """The nodes of a run."""
+    return await parts.database.read(lambda tx: chain_runs.nodes(tx, run_id))
+
+
+async def node(parts: Parts, run_id: str, node_id: str) -> NodeView:
+    """One node of a run."""
+    return await parts.database.read(lambda tx: chain_runs.node(tx, run_id, node_id))
+
+
+async def dag_of(parts: Parts, run_id: str) -> Mapping[str, list[str]]:
+    """What each node of a run depends on, by the snapshot that the run began with."""
+    standing = await run(parts, run_id)
+    dag = await parts.database.read(
+        lambda tx: parts.engine.dags.of_run(tx, run_id, standing.chain_id, standing.chain_version)
+    )
+    return {item.id: list(item.deps) for item in dag.nodes}
+
+
+async def artifact(parts: Parts, run_id: str, node_id: str) -> Any:
+    """What a node left behind, however large."""
+    found = await node(parts, run_id, node_id)
+    if found.artifact_digest is None:
+        return found.artifact
+    data = bytearray()
+    async with aclosing(parts.blobs.open(found.artifact_digest)) as pieces:
+        async for piece in pieces:
+            data += piece
+            if len(data) > _LARGEST_ARTIFACT:
+                raise InvalidInput(f"The artifact is larger than {_LARGEST_ARTIFACT} bytes.", node_id=node_id)
+    return json.loads(data)
+
+
+async def stop(parts: Parts, viewer: Viewer, run_id: str, reason: str) -> RunStatus:
+    """Ask a run to stop."""
+    return await parts.database.transact(lambda tx: parts.engine.stop(tx, run_id, actor=viewer.name, reason=reason))
+
+
+async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason: str) -> NodeView:
+    """Run a node again."""
+    return await parts.database.transact(
+        lambda tx: parts.engine.retry(tx, run_id, node_id, actor=viewer.name, reason=reason)
+    )
+
+
+async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str) -> NodeView:
+    """Declare a node done."""
+    return await parts.database.transact(
+        lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=artifact, reason=reason)
+    )
+
+
+async def rerun(
+    parts: Parts, viewer: Viewer, run_id: str, *, from_node: str | None, reason: str, key: str | None
+) -> Started:
+    """Repeat a run."""
+    return await parts.database.transact(
+        lambda tx: parts.engine.rerun(
+            tx, run_id, actor=viewer.name, reason=reason, from_node=from_node, idempotency_key=key
+        )
+    )
+
+
+async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
+    """Answer the question that a node asks."""
+    await parts.database.transact(
+        lambda tx: decide(
+            tx,
+            parts.engine.resume,
+            run_id=run_id,
+            node_id=node_id,
+            approved=approved,
+            actor=viewer.name,
+            reason=reason,
+            actor_names=(viewer.id,),
+        )
+    )
+
+
+# Triggers.
+
+
+async def triggers(parts: Parts, chain: str) -> list[Trigger]:
+    """The triggers of a chain."""
+    chain_id = (await find(parts, chain)).id
+    return await parts.database.read(lambda tx: chain_triggers.of_chain(tx, chain_id))
+
+
+async def add_trigger(
+    parts: Parts, viewer: Viewer, chain: str, *, name: str, kind: str, spec: Mapping[str, Any], enabled: bool
+) -> tuple[Trigger, str | None]:
+    """Let a chain be started by itself; a webhook's secret is shown this once."""
+    chain_id = (await find(parts, chain)).id
+
+    async def write(tx: Tx) -> tuple[Trigger, Created]:
+        made = await Triggers(parts.mint).create(
+            tx, chain_id=chain_id, name=name, kind=kind, spec=spec, actor=viewer.name, enabled=enabled
+        )
+        details = {chain_id: {"trigger": made.trigger_id, "kind": kind}}
+        await audit.record(
+            tx, actor=viewer.name, action="trigger.create", object_kind="chain", objects=details, reason=""
+        )
+        return await chain_triggers.get(tx, made.trigger_id), made
+
+    trigger, made = await parts.database.transact(write)
+    return trigger, made.secret
+
+
+async def change_trigger(
+    parts: Parts,
+    viewer: Viewer,
+    trigger_id: str,
+    *,
+    version: int,
+    spec: Mapping[str, Any] | None,
+    enabled: bool | None,
+) -> Trigger:
+    """Change a trigger by version."""
+
+    async def write(tx: Tx) -> Trigger:
+        changed = await Triggers(parts.mint).update(tx, trigger_id, version=version, spec=spec, enabled=enabled)
+        await audit.record(
+            tx,
+            actor=viewer.name,
+            action="trigger.update",
+            object_kind="chain",
+            objects={changed.chain_id: {"trigger": trigger_id}},
+            reason="",
+        )
+        return changed
+
+    return await parts.database.transact(write)
+
+
+async def remove_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
+    """Let a trigger start nothing any more."""
+
+    async def write(tx: Tx) -> None:
+        standing = await chain_triggers.get(tx, trigger_id)
+        await chain_triggers.remove(tx, trigger_id)
+        await audit.record(
+            tx,
+            actor=viewer.name,
+            action="trigger.remove",
+            object_kind="chain",
+            objects={standing.chain_id: {"trigger": trigger_id}},
+            reason="",
+        )
+
+    await parts.database.transact(write)
+
+
+async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str | None, payload: Any) -> str:
+    """Take the call of whoever knows a trigger's secret."""
+    if not isinstance(payload, Mapping):
+        raise InvalidInput("body: give a JSON object.", field="body")
+    return await parts.database.transact(
+        lambda tx: Triggers(parts.mint).call(tx, trigger_id, secret=secret, key=key, payload=payload)
+    )
+
+
+# Watching.
+
+
+async def watch_run(parts: Parts, run_id: str) -> AsyncIterator[tuple[Run, list[NodeView]] | None]:
+    """A run and the nodes that changed, whenever something did, until it ends; nothing as a sign of life.
+
+    What is sent is the state, not its history: whoever comes back is told how everything stands, so nothing is missed.
+    """
+    seen: dict[str, tuple[object, ...]] = {}
+    last: object = None
+    wakeup = Wakeup()
+    stop_listening = parts.database.listen(chain_runs.CHANGED, wakeup.set)
+    try:
+        while True:
+            wakeup.clear()
+            standing, found = await run(parts, run_id), await nodes(parts, run_id)
+            changed = [item for item in found if seen.get(item.node_id) != _mark(item)]
+            seen.update((item.node_id, _mark(item)) for item in changed)
+            if changed or standing != last:
+                last = standing
+                yield standing, changed
+            else:
+                yield None
+            if standing.status in CHAIN_RUN.terminal:
+                return
+            await wakeup.wait(_POLL_MS)
+    finally:
+        stop_listening()
+
+
+def _mark(node: NodeView) -> tuple[object, ...]:
+    return node.status, node.attempt, node.updated_at, node.waiting_on, node.wait_on
+
+
+async def log_lines(parts: Parts, run_id: str, node_id: str, *, after: int, at_most: int) -> list[LogLine]:
+    """What a node wrote, from after a known line."""
+    await node(parts, run_id, node_id)
+    return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, at_most=at_most))

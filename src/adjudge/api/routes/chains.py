@@ -1,0 +1,170 @@
+"""Chains: their definitions, what starts them, and which kinds of nodes there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Query, Request
+
+from adjudge.api.actions import chains
+from adjudge.api.actions.chains import Definition
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.chains import (
+    ChainChange,
+    ChainDetail,
+    ChainList,
+    ChainSummary,
+    ExecutorInfo,
+    ExecutorList,
+    NewChain,
+    NewRunBody,
+    NewTriggerBody,
+    RunStarted,
+    Ticked,
+    TriggerChange,
+    TriggerInfo,
+    TriggerList,
+    TriggerMade,
+    VersionInfo,
+    VersionList,
+)
+from adjudge.domain.access import Permission
+from adjudge.domain.traces import trace_from
+from adjudge.store import chains as rows
+
+Reader = Annotated[Viewer, needs(Permission.CHAIN_READ)]
+Writer = Annotated[Viewer, needs(Permission.CHAIN_WRITE)]
+Controller = Annotated[Viewer, needs(Permission.RUN_CONTROL)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=200, description="The same key answers with the run it started."),
+]
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/chains``, ``/triggers`` and ``/executors``."""
+    routes = APIRouter(tags=["chains"])
+    _add_definitions(routes, parts)
+    _add_actions(routes, parts)
+    _add_triggers(routes, parts)
+    return routes
+
+
+def _add_definitions(routes: APIRouter, parts: Parts) -> None:
+    @routes.post("/chains", status_code=201, summary="Define a chain")
+    async def create(body: NewChain, viewer: Writer) -> ChainDetail:
+        wanted = Definition(body.name, body.dag, body.description)
+        return ChainDetail.whole(await chains.create(parts, viewer, wanted, enabled=body.enabled))
+
+    @routes.get("/chains", summary="Chains by name, searched")
+    async def listed(
+        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        *,
+        page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+        size: Annotated[int, Query(ge=1, le=100)] = 20,
+        keyword: Annotated[str, Query(max_length=100, description="A part of the name or the description.")] = "",
+        enabled: bool | None = None,
+    ) -> ChainList:
+        found = await chains.listed(parts, page=page, size=size, keyword=keyword, enabled=enabled)
+        items = [ChainSummary.of(chain) for chain in found.items]
+        return ChainList(items=items, page=page, size=size, total=found.total)
+
+    @routes.get("/chains/{chain}", summary="One chain, by id or name")
+    async def find(chain: str, viewer: Reader) -> ChainDetail:  # noqa: ARG001  # asked for by its point
+        return ChainDetail.whole(await chains.find(parts, chain))
+
+    @routes.put("/chains/{chain}", summary="Change a chain; runs that have begun keep their DAG")
+    async def update(chain: str, body: ChainChange, viewer: Writer) -> ChainDetail:
+        chain_id = (await chains.find(parts, chain)).id
+        wanted = Definition(body.name, body.dag, body.description)
+        return ChainDetail.whole(await chains.update(parts, viewer, chain_id, wanted, version=body.version))
+
+    @routes.get("/chains/{chain}/versions", summary="What a chain has been, the newest first")
+    async def history(
+        chain: str,
+        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    ) -> VersionList:
+        chain_id = (await chains.find(parts, chain)).id
+        found = await parts.database.read(lambda tx: rows.history(tx, chain_id, before=before, at_most=limit))
+        return VersionList(items=[VersionInfo.of(item) for item in found])
+
+    @routes.get("/executors", summary="The types that a node may have, with the schemas of their cfg")
+    async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # asked for by its point
+        known = [parts.executors.describe(name) for name in parts.executors.types()]
+        return ExecutorList(
+            items=[
+                ExecutorInfo(
+                    type=item.type, summary=item.summary, cfg_schema=dict(item.cfg_schema), package=item.distribution
+                )
+                for item in known
+            ]
+        )
+
+
+def _add_actions(routes: APIRouter, parts: Parts) -> None:
+    @routes.post("/chains/{chain}:enable", summary="Let a chain be started")
+    async def enable(chain: str, viewer: Writer) -> ChainDetail:
+        chain_id = (await chains.find(parts, chain)).id
+        return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=True))
+
+    @routes.post("/chains/{chain}:disable", summary="Let a chain be started no more; what runs goes on")
+    async def disable(chain: str, viewer: Writer) -> ChainDetail:
+        chain_id = (await chains.find(parts, chain)).id
+        return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=False))
+
+    @routes.post("/chains/{chain}:start", status_code=202, summary="Start a chain")
+    async def start(
+        chain: str,
+        request: Request,
+        viewer: Controller,
+        body: Annotated[NewRunBody | None, Body()] = None,
+        key: IdempotencyKey = None,
+    ) -> RunStarted:
+        asked = body or NewRunBody()
+        trace_id = trace_from(request.headers.get("traceparent"))
+        started = await chains.start(
+            parts, viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
+        )
+        return RunStarted(run_id=started.run_id, is_new=started.is_new)
+
+
+def _add_triggers(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/chains/{chain}/triggers", summary="What starts a chain by itself")
+    async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # asked for by its point
+        return TriggerList(items=[TriggerInfo.of(item) for item in await chains.triggers(parts, chain)])
+
+    @routes.post("/chains/{chain}/triggers", status_code=201, summary="Let a chain be started by itself")
+    async def create(chain: str, body: NewTriggerBody, viewer: Writer) -> TriggerMade:
+        trigger, secret = await chains.add_trigger(
+            parts, viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
+        )
+        return TriggerMade.made(trigger, secret)
+
+    @routes.patch("/triggers/{trigger_id}", summary="Change a trigger")
+    async def change(trigger_id: str, body: TriggerChange, viewer: Writer) -> TriggerInfo:
+        changed = await chains.change_trigger(
+            parts, viewer, trigger_id, version=body.version, spec=body.spec, enabled=body.enabled
+        )
+        return TriggerInfo.of(changed)
+
+    @routes.delete("/triggers/{trigger_id}", status_code=204, summary="Remove a trigger")
+    async def remove(trigger_id: str, viewer: Writer) -> None:
+        await chains.remove_trigger(parts, viewer, trigger_id)
+
+    @routes.post(
+        "/triggers/{trigger_id}:call",
+        status_code=202,
+        summary="Start a chain from outside",
+        description="For whoever knows the trigger's secret; no login is asked for. `Idempotency-Key` makes one start "
+        "of several calls.",
+    )
+    async def call(
+        trigger_id: str,
+        secret: Annotated[str, Header(alias="X-Adjudge-Trigger-Secret", max_length=200)],
+        payload: Annotated[dict[str, Any] | None, Body()] = None,
+        key: IdempotencyKey = None,
+    ) -> Ticked:
+        return Ticked(tick=await chains.call_webhook(parts, trigger_id, secret=secret, key=key, payload=payload or {}))

@@ -1,0 +1,170 @@
+"""Runs of chains: read, watched, stopped, repeated; their nodes retried, completed, approved."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Body, Query
+from fastapi.responses import StreamingResponse
+
+from adjudge.api.actions import chains
+from adjudge.api.actions.events import Sent
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.routes.chains import Controller, IdempotencyKey
+from adjudge.api.routes.events import encode
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.chains import (
+    ChangeInfo,
+    ChangeList,
+    Decision,
+    LineInfo,
+    LineList,
+    NodeAction,
+    NodeInfo,
+    NodeList,
+    RerunBody,
+    RunInfo,
+    RunPage,
+    RunStarted,
+    RunState,
+    StopBody,
+)
+from adjudge.domain.access import Permission
+from adjudge.domain.states import RunStatus
+from adjudge.store import chain_runs
+
+Reader = Annotated[Viewer, needs(Permission.RUN_READ)]
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "Events `run` and `node`.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/runs``."""
+    routes = APIRouter(tags=["runs"])
+    _add_reading(routes, parts)
+    _add_nodes(routes, parts)
+    _add_control(routes, parts)
+    return routes
+
+
+def _add_reading(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/runs", summary="Runs, the newest first")
+    async def page(
+        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        *,
+        chain: Annotated[str | None, Query(max_length=128, description="A chain's id or name.")] = None,
+        status: RunStatus | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        cursor: Annotated[str | None, Query(max_length=2048)] = None,
+    ) -> RunPage:
+        place = place_of(cursor, [str])
+        before = str(place[0]) if place else None
+        found = await chains.runs(parts, chain=chain, status=status, before=before, at_most=limit + 1)
+        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
+        return RunPage(items=[RunInfo.of(item) for item in found[:limit]], next=more)
+
+    @routes.get("/runs/{run_id}", summary="One run")
+    async def find(run_id: str, viewer: Reader) -> RunInfo:  # noqa: ARG001  # asked for by its point
+        return RunInfo.of(await chains.run(parts, run_id))
+
+    @routes.get("/runs/{run_id}/log", summary="Every change of a run and its nodes, the oldest first")
+    async def log(
+        run_id: str,
+        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = 500,
+    ) -> ChangeList:
+        await chains.run(parts, run_id)
+        found = await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, at_most=limit))
+        return ChangeList(items=[ChangeInfo.of(item) for item in found])
+
+    @routes.get(
+        "/runs/{run_id}/events",
+        summary="Watch a run until it ends",
+        description="Each connection begins with how everything stands, so nothing is missed by whoever comes back.",
+        responses=_STREAM,
+        response_class=StreamingResponse,
+    )
+    async def events(run_id: str, viewer: Reader) -> StreamingResponse:  # noqa: ARG001  # asked for by its point
+        await chains.run(parts, run_id)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_watched(parts, run_id), media_type="text/event-stream", headers=headers)
+
+
+async def _watched(parts: Parts, run_id: str) -> AsyncIterator[str]:
+    async for found in chains.watch_run(parts, run_id):
+        if found is None:
+            yield encode(Sent())
+            continue
+        run, changed = found
+        for node in changed:
+            yield encode(Sent("node", NodeInfo.of(node).model_dump(mode="json")))
+        yield encode(Sent("run", RunInfo.of(run).model_dump(mode="json")))
+    yield encode(Sent("end", {"run_id": run_id}))
+
+
+def _add_nodes(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/runs/{run_id}/nodes", summary="The nodes of a run")
+    async def nodes(run_id: str, viewer: Reader) -> NodeList:  # noqa: ARG001  # asked for by its point
+        return NodeList(items=[NodeInfo.of(item) for item in await chains.nodes(parts, run_id)])
+
+    @routes.get("/runs/{run_id}/nodes/{node_id}", summary="One node of a run")
+    async def node(run_id: str, node_id: str, viewer: Reader) -> NodeInfo:  # noqa: ARG001  # asked for by its point
+        return NodeInfo.of(await chains.node(parts, run_id, node_id))
+
+    @routes.get("/runs/{run_id}/nodes/{node_id}/artifact", summary="What a node left behind, however large")
+    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Any:  # noqa: ARG001  # asked for by its point
+        return await chains.artifact(parts, run_id, node_id)
+
+    @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="What a node wrote")
+    async def lines(
+        run_id: str,
+        node_id: str,
+        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        after: Annotated[int, Query(ge=0, le=2**53, description="The id of the last line that was read.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 500,
+    ) -> LineList:
+        found = await chains.log_lines(parts, run_id, node_id, after=after, at_most=limit)
+        return LineList(items=[LineInfo.of(line) for line in found])
+
+
+def _add_control(routes: APIRouter, parts: Parts) -> None:
+    @routes.post("/runs/{run_id}:stop", summary="Ask a run to stop")
+    async def stop(run_id: str, viewer: Controller, body: Annotated[StopBody | None, Body()] = None) -> RunState:
+        reason = body.reason if body else ""
+        return RunState(run_id=run_id, status=await chains.stop(parts, viewer, run_id, reason))
+
+    @routes.post("/runs/{run_id}:rerun", status_code=202, summary="Repeat a run, whole or from a node on")
+    async def rerun(
+        run_id: str,
+        viewer: Controller,
+        body: Annotated[RerunBody | None, Body()] = None,
+        key: IdempotencyKey = None,
+    ) -> RunStarted:
+        asked = body or RerunBody()
+        started = await chains.rerun(parts, viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
+        return RunStarted(run_id=started.run_id, is_new=started.is_new)
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Run a failed or stopped node again")
+    async def retry(
+        run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeAction | None, Body()] = None
+    ) -> NodeInfo:
+        asked = body or NodeAction()
+        return NodeInfo.of(await chains.retry(parts, viewer, run_id, node_id, asked.reason))
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Declare a node done")
+    async def complete(
+        run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeAction | None, Body()] = None
+    ) -> NodeInfo:
+        asked = body or NodeAction()
+        return NodeInfo.of(
+            await chains.complete(parts, viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
+        )
+
+    @routes.post("/runs/{run_id}/nodes/{node_id}:decide", summary="Answer the question that a node asks")
+    async def decide(run_id: str, node_id: str, body: Decision, viewer: Controller) -> NodeInfo:
+        await chains.approve(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
+        return NodeInfo.of(await chains.node(parts, run_id, node_id))

@@ -1,0 +1,228 @@
+"""Chains over HTTP: JobChain's acceptance cases (§J) by number, triggers, decisions, watching."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.domain.states import JobStatus
+from adjudge.store.chain_values import NODE, Artifact, Done, Suspended
+from adjudge.store.job_values import Finish
+from adjudge.store.jobs import Jobs
+from tests.support.api import Api, make_api
+from tests.support.stores import Store, fence_of
+
+ROOT = "/api/v1"
+
+
+def line(*names: str, **fields: Any) -> dict[str, Any]:
+    """A DAG in which each node waits for the one before."""
+    pairs = zip(names, [None, *names], strict=False)
+    return {"nodes": [{"id": name, "type": "noop", "deps": [dep] if dep else [], **fields} for name, dep in pairs]}
+
+
+@dataclass
+class Desk:
+    """An admin at the API, and a hand that does what workers would."""
+
+    api: Api
+    client: httpx.AsyncClient
+
+    async def define(self, dag: dict[str, Any], name: str = "nightly") -> dict[str, Any]:
+        answer = await self.client.post(f"{ROOT}/chains", json={"name": name, "dag": dag})
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+    async def start(self, chain: str = "nightly", **options: Any) -> str:
+        answer = await self.client.post(f"{ROOT}/chains/{chain}:start", **options)
+        assert answer.status_code == 202, answer.text
+        run_id: str = answer.json()["run_id"]
+        return run_id
+
+    async def work(self, *, outcome: object = None, status: JobStatus = JobStatus.SUCCEEDED) -> list[str]:
+        """Claim and end every node that waits; return which."""
+        jobs = Jobs({NODE: self.api.parts.engine.owner})
+        rows = await self.api.store.rows("SELECT id FROM jobs WHERE kind = 'node' AND status = 'pending' ORDER BY id")
+        names = []
+        for row in rows:
+            job = (
+                await self.api.store.do(lambda tx, row=row: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))  # type: ignore[misc]  # a default binds it
+            ).done[0]
+            finish = Finish(fence_of(job), status, outcome=outcome or Done(Artifact(json.dumps({"n": job.node_id}))))
+            await self.api.store.do(lambda tx, finish=finish: jobs.finish(tx, [finish]))  # type: ignore[misc]  # a default binds it
+            names.append(job.node_id or "")
+        return names
+
+    async def get(self, path: str, status: int = 200) -> Any:
+        answer = await self.client.get(f"{ROOT}{path}")
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def post(self, path: str, status: int, body: Any = None) -> Any:
+        answer = await self.client.post(f"{ROOT}{path}", json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def states(self, run_id: str) -> dict[str, str]:
+        return {node["node_id"]: node["status"] for node in (await self.get(f"/runs/{run_id}/nodes"))["items"]}
+
+
+@pytest.fixture
+async def desk(store: Store, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with make_api(store, tmp_path) as api, api.as_role("admin") as client:
+        yield Desk(api, client)
+
+
+async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
+    made = await desk.define(line("a", "b"))
+    assert (made["version"], made["enabled"]) == (1, True)
+    taken = await desk.post("/chains", 400, {"name": "nightly", "dag": line("a")})
+    assert "nightly" in taken["detail"]
+    empty = await desk.post("/chains", 400, {"name": "empty", "dag": {}})
+    assert "dag must have nodes" in empty["detail"]
+    body = {"name": "nightly", "dag": line("a", "b", "c"), "version": 1}
+    changed = await desk.client.put(f"{ROOT}/chains/{made['id']}", json=body)
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+    stale = await desk.client.put(f"{ROOT}/chains/{made['id']}", json=body)
+    assert (stale.status_code, stale.json()["code"]) == (409, "CONFLICT")
+    versions = (await desk.get("/chains/nightly/versions"))["items"]
+    assert [(item["version"], len(item["dag"]["nodes"])) for item in versions] == [(2, 3), (1, 2)]
+
+
+async def test_everything_that_is_wrong_is_said_at_once(desk: Desk) -> None:
+    nodes = [
+        {"id": "a", "type": "noop", "deps": ["c"]},
+        {"id": "b", "type": "no-such-type", "deps": ["a"]},
+        {"id": "c", "type": "noop", "deps": ["b"]},
+        {"id": "d", "type": "sleep", "cfg": {"ms": "long"}, "deps": ["ghost"]},
+    ]
+    said = (await desk.post("/chains", 400, {"name": "wrong", "dag": {"nodes": nodes}}))["detail"]
+    for part in ("no-such-type", "ghost", "cycle"):
+        assert part in said
+
+
+async def test_j06_a_disabled_chain_does_not_start(desk: Desk) -> None:
+    await desk.define(line("a"))
+    for _ in range(2):
+        assert (await desk.post("/chains/nightly:disable", 200))["enabled"] is False
+    refused = await desk.post("/chains/nightly:start", 409)
+    assert "chain is disabled" in refused["detail"]
+    assert (await desk.post("/chains/nightly:enable", 200))["enabled"] is True
+
+
+async def test_j07_and_j08_pages_and_details(desk: Desk) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        await desk.define(line("a"), name)
+    await desk.post("/chains/beta:disable", 200)
+    found = await desk.get("/chains?keyword=a&enabled=true&page=1&size=1")
+    assert ([item["name"] for item in found["items"]], found["total"]) == (["alpha"], 2)
+    assert (await desk.get("/chains/gamma"))["dag"]["nodes"][0]["id"] == "a"
+    assert (await desk.get("/chains/none", 404))["code"] == "CHAIN_NOT_FOUND"
+
+
+async def test_j09_to_j11_a_run_starts_once_per_key_and_reaches_its_end(desk: Desk) -> None:
+    await desk.define(line("a", "b"))
+    key = {"Idempotency-Key": "tonight"}
+    run_id = await desk.start(json={"parameters": {"x": 1}}, headers=key)
+    assert await desk.start(json={"parameters": {"x": 1}}, headers=key) == run_id
+    assert await desk.states(run_id) == {"a": "pending", "b": "pending"}
+    assert await desk.work() == ["a"]
+    assert (await desk.get(f"/runs/{run_id}"))["status"] == "running"
+    assert await desk.work() == ["b"]
+    run = await desk.get(f"/runs/{run_id}")
+    assert (run["status"], run["parameters"], run["nodes_open"]) == ("success", {"x": 1}, 0)
+    assert await desk.get(f"/runs/{run_id}/nodes/a/artifact") == {"n": "a"}
+    log = (await desk.get(f"/runs/{run_id}/log"))["items"]
+    assert [item["to_status"] for item in log if item["node_id"] is None] == ["running", "success"]
+    assert [item["id"] for item in (await desk.get("/runs?chain=nightly"))["items"]] == [run_id]
+
+
+async def test_j12_a_run_is_stopped(desk: Desk) -> None:
+    await desk.define(line("a", "b"))
+    run_id = await desk.start()
+    stopped = await desk.post(f"/runs/{run_id}:stop", 200, {"reason": "enough"})
+    assert stopped["status"] in ("stopping", "stopped")
+    assert (await desk.get(f"/runs/{run_id}"))["status"] == "stopped"
+    assert set((await desk.states(run_id)).values()) == {"stopped"}
+
+
+async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: Desk) -> None:
+    await desk.define(line("a", "b", retry={"max_attempts": 1}))
+    run_id = await desk.start()
+    assert (await desk.post(f"/runs/{run_id}/nodes/b:complete", 409))["code"] == "CONFLICT"
+    await desk.work(status=JobStatus.FAILED)
+    assert await desk.states(run_id) == {"a": "failed", "b": "skipped"}
+    again = await desk.post(f"/runs/{run_id}/nodes/a:retry", 200, {"reason": "it was the disk"})
+    assert again["status"] == "retrying"
+    assert await desk.work() == ["a"]
+    assert (await desk.post(f"/runs/{run_id}/nodes/a:retry", 409))["code"] == "CONFLICT"
+    assert await desk.work(status=JobStatus.FAILED) == ["b"]
+    done = await desk.post(f"/runs/{run_id}/nodes/b:complete", 200, {"artifact": {"by": "hand"}, "reason": "done"})
+    assert (done["status"], done["artifact"]) == ("success", {"by": "hand"})
+    assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
+    audited = await desk.api.store.rows(
+        "SELECT action, reason FROM audit_log WHERE object_kind = 'chain_run' ORDER BY id"
+    )
+    assert [(row["action"], row["reason"]) for row in audited] == [("retry", "it was the disk"), ("complete", "done")]
+
+
+async def test_a_run_is_repeated_from_a_node(desk: Desk) -> None:
+    await desk.define(line("a", "b"))
+    run_id = await desk.start()
+    await desk.work()
+    await desk.work()
+    again = await desk.post(f"/runs/{run_id}:rerun", 202, {"from_node": "b"})
+    assert await desk.states(again["run_id"]) == {"a": "success", "b": "pending"}
+    assert (await desk.get(f"/runs/{again['run_id']}"))["origin_run_id"] == run_id
+
+
+async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
+    await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Publish?"}}]})
+    run_id = await desk.start()
+    asked = Artifact(json.dumps({"question": "Publish?", "on_no": "fail"}))
+    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", asked))
+    assert (await desk.get(f"/runs/{run_id}/nodes/ask"))["wait_on"] == "approval"
+    await desk.post(f"/runs/{run_id}/nodes/ask:decide", 400, {"approved": True, "reason": ""})
+    answered = await desk.post(f"/runs/{run_id}/nodes/ask:decide", 200, {"approved": True, "reason": "it is good"})
+    assert answered["artifact"]["approved"] is True
+    assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
+
+
+async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(desk: Desk) -> None:
+    await desk.define(line("a"))
+    made = await desk.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})
+    path = f"{ROOT}/triggers/{made['id']}:call"
+    async with desk.api.client() as outside:
+        wrong = await outside.post(path, headers={"X-Adjudge-Trigger-Secret": "guess"}, json={})
+        assert (wrong.status_code, wrong.json()["code"]) == (404, "TRIGGER_NOT_FOUND")
+        right = await outside.post(path, headers={"X-Adjudge-Trigger-Secret": made["secret"]}, json={"x": 1})
+        assert right.status_code == 202
+    listed = (await desk.get("/chains/nightly/triggers"))["items"]
+    assert made["secret"] not in str(listed)
+    changed = await desk.client.patch(f"{ROOT}/triggers/{made['id']}", json={"version": 1, "enabled": False})
+    assert changed.json()["enabled"] is False
+    assert (await desk.client.delete(f"{ROOT}/triggers/{made['id']}")).status_code == 204
+    assert (await desk.get("/chains/nightly/triggers"))["items"] == []
+
+
+async def test_a_run_is_watched_until_it_ends(desk: Desk) -> None:
+    await desk.define(line("a"))
+    run_id = await desk.start()
+    await desk.work()
+    async with desk.client.stream("GET", f"{ROOT}/runs/{run_id}/events") as stream:
+        text = "".join([piece async for piece in stream.aiter_text()])
+    names = [part.removeprefix("event: ") for part in text.splitlines() if part.startswith("event: ")]
+    assert names == ["node", "run", "end"]
+
+
+async def test_the_types_of_nodes_are_described(desk: Desk) -> None:
+    found = {item["type"]: item for item in (await desk.get("/executors"))["items"]}
+    assert {"noop", "sleep", "http", "sandbox", "judge", "wait_approval", "chain", "notify"} <= set(found)
+    assert found["sleep"]["cfg_schema"]["type"] == "object"
