@@ -46,6 +46,12 @@ def parse_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     return tags
 
 
+def tags_from(keywords: Iterable[str]) -> tuple[str, ...]:
+    """A package's keywords, as far as they may be tags."""
+    folded = (" ".join(_folded(keyword).split()) for keyword in keywords)
+    return tuple(dict.fromkeys(tag for tag in folded if _TAG.fullmatch(tag)))[:MAX_TAGS]
+
+
 def parse_title(value: str, field: str = "title") -> str:
     """A title that fits a line."""
     title = " ".join(value.split())

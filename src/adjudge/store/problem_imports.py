@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
-from adjudge.store import chain_triggers, problem_reads, problems
+from adjudge.store import chain_triggers, problems
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
@@ -104,12 +104,6 @@ SELECT_VERIFIED = Statement(
     WHERE revision_id = :revision_id AND jury IS NOT NULL
     ORDER BY id DESC LIMIT 1
     """,
-)
-
-SELECT_ARCHIVES = Statement(
-    "problem_imports.select_archives",
-    "Name the archives that imports still wait for.",
-    "SELECT archive_digest FROM problem_imports WHERE archive_digest IS NOT NULL AND finished_at IS NULL",
 )
 
 
@@ -204,11 +198,6 @@ async def verified(tx: Tx, revision_id: str) -> dict[str, Any] | None:
     return json.loads(row["jury"]) if row else None
 
 
-async def archives_in_use(tx: Tx) -> list[str]:
-    """The archives that must not be collected yet."""
-    return [row["archive_digest"] for row in await tx.fetch(SELECT_ARCHIVES)]
-
-
 class ImportOwner:
     """Keeps imports in step with their jobs."""
 
@@ -226,15 +215,11 @@ class ImportOwner:
 
     async def _end(self, tx: Tx, import_id: str, item: Ended) -> None:
         found = item.outcome if isinstance(item.outcome, Imported) else Imported(error=_why(item.job))
-        problem_id = revision_id = None
-        problem, revision = found.problem, found.revision
-        if found.error is None and problem is not None and revision is not None:
-            problem_id = await self._place(tx, problem, found)
-            if problem_id is None:
-                found = replace(found, error=f"slug: {problem.slug!r} belongs to somebody else; choose another.")
-            else:
-                revision_id = revision.id
-                await self._revise(tx, problem_id, revision, found)
+        placed = None
+        if found.error is None and found.problem is not None and found.revision is not None:
+            placed = await place(tx, found.problem, found.revision, found)
+            if placed is None:
+                found = replace(found, error=f"slug: {found.problem.slug!r} belongs to somebody else; choose another.")
         state = "succeeded" if found.error is None else "failed"
         await tx.execute(
             END,
@@ -243,40 +228,44 @@ class ImportOwner:
             findings=json.dumps(list(found.findings)),
             jury=json.dumps(found.jury) if found.jury is not None else None,
             error=found.error,
-            problem_id=problem_id,
-            revision_id=revision_id,
+            problem_id=placed.problem_id if placed else None,
+            revision_id=placed.revision_id if placed else None,
         )
 
-    async def _place(self, tx: Tx, problem: NewProblem, found: Imported) -> str | None:
-        """The problem that the revision goes to; None where it is somebody else's."""
-        created = await tx.execute(
-            INSERT_UNLESS_TAKEN,
-            id=problem.id,
-            slug=problem.slug,
-            title=problem.title,
-            owner_id=problem.owner_id,
-            tags=json.dumps(list(problem.tags)),
-            difficulty=problem.difficulty,
-        )
-        row = await first(tx, LOCK, slug=problem.slug)
-        if row is None:
-            raise NotFound("problem", problem.slug)
-        if created:
-            await problems.index(tx, problem)
-        elif row["owner_id"] != problem.owner_id and not found.may_change_others:
-            return None
-        return str(row["id"])
 
-    async def _revise(self, tx: Tx, problem_id: str, revision: NewRevision, found: Imported) -> None:
-        number = await problems.add_revision(tx, replace(revision, problem_id=problem_id))
-        if not found.is_to_be_published:
-            return
-        problem = await problem_reads.find(tx, problem_id)
-        if problem is None:
-            raise NotFound("problem", problem_id)
-        await problems.publish(tx, problem_id=problem_id, revision_id=revision.id, version=problem.version)
-        event = {"problem_id": problem.id, "slug": problem.slug, "revision": number}
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a revision went."""
+
+    problem_id: str
+    revision_id: str
+    number: int
+
+
+async def place(tx: Tx, problem: NewProblem, revision: NewRevision, found: Imported) -> Placed | None:
+    """Add a revision to the problem of its slug, which is created if the slug is free; None where it is another's."""
+    created = await tx.execute(
+        INSERT_UNLESS_TAKEN,
+        id=problem.id,
+        slug=problem.slug,
+        title=problem.title,
+        owner_id=problem.owner_id,
+        tags=json.dumps(list(problem.tags)),
+        difficulty=problem.difficulty,
+    )
+    row = await first(tx, LOCK, slug=problem.slug)
+    if row is None:
+        raise NotFound("problem", problem.slug)
+    if created:
+        await problems.index(tx, problem)
+    elif row["owner_id"] != problem.owner_id and not found.may_change_others:
+        return None
+    number = await problems.add_revision(tx, replace(revision, problem_id=row["id"]))
+    if found.is_to_be_published:
+        await problems.publish(tx, problem_id=row["id"], revision_id=revision.id, version=row["version"])
+        event = {"problem_id": row["id"], "slug": problem.slug, "revision": number}
         await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
+    return Placed(row["id"], revision.id, number)
 
 
 def _why(job: Job) -> str | None:

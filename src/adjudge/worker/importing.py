@@ -15,7 +15,7 @@ from typing import Any
 
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
-from adjudge.domain.catalogue import parse_slug, parse_tags, parse_title
+from adjudge.domain.catalogue import parse_slug, parse_tags, parse_title, tags_from
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.judge.pipeline import Judge
@@ -116,7 +116,7 @@ class ImportHandler:
             slug=parse_slug(wanted.get("slug") or problem.short_name),
             title=parse_title(wanted.get("title") or problem.title),
             owner_id=row.created_by,
-            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else _usable_tags(problem.keywords),
+            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else tags_from(problem.keywords),
             difficulty=wanted.get("difficulty"),
         )
 
@@ -154,14 +154,3 @@ def _read(files: PackageFiles, name: str) -> Package:
 
 def _findings(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     return [encode(item) for item in findings]
-
-
-def _usable_tags(keywords: Sequence[str]) -> tuple[str, ...]:
-    """A package's keywords, as far as they may be tags."""
-    tags: list[str] = []
-    for keyword in keywords:
-        try:
-            tags += parse_tags([keyword])
-        except InvalidInput:
-            continue
-    return tuple(dict.fromkeys(tags))[:16]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from adjudge.api.actions.catalogue import solved_name
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.cache.entities import Entity
@@ -54,6 +55,7 @@ async def read(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: fl
             row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
         except NotFound:
             return None
+        _note_solved(parts, row)
         return json.dumps(asdict(row)).encode()
 
     found = await parts.cache.get(Entity.SUBMISSION_STATUS, submission_id, load)
@@ -71,8 +73,15 @@ async def fresh(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionR
     """A submission as it stands at this moment."""
     parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
     row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
+    _note_solved(parts, row)
     _check_visible(viewer, row)
     return row
+
+
+def _note_solved(parts: Parts, row: SubmissionRow) -> None:
+    """Whoever has just seen that they solved a problem finds it marked in their lists."""
+    if row.status == SubmissionStatus.ACCEPTED:
+        parts.cache.revisions.touch(solved_name(row.user_id))
 
 
 async def page(

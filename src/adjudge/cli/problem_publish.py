@@ -1,0 +1,124 @@
+"""``adjudge problem publish``: packages straight into the configured database, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import click
+
+from adjudge import settings as settings_source
+from adjudge.blobs.driver import Blobs
+from adjudge.cli.judging import open_judge
+from adjudge.cli.parts import open_blobs
+from adjudge.cli.problem_show import print_findings
+from adjudge.domain.access import Role
+from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from
+from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.ids import new_id
+from adjudge.packages.findings import Severity
+from adjudge.packages.jury import completed
+from adjudge.packages.load import Package, loaded
+from adjudge.packages.storing import new_revision, store_files
+from adjudge.packages.verification import Verifier
+from adjudge.settings import Settings
+from adjudge.store import Database, Tx, open_database, problem_imports, problem_reads, users
+from adjudge.store.problem_imports import Imported
+from adjudge.store.problems import ManifestFile, NewProblem
+
+
+@click.command(name="publish")
+@click.argument("sources", type=click.Path(exists=True, path_type=Path), metavar="SRC...", nargs=-1, required=True)
+@click.option("--slug", help="The problem's name in addresses. Default: the package's own.")
+@click.option("--title", help="Default: the package's own.")
+@click.option("--tags", default="", help="With commas. Default: the package's keywords.")
+@click.option("--difficulty", type=float, help="A figure on a scale of your own.")
+@click.option("--owner", default="", help="The user whose problems they are. Default: the first admin.")
+@click.option("--draft", is_flag=True, help="Add the revision without publishing it.")
+@click.option("--verify", is_flag=True, help="Judge the jury's solutions first; refuse a package that fails.")
+def publish(sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, **said: str | float | None) -> None:
+    """Put packages into the configured database and publish them.
+
+    A slug that is there already gets another revision; a package that is no different from its latest one gets none.
+    """
+    if len(sources) > 1 and (said["slug"] or said["title"]):
+        raise InvalidInput("slug, title: they name one problem; give one package with them.", field="slug")
+    settings = settings_source.load()
+    asyncio.run(_publish(settings, sources, _Wish(owner, draft, verify, said)))
+
+
+class _Wish:
+    """What the command line asks for, in the one spelling of each value."""
+
+    def __init__(self, owner: str, draft: bool, verify: bool, said: dict[str, str | float | None]) -> None:
+        self.owner, self.is_draft, self.is_verified = owner, draft, verify
+        tags = [tag for tag in str(said["tags"] or "").split(",") if tag.strip()]
+        self.slug = parse_slug(str(said["slug"])) if said["slug"] else None
+        self.title = parse_title(str(said["title"])) if said["title"] else None
+        self.tags = parse_tags(tags) if tags else None
+        difficulty = said["difficulty"]
+        self.difficulty = parse_difficulty(float(difficulty)) if difficulty is not None else None
+
+
+async def _publish(settings: Settings, sources: tuple[Path, ...], wish: _Wish) -> None:
+    async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
+        owner_id = await _owner(database, wish.owner)
+        for source in sources:
+            with loaded(source) as package:
+                print_findings(tuple(item for item in package.findings if item.severity is not Severity.INFO))
+                click.echo(await _put(database, blobs, await _ready(package, wish), wish, owner_id))
+
+
+async def _owner(database: Database, name: str) -> str:
+    """The user who will own the problems."""
+    if name:
+        known = await database.read(lambda tx: users.known_by_name(tx, name))
+        if known is None:
+            raise InvalidInput(f"owner: there is no user {name!r}.", field="owner")
+        return known.user.id
+    admins = await database.read(lambda tx: users.page(tx, role=Role.ADMIN, at_most=1))
+    if not admins:
+        raise InvalidInput("owner: there is no admin yet; start `adjudge up` once, which creates one.", field="owner")
+    return admins[0].id
+
+
+async def _ready(package: Package, wish: _Wish) -> Package:
+    """Make what the package only describes; verify it if that is wanted."""
+    async with AsyncExitStack() as stack:
+        if package.recipes or wish.is_verified:
+            judge = await stack.enter_async_context(open_judge(1))
+            package = await completed(package, judge)
+            if wish.is_verified and not (await Verifier(judge, package, 1).run()).ok:
+                raise Conflict(f"{package.problem.short_name}: not all is as the package says; `verify` shows what.")
+    return package
+
+
+async def _put(database: Database, blobs: Blobs, package: Package, wish: _Wish, owner_id: str) -> str:
+    problem = NewProblem(
+        new_id(),
+        wish.slug or parse_slug(package.problem.short_name),
+        wish.title or parse_title(package.problem.title),
+        owner_id,
+        wish.tags if wish.tags is not None else tags_from(package.problem.keywords),
+        wish.difficulty,
+    )
+    stored = await store_files(blobs, package)
+    if (known := await database.read(lambda tx: _same(tx, problem.slug, stored))) is not None:
+        return f"{problem.slug}: revision {known} is the same; nothing to do."
+    revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
+    found = Imported(may_change_others=True, is_to_be_published=not wish.is_draft)
+    placed = await database.transact(lambda tx: problem_imports.place(tx, problem, revision, found))
+    if placed is None:
+        raise Conflict(f"slug: {problem.slug!r} belongs to somebody else.", field="slug")
+    return f"{problem.slug}: revision {placed.number} {'added as a draft' if wish.is_draft else 'published'}."
+
+
+async def _same(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:
+    """The published revision's number, if it has exactly these files."""
+    problem = await problem_reads.find(tx, slug)
+    if problem is None or problem.published_revision_id is None:
+        return None
+    revision = await problem_reads.revision(tx, problem.published_revision_id)
+    files = {file.path: file.digest for file in await problem_reads.files(tx, revision.id)}
+    return revision.number if files == {file.path: file.digest for file in stored} else None
