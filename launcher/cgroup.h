@@ -33,7 +33,8 @@ struct cgroup {
     size_t dir_count;
 
     /* v1: kernel files held open for the life of the slot */
-    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd, memory_tasks_fd;
+    int limit_fd, swap_limit_fd, usage_fd, peak_fd, oom_fd, empty_fd, pids_max_fd, pids_events_fd, cpu_fd, memory_tasks_fd,
+        oom_event_fd;
     uint64_t limit_set, pids_set, oom_seen, refused_seen;
     uint64_t cpu_start, own_cpu_start, baseline;
 
@@ -55,6 +56,9 @@ bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fau
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
 bool cgroup_join(const struct cgroup *cgroup); /* by whoever will be, or start, a program */
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
+/* v1 kills one process and goes on; v2 kills all of them. -1, or a descriptor to poll: the OOM killer may be at work. */
+int cgroup_oom_event_fd(const struct cgroup *cgroup);
+bool cgroup_has_oom_killed(const struct cgroup *cgroup); /* in this run */
 void cgroup_kill(struct cgroup *cgroup);
 void cgroup_finish(struct cgroup *cgroup, struct usage *usage);
 void cgroup_clean(struct cgroup *cgroup);                        /* after the report: give page cache back */
@@ -66,6 +70,7 @@ bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *
 uint64_t v1_cpu_ns(struct cgroup *cgroup);
 void v1_finish(struct cgroup *cgroup, struct usage *usage);
 void v1_clean(struct cgroup *cgroup);
+bool v1_has_oom_killed(const struct cgroup *cgroup);
 bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault);
 bool v2_prepare(struct cgroup *cgroup, struct fault *fault);
 bool v2_join(const struct cgroup *cgroup);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,20 @@ static bool open_files(struct cgroup *cgroup) {
            cgroup->pids_max_fd >= 0 && cgroup->cpu_fd >= 0 && cgroup->memory_tasks_fd >= 0;
 }
 
+/* Tells of every OOM in the cgroup. Without it, a run whose child is killed ends when its first process does. */
+static void open_oom_event(struct cgroup *cgroup) {
+    char line[32];
+    int control_fd = open_file(cgroup->dirs[0], "cgroup.event_control", O_WRONLY);
+    cgroup->oom_event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int size = snprintf(line, sizeof line, "%d %d", cgroup->oom_event_fd, cgroup->oom_fd);
+    if (cgroup->oom_event_fd >= 0 && (control_fd < 0 || write(control_fd, line, (size_t)size) != size)) {
+        close(cgroup->oom_event_fd);
+        cgroup->oom_event_fd = -1;
+    }
+    if (control_fd >= 0)
+        close(control_fd);
+}
+
 /* False with no fault recorded where v1 simply may not be used by us. */
 bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
     char own[CGROUP_PATH_MAX];
@@ -53,7 +68,10 @@ bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
         cgroup->dir_count = i + 1;
     }
     cgroup->limit_set = UINT64_MAX; /* a new cgroup has no limit */
-    return open_files(cgroup) || fail_at(fault, "cgroup_open", -1);
+    if (!open_files(cgroup))
+        return fail_at(fault, "cgroup_open", -1);
+    open_oom_event(cgroup);
+    return true;
 }
 
 /* "tasks" moves one thread: unlike cgroup.procs it need not stop all forks of the machine. */
@@ -113,17 +131,22 @@ uint64_t v1_cpu_ns(struct cgroup *cgroup) {
     return all > own ? all - own : 0;
 }
 
+static uint64_t oom_kills(const struct cgroup *cgroup) {
+    char text[256];
+    return read_once(cgroup->oom_fd, text, sizeof text) > 0 ? find_counter(text, "oom_kill") : cgroup->oom_seen;
+}
+
+bool v1_has_oom_killed(const struct cgroup *cgroup) { return oom_kills(cgroup) > cgroup->oom_seen; }
+
 void v1_finish(struct cgroup *cgroup, struct usage *usage) {
     char text[256];
     uint64_t peak;
     usage->cpu_ns = v1_cpu_ns(cgroup);
     if (get_number(cgroup->peak_fd, &peak) && peak > cgroup->baseline)
         usage->peak_bytes = peak - cgroup->baseline;
-    if (read_once(cgroup->oom_fd, text, sizeof text) > 0) {
-        uint64_t kills = find_counter(text, "oom_kill");
-        usage->oom = kills > cgroup->oom_seen;
-        cgroup->oom_seen = kills;
-    }
+    uint64_t kills = oom_kills(cgroup);
+    usage->oom = kills > cgroup->oom_seen;
+    cgroup->oom_seen = kills;
     if (cgroup->pids_events_fd >= 0 && read_once(cgroup->pids_events_fd, text, sizeof text) > 0) {
         uint64_t refused = find_counter(text, "max");
         usage->processes_refused = refused > cgroup->refused_seen;

@@ -17,6 +17,7 @@
 #define QUIET_NS (2 * NS_PER_MS)
 #define SHORTEST_SLEEP_NS (NS_PER_MS / 2)
 #define DRAIN_NS (1000 * NS_PER_MS)
+#define OOM_NS (100 * NS_PER_MS)
 
 static sigset_t while_asleep;
 static uint64_t cpu_count = 1;
@@ -87,6 +88,22 @@ static void check_cpu(struct watch *watch) {
         stop(watch, STOP_CPU);
 }
 
+/* A run in which anybody was killed for memory is over, whoever it was. The kernel tells before it kills, and may find
+ * memory yet: so we look again for a while. */
+static void check_oom(struct watch *watch, bool called, uint64_t elapsed_ns) {
+    uint64_t count;
+    if (called) {
+        (void)!read(cgroup_oom_event_fd(watch->cgroup), &count, sizeof count);
+        watch->oom_until_ns = elapsed_ns + OOM_NS;
+    }
+    if (watch->oom_until_ns == 0)
+        return;
+    if (cgroup_has_oom_killed(watch->cgroup))
+        stop(watch, STOP_MEMORY);
+    else if (elapsed_ns > watch->oom_until_ns)
+        watch->oom_until_ns = 0;
+}
+
 /* How long nothing can go wrong by itself. */
 static uint64_t sleep_ns(const struct watch *watch, uint64_t elapsed_ns) {
     uint64_t cpus = watch->limits->processes < cpu_count ? watch->limits->processes : cpu_count;
@@ -96,6 +113,8 @@ static uint64_t sleep_ns(const struct watch *watch, uint64_t elapsed_ns) {
         cpu_wait = SHORTEST_SLEEP_NS;
     if (cpu_wait < wait)
         wait = cpu_wait;
+    if (watch->oom_until_ns != 0)
+        wait = wait < SHORTEST_SLEEP_NS ? wait : SHORTEST_SLEEP_NS;
     if (watch->cgroup->kind == CGROUP_NONE) {
         uint64_t pause = sample_pause_ns(&watch->sample, watch->limits->memory_bytes, elapsed_ns);
         wait = pause < wait ? pause : wait;
@@ -116,9 +135,10 @@ static bool is_quiet(const struct watch *watch, uint64_t elapsed_ns) {
 }
 
 static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
-    struct pollfd list[3] = {{.fd = watch->control_fd, .events = POLLIN}};
+    struct pollfd list[4] = {{.fd = watch->control_fd, .events = POLLIN},
+                             {.fd = cgroup_oom_event_fd(watch->cgroup), .events = POLLIN}};
     uint64_t wait = sleep_ns(watch, elapsed_ns);
-    size_t count = 1;
+    size_t count = 2;
     if (is_quiet(watch, elapsed_ns)) {
         wait = wait < QUIET_NS ? wait : QUIET_NS;
     } else {
@@ -128,6 +148,7 @@ static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
     struct timespec timeout = {.tv_sec = (time_t)(wait / 1000000000ULL), .tv_nsec = (long)(wait % 1000000000ULL)};
     if (ppoll(list, count, &timeout, &while_asleep) > 0 && list[0].revents != 0)
         hear_master(watch);
+    check_oom(watch, list[1].revents != 0, elapsed_ns);
 }
 
 static void pump_both(struct watch *watch) {

@@ -20,6 +20,7 @@ struct watch {
     uint64_t cpu_ns, largest_process_bytes;
     bool program_ended;
     bool empty; /* nobody is left in the box */
+    uint64_t oom_until_ns; /* the OOM killer was called: look for its work until then */
     int status; /* as from wait */
     enum stop_reason reason;
     struct sample sample;

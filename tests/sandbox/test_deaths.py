@@ -14,7 +14,7 @@ import pytest
 
 from adjudge.sandbox import MemorySource, NoMetrics, RunVerdict, Sandbox
 from tests.sandbox.case import Box, limits, ms
-from tests.sandbox.host import LAUNCHERS, Host, cgroups_of, descendants
+from tests.sandbox.host import LAUNCHERS, WAITING, Host, cgroups_of, descendants
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -87,6 +87,23 @@ async def test_an_idle_agent_killed_is_noticed_by_the_next_run_and_replaced(prog
                     os.kill(pid, signal.SIGKILL)
             assert (await sandbox.run(box.spec("static_noop"))).verdict is RunVerdict.OK
             await _until_recovered(box)
+
+
+async def test_a_waiting_child_killed_costs_nothing(program_folder: Path, host: Host) -> None:
+    """The agent makes the next program's process ahead; if somebody kills it, another is made."""
+    before = set(descendants())
+    async with Sandbox(slots=1, state_dir=host.state / "waiting") as sandbox:
+        box = Box(sandbox, program_folder, "agent")
+        for _ in range(3):
+            await _until(lambda: bool(_waiting(before)))
+            for pid in _waiting(before):
+                os.kill(pid, signal.SIGKILL)
+            await _until(lambda: not _waiting(before))
+            assert (await box.run("static_noop")).verdict is RunVerdict.OK
+
+
+def _waiting(before: set[int]) -> list[int]:
+    return [process.pid for process in descendants().values() if process.name == WAITING and process.pid not in before]
 
 
 async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: Host) -> None:

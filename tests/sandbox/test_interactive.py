@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from dataclasses import replace
 from signal import SIGPIPE
 
 import pytest
 
-from adjudge.sandbox import LimitKind, Limits, RunReport, RunVerdict
+from adjudge.sandbox import LimitKind, Limits, RunReport, RunVerdict, Sandbox
 from tests.sandbox.case import Box, limits, ms
+from tests.sandbox.host import Host
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -60,6 +63,27 @@ async def test_a_flood_is_stopped_by_one_limit_or_another(box: Box, contestant: 
     reports = await _pair(box, (contestant,), (interactor,))
     flooder = reports[0] if contestant == "flood" else reports[1]
     assert flooder.verdict in (OLE, TLE, RE)
+
+
+async def test_three_programs_run_at_once_where_there_is_one_slot(box: Box, host: Host) -> None:
+    """Two of them talk: neither would end alone. A seat that nobody took is free again."""
+    state = host.state / "seats"
+    pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
+    async with Sandbox(slots=1, use_agent=box.way == "agent", state_dir=state) as sandbox:
+        async with sandbox.seats(4) as seats:
+            first = box.spec("talk", "ask", "10", within=SHORT)
+            runs = [
+                replace(first, stdin=pipes[1][0], stdout=pipes[0][1]),
+                replace(box.spec("talk", "answer", within=SHORT), stdin=pipes[0][0], stdout=pipes[1][1]),
+                box.spec("static_noop"),
+            ]
+            waiting = [asyncio.create_task(seat.run(spec)) for seat, spec in zip(seats, runs, strict=False)]
+            await waiting[0]
+            for end in (end for pair in pipes for end in pair):
+                os.close(end)
+            reports = await asyncio.gather(*waiting)
+        assert [report.verdict for report in reports] == [OK, OK, OK]
+        assert (await sandbox.run(box.spec("static_noop"))).verdict is OK
 
 
 async def test_whoever_pours_into_a_side_that_is_gone_ends_at_once(box: Box) -> None:

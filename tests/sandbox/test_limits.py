@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from adjudge.domain.errors import InvalidInput
@@ -39,6 +41,13 @@ async def test_memory_beyond_the_limit_is_mle(box: Box, way: str) -> None:
     assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
     assert b"got it all" not in report.stdout
     assert within_memory(report, 64 * MIB)
+
+
+async def test_a_child_killed_for_memory_ends_the_run_at_once(box: Box) -> None:
+    """Its parent only waits: were it not noticed, the run would end by its wall limit."""
+    run = box.run("eat_memory", "children", "256", within=limits(wall_ms=ms(60_000), cpu_ms=ms(20_000)))
+    report = await asyncio.wait_for(run, ms(20_000) / 1000)
+    assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
 
 
 @pytest.mark.parametrize("way", ["sysv", "devshm", "tmpfs", "work", "pipes", "memfd", "memfds"])

@@ -6,7 +6,6 @@ closed, which is how the other side learns of it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
@@ -25,7 +24,7 @@ from adjudge.judge.checkers import Question, checker_failure, judge_mounts, read
 from adjudge.judge.compile import Executable, refuse_fault
 from adjudge.judge.run import CaseRunner, Passed, failure_message
 from adjudge.judge.workspace import Desk
-from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, Sandbox
+from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, Seat, all_together
 
 _FIFOS: Final = "/fifos"
 
@@ -88,12 +87,11 @@ class Managed:
         """Start everybody at once; whoever ends hangs up."""
         count = self.interactor.processes
         desk.clear()
-        # Everybody must run at the same time, so the boxes are this case's own.
-        async with Sandbox(slots=count + 1) as box, runner.running():
+        async with runner.running(), runner.box.seats(count + 1) as (first, *others):
             with _lines(count, runner.workspace.root) as (directory, lines):
-                manager, *users = await asyncio.gather(
-                    self._manage(box, runner, directory, lines, question),
-                    *(self._use(box, runner, directory, line, case) for line in lines),
+                manager, *users = await all_together(
+                    self._manage(first, runner, directory, lines, question),
+                    *(self._use(seat, runner, directory, line, case) for seat, line in zip(others, lines, strict=True)),
                 )
         for report in users:
             refuse_fault(report, "the submission")
@@ -105,7 +103,7 @@ class Managed:
         return Passed(run, checker_failure(manager, "manager") or read_cms(manager, ScoreUnit.FRACTION))
 
     async def _manage(
-        self, box: Sandbox, runner: CaseRunner, directory: Path, lines: list[_Line], question: Question
+        self, seat: Seat, runner: CaseRunner, directory: Path, lines: list[_Line], question: Question
     ) -> RunReport:
         count = self.interactor.processes
         limits = runner.limits.stopped_at
@@ -123,23 +121,23 @@ class Managed:
             mounts=(*self.program.mounts, *judge_mounts(question)[:2], Mount(directory, _FIFOS)),
         )
         try:
-            return await box.run(spec)
+            return await seat.run(spec)
         finally:
             for line in lines:
                 line.hang_up()
 
-    async def _use(self, box: Sandbox, runner: CaseRunner, directory: Path, line: _Line, case: Case) -> RunReport:
+    async def _use(self, seat: Seat, runner: CaseRunner, directory: Path, line: _Line, case: Case) -> RunReport:
         number = [str(line.number)] if self.interactor.processes > 1 else []
         if self.interactor.user_io is UserIO.FIFO:
             spec = runner.submission_spec(case, args=(line.to_user, line.from_user, *number))
             spec = replace(spec, mounts=(*spec.mounts, Mount(directory, _FIFOS)))
             try:
-                return await box.run(spec)
+                return await seat.run(spec)
             finally:
                 line.hang_up()
         ends = [line.open("to", os.O_RDONLY), line.open("from", os.O_WRONLY)]
         try:
-            return await box.run(runner.submission_spec(case, stdin=ends[0], stdout=ends[1], args=number))
+            return await seat.run(runner.submission_spec(case, stdin=ends[0], stdout=ends[1], args=number))
         finally:
             for end in ends:
                 os.close(end)

@@ -11,7 +11,7 @@
 from adjudge.domain.limits import Limits
 from adjudge.sandbox.launcher import Isolation
 from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
-from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox
+from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox, Seat, all_together
 from adjudge.sandbox.report import (
     Collected,
     LimitKind,
@@ -49,5 +49,7 @@ __all__ = [
     "Sandbox",
     "SandboxFault",
     "SandboxMetrics",
+    "Seat",
+    "all_together",
     "parse_report",
 ]

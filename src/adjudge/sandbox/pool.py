@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -89,7 +90,7 @@ class Sandbox:
         self._all = [_Slot(replace(options, cpu=cpus[index % len(cpus)])) for index in range(slots)]
         self._idle = list(self._all)
         self._places = asyncio.Semaphore(slots)
-        self._pairs = asyncio.Lock()
+        self._together = asyncio.Lock()
         self._settling: set[asyncio.Task[None]] = set()
 
     @property
@@ -138,28 +139,41 @@ class Sandbox:
         """
         if contestant.egress or interactor.egress:
             raise InvalidInput("egress: not for interactive runs.", field="egress")
-        first, second = await self._take_two()
+        first, second = await self._take(2)
         to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
         one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
         two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
-        left, right = await _both(
+        left, right = await all_together(
             self._run_in(first, one, [to_contestant[0], to_interactor[1]]),
             self._run_in(second, two, [to_interactor[0], to_contestant[1]]),
         )
         return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
-    async def _take_two(self) -> tuple[_Slot, _Slot]:
-        """Two places at once; taken under a lock, so that two pairs never hold one place each and wait forever."""
-        async with self._pairs:
-            await self._places.acquire()
-            if self.slots == 1:
-                return self._idle.pop(), _Slot(self._all[0].options, retry_at=float("inf"))
+    @asynccontextmanager
+    async def seats(self, count: int) -> AsyncIterator[list[Seat]]:
+        """Hold places for programs that must all run at the same time; beyond its slots the sandbox lends boxes."""
+        seats = [Seat(self, slot) for slot in await self._take(count)]
+        try:
+            yield seats
+        finally:
+            for seat in seats:
+                seat.give_back()
+
+    async def _take(self, count: int) -> list[_Slot]:
+        """Places at once; taken under a lock, so that two takers never hold some each and wait forever."""
+        own = min(count, self.slots)
+        held = 0
+        async with self._together:
             try:
-                await self._places.acquire()
+                while held < own:
+                    await self._places.acquire()
+                    held += 1
             except BaseException:
-                self._places.release()
+                for _ in range(held):
+                    self._places.release()
                 raise
-            return self._idle.pop(), self._idle.pop()
+            lent = [_Slot(self._all[0].options, retry_at=float("inf")) for _ in range(count - own)]
+            return [self._idle.pop() for _ in range(own)] + lent
 
     async def _run_in(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         """Run in a place that was taken; ``handover`` are descriptors to close once the launcher has its copies."""
@@ -281,8 +295,29 @@ class Sandbox:
             await launcher.close()
 
 
-async def _both(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
-    """Wait for two joined runs; neither goes on when the other, or our waiting, comes to grief."""
+class Seat:
+    """A place that is held for one run, among others that run at the same time."""
+
+    def __init__(self, sandbox: Sandbox, slot: _Slot) -> None:
+        self._sandbox = sandbox
+        self._slot: _Slot | None = slot
+
+    async def run(self, spec: RunSpec) -> RunReport:
+        """Run one program here, once."""
+        slot, self._slot = self._slot, None
+        if slot is None:
+            raise RuntimeError("this seat was used already")
+        return await self._sandbox._run_in(slot, spec, [])  # noqa: SLF001  # a part of the sandbox
+
+    def give_back(self) -> None:
+        """Leave a seat that nobody used."""
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            self._sandbox._release(slot)  # noqa: SLF001  # as above
+
+
+async def all_together(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
+    """Wait for runs that need each other; none goes on when another, or our waiting, comes to grief."""
     tasks = [asyncio.create_task(run) for run in runs]
     try:
         return await asyncio.gather(*tasks)
