@@ -11,9 +11,9 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from sqlalchemy import URL, CheckConstraint, Index, Table, UniqueConstraint
@@ -21,6 +21,7 @@ from sqlalchemy import URL, CheckConstraint, Index, Table, UniqueConstraint
 import adjudge
 from adjudge import cli, settings, store
 from adjudge.api import errors
+from adjudge.chains import registry, sugar, triggers
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import MACHINES
 from adjudge.observe import metrics
@@ -114,6 +115,41 @@ def _command(path: str, command: click.Command, parent: click.Context | None) ->
                     yield from _command(f"{path} {name}", child, context)
 
 
+def executors_page() -> str:
+    """Every node type that comes with Adjudge, with its cfg; and every kind of trigger, with its spec."""
+    ours = [item for item in registry.found().known.values() if item.distribution == "adjudge"]
+    described = {item.type: (item.summary, item.cfg_schema) for item in ours}
+    described[sugar.MAP] = (sugar.MAP_SUMMARY, sugar.MAP_SCHEMA)
+    body = "".join(_schema_section(name, *described[name]) for name in sorted(described))
+    body += "\n# Triggers\n\nWhat starts runs without a person; see [how to](../how-to/automate-with-chains.md).\n"
+    body += "".join(_schema_section(kind, "", schema) for kind, schema in triggers.SPECS.items())
+    intro = (
+        "The `type` of a node names one of these, or one that another package brings\n"
+        "([how to write one](../how-to/write-an-executor.md)). Its `cfg` is checked when the chain is defined and\n"
+        "again, templates filled in, before the node runs.\n"
+    )
+    return _page("Node executors", intro, body)
+
+
+def _schema_section(name: str, summary: str, schema: Mapping[str, Any]) -> str:
+    text = f"\n## `{name}`\n\n" + (f"{summary}\n\n" if summary else "")
+    needed = set(schema.get("required", ()))
+    rows = [
+        (f"`{key}`", _json_type(value), "yes" if key in needed else "", value.get("description", ""))
+        for key, value in schema.get("properties", {}).items()
+    ]
+    return text + (_table(("Field", "Type", "Needed", "Meaning"), rows) if rows else "It has no fields.\n")
+
+
+def _json_type(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    kinds = schema.get("type", "")
+    return (
+        " or ".join(kinds) if isinstance(kinds, list) else kinds or ("text or object" if "oneOf" in schema else "any")
+    )
+
+
 def statements() -> list[Statement]:
     """Every named statement of the store."""
     found: dict[int, Statement] = {}
@@ -189,6 +225,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/cli.md": cli_page,
     "reference/statements.md": statements_page,
     "reference/schema.md": schema_page,
+    "reference/executors.md": executors_page,
 }
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("explanation/architecture.md", "states"): state_diagrams,
