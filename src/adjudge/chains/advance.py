@@ -107,8 +107,13 @@ class Advance:
                     tallies[node.run_id, dependent][_outcome(node.status)] += 1
         if not tallies:
             return []
-        rows = [(*_tally_row(key, tally), self._job_for(dags, key)) for key, tally in sorted(tallies.items())]
-        return [_counted(row, row["run_id"]) for row in await tx.fetch(sql.COUNT_DEPS, rows)]
+        minted = {key: self._job_for(dags, key) for key in sorted(tallies)}
+        found = await tx.fetch(
+            sql.COUNT_DEPS, [(*_tally_row(key, tallies[key]), job_id) for key, job_id in minted.items()]
+        )
+        counted = [_counted(row, row["run_id"]) for row in found]
+        # One that has a job of an earlier count was decided on then.
+        return [item for item in counted if item.job_id in (None, minted[item.run_id, item.node_id])]
 
     def _job_for(self, dags: Mapping[str, Dag], key: Key) -> str | None:
         """A job's id for a node that starts as soon as its dependencies succeeded, to spare it a statement."""

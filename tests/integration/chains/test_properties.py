@@ -272,9 +272,11 @@ def test_whatever_people_do_every_run_ends(played: Played, examples: int) -> Non
 async def meddle(game: Play) -> None:
     """Somebody stops the run, or retries or completes a node; what is not allowed is refused as a conflict."""
     rig, random = game.rig, game.random
-    node_id = random.choice([item["id"] for item in game.document["nodes"]])
+    states = await rig.states(game.run_id)
+    ended = [node_id for node_id, status in states.items() if status in ("failed", "stopped")]
+    node_id = random.choice(ended if ended and random.random() < 0.8 else list(states))
     with suppress(Conflict):
-        match random.choice(["retry", "retry", "complete", "stop"]):
+        match random.choice(["retry", "retry", "retry", "complete", "stop"]):
             case "retry":
                 await rig.retry(game.run_id, node_id)
                 game.outcomes.pop(node_id, None)

@@ -1,0 +1,263 @@
+"""Workers die at every point where they commit or speak to the stream; the chain ends as if none had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, TypeVar
+
+import pytest
+
+from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.domain.retry import RetryPolicy
+from adjudge.relay.patrol import Reconciler, Watchdog
+from adjudge.relay.pump import Pump
+from adjudge.store import Database, Tx
+from adjudge.store.chain_values import NODE
+from adjudge.store.driver import Operation
+from adjudge.stream import Hint, MemoryStream, Message, Published, Stream
+from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
+from tests.integration.chains.harness import Rig, node
+from tests.support.stores import Store
+
+T = TypeVar("T")
+WIDTH = 24
+"""Two layers of this many between a first and a last node: fifty nodes."""
+LEASE_MS = 200
+LANES = list(product(("commit", "stream"), ("before", "after")))
+
+
+def diamond() -> dict[str, Any]:
+    """A node, a layer, a layer, a node; everything passes figures on, so that a lost or doubled one shows."""
+    retry = {"retry": {"max_attempts": 100, "backoff_ms": 0}}
+    left = [node(f"l{index}", "first", **retry) for index in range(WIDTH)]
+    right = [node(f"r{index}", f"l{index}", f"l{(index + 1) % WIDTH}", **retry) for index in range(WIDTH)]
+    last = node("last", *(item["id"] for item in right), **retry)
+    return {"nodes": [node("first", **retry), *left, *right, last]}
+
+
+class Adder:
+    """Adds up what its dependencies found, and one."""
+
+    type = "noop"
+    cfg_schema: Mapping[str, Any] = {"type": "object"}
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        """Count, by way of a checkpoint that an earlier attempt may have left."""
+        total = 1 + sum(context.artifacts.values())
+        if context.checkpoint is not None:
+            assert context.checkpoint == total
+        await context.save_checkpoint(total)
+        return NodeResult(total)
+
+
+@dataclass
+class Fate:
+    """Dies at the n-th passage through a door; from then on nothing passes any more."""
+
+    door: str = ""
+    phase: str = ""
+    number: int = 0
+    passed: Counter[str] = field(default_factory=Counter)
+    dead: asyncio.Event = field(default_factory=asyncio.Event)
+    died_at: str = ""
+
+    def due(self, door: str) -> bool:
+        self.passed[door] += 1
+        return door == self.door and self.passed[door] == self.number
+
+    async def die(self, what: str) -> None:
+        self.died_at = what
+        self.dead.set()
+        await asyncio.Event().wait()
+
+    async def breathe(self) -> None:
+        if self.dead.is_set():
+            await asyncio.Event().wait()
+
+
+class Undone(Exception):
+    """Rolls back what a dying worker had not committed."""
+
+
+class MortalDatabase:
+    """A database before or behind whose commits a worker dies."""
+
+    def __init__(self, inner: Database, fate: Fate) -> None:
+        self._inner, self._fate, self.dialect = inner, fate, inner.dialect
+
+    async def transact(self, operation: Operation[T]) -> T:
+        await self._fate.breathe()
+        due = self._fate.due("commit")
+        what = getattr(operation, "__qualname__", "").replace("<locals>.<lambda>", "")
+
+        async def unfinished(tx: Tx) -> T:
+            await operation(tx)
+            raise Undone
+
+        if due and self._fate.phase == "before":
+            with pytest.raises(Undone):
+                await self._inner.transact(unfinished)
+            await self._fate.die(f"before {what}")
+        done = await self._inner.transact(operation)
+        if due:
+            await self._fate.die(f"after {what}")
+        return done
+
+    async def read(self, operation: Operation[T]) -> T:
+        await self._fate.breathe()
+        return await self._inner.read(operation)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._inner.listen(channel, callback)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class MortalStream:
+    """A stream before or behind whose calls a worker dies."""
+
+    def __init__(self, inner: Stream, fate: Fate) -> None:
+        self._inner, self._fate = inner, fate
+
+    async def _pass(self, what: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        await self._fate.breathe()
+        due = self._fate.due("stream")
+        if due and self._fate.phase == "before":
+            await self._fate.die(f"before {what}")
+        answer = await call()
+        if due:
+            await self._fate.die(f"after {what}")
+        return answer
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        return await self._inner.publish(hints)
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        return await self._pass("read", lambda: self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms))
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        return await self._pass("ack", lambda: self._inner.ack(messages))
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._inner.holds(entries)
+
+    async def pending(self) -> dict[int, int]:
+        return await self._inner.pending()
+
+    async def depth(self) -> dict[int, int]:
+        return await self._inner.depth()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@dataclass
+class Place:
+    """A store, a stream and a relay that outlive every worker."""
+
+    rig: Rig
+    stream: MemoryStream
+    deaths: Counter[str] = field(default_factory=Counter)
+
+    async def ended(self, run_id: str) -> bool:
+        return (await self.rig.run(run_id)).finished_at is not None
+
+    @asynccontextmanager
+    async def worker(self, name: str, fate: Fate) -> AsyncIterator[asyncio.Task[None]]:
+        database = MortalDatabase(self.rig.store.database, fate)
+        handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.rig.engine.dags)  # type: ignore[arg-type]
+        settings = WorkerSettings(
+            name,
+            slots=4,
+            lease_ms=LEASE_MS,
+            heartbeat_ms=LEASE_MS,
+            reclaim_interval_ms=30,
+            reclaim_grace_ms=0,
+            read_wait_ms=10,
+            retry=RetryPolicy(base_ms=1),
+        )
+        worker = Worker(database, self.rig.jobs, MortalStream(self.stream, fate), {NODE: handler}, settings)
+        task = asyncio.create_task(worker.run())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            for left in [task for task in asyncio.all_tasks() if task.get_name().startswith("job-")]:
+                left.cancel()
+
+    async def tidy(self) -> None:
+        """What the scheduler does once leases have run out."""
+        await self.rig.store.clock.advance(ms=LEASE_MS + 10_000)
+        await Watchdog(self.rig.store.database, self.rig.jobs, name="watchdog").tick()
+        await Reconciler(self.rig.store.database, self.rig.jobs, self.stream, name="reconciler", older_ms=1).tick()
+        await self.rig.store.clock.advance(ms=600_000)
+
+    async def live(self, run_id: str, name: str, fate: Fate) -> bool:
+        """One worker's life; whether it died of its fate."""
+        async with self.worker(name, fate) as task:
+            while not fate.dead.is_set() and not await self.ended(run_id):
+                assert not task.done() or task.result() is None
+                await asyncio.sleep(0.005)
+        self.deaths[fate.died_at] += 1
+        await self.tidy()
+        return fate.dead.is_set()
+
+
+@asynccontextmanager
+async def place(store: Store) -> AsyncIterator[Place]:
+    """The parts that do not die."""
+    stream, rig = MemoryStream(), Rig(store)
+    pump = asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=10).run())
+    try:
+        yield Place(rig, stream)
+    finally:
+        pump.cancel()
+        await asyncio.gather(pump, return_exceptions=True)
+
+
+async def result(rig: Rig, run_id: str) -> dict[str, tuple[str, Any]]:
+    """How the nodes of a run ended, and with what."""
+    return {key: (str(item.status), item.artifact) for key, item in (await rig.nodes(run_id)).items()}
+
+
+@pytest.mark.slow
+async def test_workers_killed_at_every_crash_point_change_nothing_about_the_end(store: Store) -> None:
+    async with place(store) as here:
+        calm = await here.rig.start(diamond())
+        assert not await here.live(calm, "calm", Fate())
+        run_id = await here.rig.start(diamond())
+        points = ((door, phase, number) for number in range(1, 100) for door, phase in LANES)
+        for serial, point in enumerate(points):
+            if not await here.live(run_id, f"victim-{serial}", Fate(*point)):
+                break  # the work was done before the point was reached
+        assert await result(here.rig, run_id) == await result(here.rig, calm)
+        run = await here.rig.run(run_id)
+        assert (run.status, run.nodes_open, run.nodes_failed) == ("success", 0, 0)
+        hit = " ".join(here.deaths)
+        for point in (
+            "before Worker._claim",
+            "after Worker._claim",
+            "before Finisher",
+            "after Finisher",
+            "read",
+            "ack",
+        ):
+            assert place_of_death in hit, here.deaths
+        written = await store.rows(
+            "SELECT node_id, count(*) AS n FROM chain_status_log WHERE run_id = :run_id AND to_status = 'success' "
+            "AND node_id IS NOT NULL GROUP BY node_id",
+            run_id=run_id,
+        )
+        assert {row["n"] for row in written} == {1}
+        assert len(written) == 50
