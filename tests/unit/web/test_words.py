@@ -15,7 +15,7 @@ PYTHON = Path(words.__file__).parent
 _KEY = re.compile(r"""\bt\(\s*["']([^"']+)["']""")
 _COUNTED = re.compile(r"""\bt\(\s*["']([^"']+)["'][^)]*\bcount=""")
 _MARKUP = re.compile(r"{%.*?%}|{{.*?}}|{#.*?#}|<[^>]*>|&\w+;", re.DOTALL)
-_NAMES = {"Adjudge", "API", "JSON", "CSV", "ms", "MiB", "KiB", "s"}
+_NAMES = {"Adjudge", "API", "adjudge", "chain", "apply", "JSON", "CSV", "ms", "MiB", "KiB", "s"}
 """Words that are the same in every language."""
 
 

@@ -1,0 +1,74 @@
+"""Pages of chains, as the server renders them."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.store.chain_values import NODE, Artifact, Suspended
+from adjudge.store.job_values import Finish
+from adjudge.store.jobs import Jobs
+from tests.support.api import Api
+from tests.support.stores import fence_of
+
+HOSTILE = "<script>alert(1)</script>"
+DAG = {
+    "nodes": [
+        {"id": "check", "type": "noop"},
+        {"id": "ask", "type": "wait_approval", "deps": ["check"], "cfg": {"question": f"Go on {HOSTILE}?"}},
+    ]
+}
+
+
+async def _finish_next(pages: Api, outcome: object = None) -> str:
+    jobs = Jobs({NODE: pages.parts.engine.owner})
+    row = await pages.store.row("SELECT id FROM jobs WHERE status = 'pending'")
+    job = (await pages.store.do(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))).done[0]
+    await pages.store.do(lambda tx: jobs.finish(tx, [Finish(fence_of(job), outcome=outcome)]))
+    return job.node_id or ""
+
+
+@pytest.fixture
+async def chain(pages: Api) -> None:
+    async with pages.as_role("admin") as admin:
+        body = {"name": "release", "description": HOSTILE, "dag": DAG}
+        assert (await admin.post("/api/v1/chains", json=body)).status_code == 201
+
+
+@pytest.mark.usefixtures("chain")
+async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
+    async with pages.as_role("setter") as setter:
+        listed = await setter.get("/chains")
+        assert "/chains/release" in listed.text
+        assert HOSTILE not in listed.text
+        assert '<svg class="dag"' in (await setter.get("/chains/release")).text
+        refused = await setter.post("/chains/release/start", data={"parameters": "[1]"})
+        assert (refused.status_code, "JSON object" in refused.text) == (400, True)
+        started = await setter.post("/chains/release/start", data={"parameters": '{"x": 1}'})
+        path = started.headers["Location"]
+        assert await _finish_next(pages) == "check"
+        run_id = path.rpartition("/")[2]
+        question = Artifact(f'{{"question": "Go on {HOSTILE}?"}}')
+        assert await _finish_next(pages, Suspended("approval", f"{run_id}/ask/1", question)) == "ask"
+        state = (await setter.get(f"{path}/state")).text
+        assert "data-live-done" not in state
+        node = await setter.get(f"{path}/nodes/ask")
+        assert "Go on &lt;script&gt;" in node.text
+        unsaid = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": " "})
+        assert unsaid.status_code == 400
+        said = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": "good"})
+        assert said.status_code == 303
+        assert "data-live-done" in (await setter.get(f"{path}/state")).text
+
+
+@pytest.mark.usefixtures("chain")
+async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: Api) -> None:
+    async with pages.as_role("setter") as setter, pages.as_role("judge") as judge:
+        path = (await setter.post("/chains/release/start")).headers["Location"]
+        assert (await judge.post(f"{path}/stop", data={"reason": "x"})).status_code == 403
+        assert "formaction" not in (await judge.get(path)).text
+        assert (await setter.post(f"{path}/stop", data={"reason": "enough"})).status_code == 303
+        assert "enough" in (await setter.get(path)).text
+        again = await setter.post(f"{path}/nodes/check/retry", data={"reason": "once more"})
+        assert again.status_code == 303
+        other = await setter.post(f"{path}/rerun", data={"reason": "fresh"})
+        assert other.headers["Location"] != path
