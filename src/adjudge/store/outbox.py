@@ -162,7 +162,12 @@ async def take_due(
     taken = await tx.fetch(TAKE_DUE, base_us=base_us, **dict(zip(ROOMS, limits, strict=True)))
     if not taken:
         return []
-    rows = await tx.fetch(READ_TAKEN, [(row["job_id"],) for row in taken])
+    return await describe(tx, [row["job_id"] for row in taken])
+
+
+async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
+    """What the stream is told about each of these jobs: what a message that came to harm should have said."""
+    rows = await tx.fetch(READ_TAKEN, [(job_id,) for job_id in job_ids])
     return [
         DueRow(
             row["id"],

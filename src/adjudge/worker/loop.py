@@ -14,7 +14,7 @@ from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database
-from adjudge.store.job_values import Burial, Fence, Job, Outcome
+from adjudge.store.job_values import Fence, Job, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
@@ -23,6 +23,7 @@ from adjudge.worker.handler import Handler
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
+from adjudge.worker.triage import Triage
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
@@ -80,6 +81,7 @@ class Worker:
             clock=asyncio.get_running_loop().time,
         )
         self._keeps_own_leases = keeper is None
+        self._triage = Triage(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self.pulse = Pulse("reader")
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit)
@@ -179,7 +181,7 @@ class Worker:
 
     async def take(self, messages: Sequence[Message]) -> None:
         """Win the jobs that messages speak of, and start them."""
-        usable = await self._without_poison(messages)
+        usable = await self._usable(messages)
         ready = await self._without_busy(usable)
         if not ready:
             return
@@ -212,27 +214,11 @@ class Worker:
             tuple(job for job in held if Fence(job.id, job.attempt_id, self._settings.name) not in self._running)
         )
 
-    async def _without_poison(self, messages: Sequence[Message]) -> dict[str, Message]:
-        """Bury what nobody can run, then acknowledge it; return the rest by job."""
-        usable, burials, poison = {}, [], []
-        for message in messages:
-            problem = message.problem or self._unknown_kind(message)
-            if problem is None and message.job_id is not None:
-                usable[message.job_id] = message
-                continue
-            poison.append(message)
-            metrics.WORKER_CLAIM.labels("poison", str(message.problem or "unknown_kind")).inc()
-            if message.job_id is not None:
-                burials.append(Burial(message.job_id, (message.problem or "unknown_kind").upper(), str(problem)))
-        if burials:
-            await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._settings.name))
-        await self._acknowledge(poison)
-        return usable
-
-    def _unknown_kind(self, message: Message) -> str | None:
-        if message.hint is not None and message.hint.kind not in self._handlers:
-            return f"No handler is registered for jobs of kind {message.hint.kind!r}."
-        return None
+    async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
+        """The messages that can be worked on, by job; the others are dealt with."""
+        sorted_out = await self._triage.sort(messages)
+        await self._acknowledge(sorted_out.done_with)
+        return sorted_out.usable
 
     async def _without_busy(self, usable: dict[str, Message]) -> dict[str, Message]:
         """Send back what needs a thing that is in full use here; return the rest."""
@@ -353,7 +339,7 @@ class Worker:
         idle_ms = settings.lease_ms + settings.reclaim_grace_ms
         started = asyncio.get_running_loop().time()
         messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, at_most=at_most)
-        usable = await self._without_poison(messages)
+        usable = await self._usable(messages)
         if usable:
             await self._take_over(usable)
         metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)

@@ -8,10 +8,11 @@ from collections import Counter
 import pytest
 
 from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import dead_letters
-from adjudge.store.job_values import Job
+from adjudge.store.job_values import Job, NewJob
 from adjudge.store.submissions import Judgement, Submissions
 from adjudge.stream import Hint, MemoryStream
 from adjudge.stream.redis import RedisStream
@@ -205,20 +206,27 @@ async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_atte
 
 
 async def test_what_nobody_can_run_is_buried_and_acknowledged(drive: Drive) -> None:
+    new = NewJob(id=new_id(), kind="no-such-kind")
+    await drive.database.transact(lambda tx: drive.jobs.enqueue(tx, [new]))
+    async with drive.scheduler(), drive.worker():
+
+        async def quiet() -> bool:
+            ended = await drive.rows("SELECT id FROM jobs WHERE finished_at IS NOT NULL")
+            return bool(ended) and sum((await drive.stream.depth()).values()) == 0
+
+        await drive.until(quiet, "the poison is gone")
+    (letter,) = await drive.database.read(dead_letters.page)
+    assert (letter.job_id, letter.error_code) == (new.id, "UNKNOWN_KIND")
+    (row,) = await drive.rows("SELECT status FROM jobs")
+    assert JobStatus(row["status"]) is JobStatus.FAILED
+
+
+async def test_a_message_that_names_the_wrong_kind_does_no_harm(drive: Drive) -> None:
     (submission,) = await drive.submit()
     (job,) = await drive.rows("SELECT id FROM jobs")
     await drive.stream.publish([Hint(job["id"], 2, "no-such-kind")])
     async with drive.worker():
-        assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
-
-        async def quiet() -> bool:
-            return sum((await drive.stream.depth()).values()) == 0
-
-        await drive.until(quiet, "the poison is gone")
-    (letter,) = await drive.database.read(dead_letters.page)
-    assert letter.error_code == "UNKNOWN_KIND"
-    (row,) = await drive.rows("SELECT status FROM jobs")
-    assert JobStatus(row["status"]) is JobStatus.FAILED
+        assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
 
 
 async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> None:
@@ -270,7 +278,6 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -
         await drive.until_decided(submissions)
     assert most["java"] == 1
     assert most["cpp"] <= 2
-    assert most["python3"] > 2, "what is not limited may fill the slots"
 
 
 async def _wipe(drive: Drive) -> None:

@@ -1,0 +1,83 @@
+"""Which messages can be worked on. A message is a hint: what it lacks is looked up in the job's row.
+
+A payload that expired, a field that got lost, a kind that nobody has heard of: none of them says anything of the job.
+The row does. Only what the row itself makes unusable is buried, with a code, and never holds its neighbours up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from adjudge.observe import metrics
+from adjudge.observe.logs import get_logger
+from adjudge.store import Database, outbox
+from adjudge.store.job_values import Burial
+from adjudge.store.jobs import Jobs
+from adjudge.stream.driver import Hint, Message
+
+_log = get_logger(__name__)
+_UNKNOWN_KIND = "unknown_kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What became of a batch of messages."""
+
+    usable: dict[str, Message] = field(default_factory=dict)
+    """By job, one each, with all that a worker has to know."""
+    done_with: list[Message] = field(default_factory=list)
+    """To be acknowledged: poison that is buried by now, messages about nothing, and second ones about the same job."""
+
+
+class Triage:
+    """Sorts messages, and buries the jobs that nobody can run."""
+
+    def __init__(self, database: Database, jobs: Jobs, kinds: Collection[str], *, actor: str) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._kinds = kinds
+        self._actor = actor
+
+    async def sort(self, messages: Sequence[Message]) -> Sorted:
+        """Look at each message, and at the rows of those that are not what they should be."""
+        result, suspects = Sorted(), {}
+        for message in messages:
+            if message.job_id is None:
+                metrics.WORKER_CLAIM.labels("poison", str(message.problem)).inc()
+                result.done_with.append(message)
+            elif message.job_id in result.usable or message.job_id in suspects:
+                result.done_with.append(message)
+            elif message.hint is not None and message.hint.kind in self._kinds:
+                result.usable[message.job_id] = message
+            else:
+                suspects[message.job_id] = message
+        if suspects:
+            await self._look_up(suspects, result)
+        return result
+
+    async def _look_up(self, suspects: dict[str, Message], result: Sorted) -> None:
+        rows = await self._database.read(lambda tx: outbox.describe(tx, list(suspects)))
+        burials = []
+        for row in rows:
+            message = suspects[row.job_id]
+            problem = str(message.problem or _UNKNOWN_KIND)
+            try:
+                hint = Hint(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
+            except (TypeError, ValueError) as error:
+                burials.append(Burial(row.job_id, problem.upper(), f"The job's payload is not an object: {error}"))
+                continue
+            if row.kind not in self._kinds:
+                why = f"No handler is registered for jobs of kind {row.kind!r}."
+                burials.append(Burial(row.job_id, _UNKNOWN_KIND.upper(), why))
+                continue
+            metrics.WORKER_CLAIM.labels("restored", problem).inc()
+            _log.warning("message_restored", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
+            result.usable[row.job_id] = replace(message, hint=hint, problem=None)
+        for burial in burials:
+            metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
+            _log.warning("message_poisoned", job_id=burial.job_id, reason=burial.error_code, error=burial.error)
+        if burials:
+            await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._actor))
+        result.done_with.extend(message for job_id, message in suspects.items() if job_id not in result.usable)
