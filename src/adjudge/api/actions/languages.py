@@ -26,7 +26,7 @@ def _templates() -> dict[str, str]:
     return {name: str(body["source"]) for name, body in tomllib.loads(text).items()}
 
 
-def _template_of(language: Language) -> str | None:
+def template_of(language: Language) -> str | None:
     """A program that reads two numbers and prints their sum: one for all languages that packages call the same."""
     return _templates().get(language.id) or _templates().get(language.code)
 
@@ -43,7 +43,7 @@ async def every(parts: Parts) -> Found:
                 extensions=list(language.extensions),
                 source=language.source,
                 time_factor=language.time_factor,
-                has_template=_template_of(language) is not None,
+                has_template=template_of(language) is not None,
             )
             for language in known_languages()
         ]
@@ -60,7 +60,7 @@ async def template(parts: Parts, name: str) -> Found:
         raise NotFound("language", name) from None
 
     async def load() -> bytes | None:
-        source = _template_of(language)
+        source = template_of(language)
         if source is None:
             return None
         shown = TemplateView(language=language.id, file_name=language.source, source=source)
