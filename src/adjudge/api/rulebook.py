@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.api.together import Together
@@ -32,6 +32,8 @@ class Rules:
     problem_id: str
     revision_id: str
     problem: Problem
+    deadlines_ms: dict[str, int] = field(default_factory=dict)
+    """What was worked out once, by language."""
 
     def check_language(self, language: Language, field: str) -> None:
         """Refuse a language that the problem does not take."""
@@ -49,6 +51,12 @@ class Rules:
 
     def deadline_ms(self, language: Language) -> int:
         """The sum of all limits and a margin: past it, judging has gone wrong."""
+        known = self.deadlines_ms.get(language.id)
+        if known is None:
+            known = self.deadlines_ms[language.id] = self._deadline_ms(language)
+        return known
+
+    def _deadline_ms(self, language: Language) -> int:
         limits = self.problem.limits
         test_ms = submission_limits(self.problem, language).wall_ms * _REPEATS + limits.validation_ms
         runs = max(1, len(self.problem.cases)) * self.problem.max_passes
@@ -61,7 +69,7 @@ class Rulebook:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._named: Together[str, ProblemRef] = Together(self._resolve)
-        self._read: OrderedDict[str, Problem] = OrderedDict()
+        self._read: OrderedDict[str, Rules] = OrderedDict()
 
     async def find(self, ref: str) -> ProblemRef | None:
         """The problem that a slug or an id names."""
@@ -73,14 +81,14 @@ class Rulebook:
         if found is None or found.published_revision_id is None:
             raise NotFound("problem", ref)
         revision_id = found.published_revision_id
-        problem = self._read.get(revision_id)
-        if problem is None:
+        rules = self._read.get(revision_id)
+        if rules is None:
             document = await self._database.read(lambda tx: reads.definition(tx, revision_id))
-            problem = self._read[revision_id] = from_document(document)
+            rules = self._read[revision_id] = Rules(found.id, revision_id, from_document(document))
         self._read.move_to_end(revision_id)
         while len(self._read) > _KEPT:
             self._read.popitem(last=False)
-        return Rules(found.id, revision_id, problem)
+        return rules
 
     async def _resolve(self, refs: Sequence[str]) -> Mapping[str, ProblemRef]:
         return await self._database.read(lambda tx: reads.problems_named(tx, refs))

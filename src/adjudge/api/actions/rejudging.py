@@ -79,17 +79,11 @@ async def apply(parts: Parts, viewer: Viewer, batch_id: str, *, skip_changed: bo
 
 async def _forget_statuses(parts: Parts, batch_id: str) -> None:
     """Drop what this process remembers of the submissions; elsewhere it ends by its time, within seconds."""
-    after = ""
-    while True:
-        last = after
-        items = await parts.database.read(
-            lambda tx, last=last: rejudge.items(tx, batch_id, after=last, at_most=1_000, only_different=False)
-        )
-        for item in items:
-            parts.cache.drop(Entity.SUBMISSION_STATUS, item.submission_id)
-        if len(items) < 1_000:
-            return
-        after = items[-1].submission_id
+    items = await parts.database.read(
+        lambda tx: rejudge.items(tx, batch_id, after="", at_most=rejudge.MOST, only_different=False)
+    )
+    for item in items:
+        parts.cache.drop(Entity.SUBMISSION_STATUS, item.submission_id)
 
 
 async def discard(parts: Parts, viewer: Viewer, batch_id: str, reason: str) -> Batch:

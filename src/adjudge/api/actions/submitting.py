@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.api.admission import admit
+from adjudge.api.admission import Admission, admit
 from adjudge.api.parts import Parts
+from adjudge.api.rulebook import Rules
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Language
 from adjudge.store import idempotency
 from adjudge.store.idempotency import Answer, Key
 from adjudge.store.orders import Order
@@ -69,33 +71,49 @@ async def _submit(
         if standing is not None:
             return Accepted(dict(standing.for_request(digest).response))
     names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
-    items = [await _checked(parts, viewer, item, caller, name) for item, name in zip(handed, names, strict=True)]
-    languages = {item.language for item in items}
-    admitted = await admit(parts, viewer, address=caller.address, count=len(items), languages=languages)
-    await _keep_large(parts, items, handed)
-    admitted_items = tuple(replace(item, priority=admitted.band, delay_ms=admitted.delay_ms) for item in items)
-    answer = Answer(digest, _ACCEPTED, _response(items, is_batch=is_batch))
-    answer = await parts.desk.place(Order(admitted_items, answer, key))
+    rules = {ref: await parts.desk.rulebook.of(ref) for ref in dict.fromkeys(item.problem for item in handed)}
+    checked = [_checked(parts, item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
+    languages = {item.language.id for item in checked}
+    admitted = await admit(parts, viewer, address=caller.address, count=len(checked), languages=languages)
+    await _keep_large(parts, checked)
+    items = tuple(_new(parts, viewer, item, caller, admitted) for item in checked)
+    answer = await parts.desk.place(Order(items, Answer(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key))
     return Accepted(dict(answer.response), admitted.retry_after_sec)
 
 
-async def _checked(parts: Parts, viewer: Viewer, handed: Handed, caller: Caller, name: str) -> NewSubmission:
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A program that was found good."""
+
+    handed: Handed
+    language: Language
+    rules: Rules
+    source: bytes
+    digest: str
+
+
+def _checked(parts: Parts, handed: Handed, rules: Rules, name: str) -> _Checked:
     language = parts.languages.get(handed.language)
     source = check_source(handed.source, f"{name}source")
-    rules = await parts.desk.rulebook.of(handed.problem)
     rules.check_language(language, f"{name}language")
     rules.check_size(len(source), f"{name}source")
+    return _Checked(handed, language, rules, source, hashlib.sha256(source).hexdigest())
+
+
+def _new(parts: Parts, viewer: Viewer, item: _Checked, caller: Caller, admitted: Admission) -> NewSubmission:
     return NewSubmission(
         id=parts.mint(),
         user_id=viewer.id,
-        problem_id=rules.problem_id,
-        revision_id=rules.revision_id,
-        language=language.id,
-        source_digest=hashlib.sha256(source).hexdigest(),
-        source_bytes=len(source),
-        timeout_ms=rules.deadline_ms(language),
+        problem_id=item.rules.problem_id,
+        revision_id=item.rules.revision_id,
+        language=item.language.id,
+        source_digest=item.digest,
+        source_bytes=len(item.source),
+        priority=admitted.band,
+        timeout_ms=item.rules.deadline_ms(item.language),
         trace_id=caller.trace_id,
-        source_text=handed.source if len(source) <= SMALL_BYTES else None,
+        delay_ms=admitted.delay_ms,
+        source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
         job_id=parts.mint(),
     )
 
@@ -124,13 +142,11 @@ def decode_source(data: bytes, field: str) -> str:
         ) from None
 
 
-async def _keep_large(parts: Parts, items: Sequence[NewSubmission], handed: Sequence[Handed]) -> None:
+async def _keep_large(parts: Parts, items: Sequence[_Checked]) -> None:
     """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
-    kept: set[str] = set()
-    for item, given in zip(items, handed, strict=True):
-        if item.source_text is None and item.source_digest not in kept:
-            await parts.blobs.put(given.source.encode(), expected=item.source_digest)
-            kept.add(item.source_digest)
+    large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
+    for digest, source in large.items():
+        await parts.blobs.put(source, expected=digest)
 
 
 def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, Any]:

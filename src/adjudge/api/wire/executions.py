@@ -27,7 +27,7 @@ class NewExecution(Wire):
     source: str = Field(examples=["print(int(input()) * 2)\n"])
     stdin: str = Field("", description="The input of a single run.", examples=["21\n"])
     stdins: list[str] | None = Field(None, min_length=1, description="Many inputs, instead of one.")
-    limits: ExecutionLimits = ExecutionLimits()
+    limits: ExecutionLimits = Field(default_factory=lambda: ExecutionLimits.model_validate({}))
 
 
 class NewExecutions(Wire):
