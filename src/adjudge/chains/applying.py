@@ -9,7 +9,7 @@ from adjudge.chains.dags import Types, check_dag
 from adjudge.chains.definition import Definition, TriggerDefinition
 from adjudge.chains.triggers import Triggers, given_spec
 from adjudge.domain.errors import NotFound
-from adjudge.store import Tx, chain_triggers, chains
+from adjudge.store import Tx, audit, chain_triggers, chains
 from adjudge.store.chain_triggers import Trigger
 from adjudge.store.chain_values import Chain
 
@@ -49,6 +49,10 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
         )
         if secret is not None:
             secrets[item.name] = secret
+    changes = {name: what for name, what in done.items() if what != "unchanged"}
+    if changes:
+        details = {chain.id: {"triggers": changes}}
+        await audit.record(tx, actor=actor, action="apply", object_kind="chain", objects=details, reason="")
     return Applied(chain.id, chain.version, outcome, done, secrets)
 
 
