@@ -28,6 +28,7 @@ from adjudge.observe.door import Pulse, open_door
 from adjudge.registry import Health, Registry, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
+from adjudge.relay.direct import DirectDelivery
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.relay.retention import Retention
@@ -54,14 +55,30 @@ from adjudge.worker.slots import parse_limits
 from adjudge.worker.webhooks import Allowed, WebhookHandler
 
 _RECONCILE_MS = 5_000
+_AHEAD = 20_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
 """How exactly timers of chains are kept."""
 
 
-def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
+def make_jobs(settings: Settings, engine: Engine | None = None, announce: DirectDelivery | None = None) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy())
+    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy(), announce=announce)
+
+
+@asynccontextmanager
+async def open_direct_delivery(
+    settings: Settings, database: Database, stream: Stream
+) -> AsyncIterator[DirectDelivery | None]:
+    """What tells the stream of new jobs at once where the outbox is switched off; else nothing."""
+    if settings.jobs.outbox_enabled:
+        yield None
+        return
+    direct = DirectDelivery(Pump(database, Jobs({}), stream, name=f"direct-{socket.gethostname()}-{os.getpid()}"))
+    try:
+        yield direct
+    finally:
+        await direct.close()
 
 
 @asynccontextmanager
@@ -231,6 +248,11 @@ def _lift_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _ahead(settings: Settings) -> int:
+    """How much of a band to announce ahead of the workers: far from where the stream drops its oldest messages."""
+    return min(_AHEAD, settings.jobs.stream_maxlen // 2)
+
+
 async def schedule(
     settings: Settings, database: Database, stream: Stream, name: str, pulse: Pulse | None = None
 ) -> None:
@@ -240,7 +262,7 @@ async def schedule(
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)
     async with asyncio.TaskGroup() as roles:
-        roles.create_task(Pump(database, jobs, stream, name=name, pulse=pulse).run())
+        roles.create_task(Pump(database, jobs, stream, name=name, pulse=pulse, ahead=_ahead(settings)).run())
         roles.create_task(patrol(watchdog.tick, every_ms=interval_ms))
         roles.create_task(patrol(reconciler.tick, every_ms=_RECONCILE_MS))
         roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))

@@ -102,10 +102,16 @@ class Pump:
         finally:
             silence()
 
-    async def deliver(self) -> int:
-        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
-        rooms = await self._room.left(self._batch)
-        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
+    async def deliver(self, job_ids: Sequence[str] | None = None) -> int:
+        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken.
+
+        Given ``job_ids``, deliver those of them that are due and that nobody else has taken.
+        """
+        if job_ids is None:
+            rooms = await self._room.left(self._batch)
+            due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
+        else:
+            due = await self._database.transact(lambda tx: outbox.take_given(tx, job_ids))
         if not due:
             return 0
         self._room.use(due)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from adjudge.domain.errors import InvalidTransition, RefusalReason
@@ -49,11 +50,13 @@ class Jobs:
         policy: RetryPolicy | None = None,
         mint: NewId = new_id,
         random_unit: Callable[[], float] = random.random,
+        announce: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self._owners = owners
         self._policy = policy or RetryPolicy()
         self._mint = mint
         self._random_unit = random_unit
+        self._announce = announce
 
     async def enqueue(self, tx: Tx, jobs: Sequence[NewJob]) -> list[str]:
         """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
@@ -62,6 +65,8 @@ class Jobs:
         created = {row["id"] for row in await tx.fetch(sql.INSERT, [insert_row(job) for job in jobs])}
         fresh = [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in jobs if job.id in created]
         await outbox.insert(tx, fresh)
+        if self._announce is not None and created:
+            tx.on_commit(partial(self._announce, sorted(created)))
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [standing.get(job.id, job.id) for job in jobs]

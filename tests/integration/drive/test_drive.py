@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
-from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.errors import Conflict, InvalidInput, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
+from adjudge.relay.direct import DirectDelivery
+from adjudge.relay.pump import Pump
 from adjudge.store import dead_letters
 from adjudge.store.job_values import Job, NewJob
-from adjudge.store.submissions import Judgement, Submissions
-from adjudge.stream import Hint, MemoryStream
+from adjudge.store.jobs import Jobs
+from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, Submissions
+from adjudge.stream import Hint, MemoryStream, Published
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import parse_limits
-from tests.integration.drive.conftest import Drive
+from tests.integration.drive.conftest import QUICK, Drive
 from tests.support.stores import figure
 
 
@@ -278,6 +282,44 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -
         await drive.until_decided(submissions)
     assert most["java"] == 1
     assert most["cpp"] <= 2
+
+
+async def test_with_the_outbox_switched_off_the_submitter_delivers(drive: Drive) -> None:
+    """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same."""
+    direct = DirectDelivery(Pump(drive.database, Jobs({}), drive.stream, name="direct"))
+    drive.jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK, announce=direct)
+    async with drive.worker(slots=4):
+        submissions = await drive.submit(10)
+        decided = await drive.until_decided(submissions)
+    await direct.close()
+    assert set(decided.values()) == {("accepted", "AC")}
+    assert len(drive.handler.runs) == 10
+    rows = await drive.rows("SELECT state FROM outbox")
+    assert {row["state"] for row in rows} == {"delivered"}
+
+
+async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: Drive) -> None:
+    class Deaf(MemoryStream):
+        async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+            raise Unavailable("the stream is away")
+
+    direct = DirectDelivery(Pump(drive.database, Jobs({}), Deaf(), name="direct"))
+    drive.jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK, announce=direct)
+    submissions = await drive.submit()
+    await direct.close()
+    (row,) = await drive.rows("SELECT state, last_error FROM outbox")
+    assert (row["state"], row["last_error"]) == ("pending", "the stream is away")
+    async with drive.scheduler(), drive.worker():
+        assert await drive.until_decided(submissions) == {submissions[0]: ("accepted", "AC")}
+
+
+async def test_two_who_deliver_the_same_job_send_one_message(drive: Drive) -> None:
+    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump")
+    await drive.submit(5)
+    job_ids = [row["id"] for row in await drive.rows("SELECT id FROM jobs")]
+    taken = await asyncio.gather(pump.deliver(), pump.deliver(job_ids))
+    assert sum(taken) == 5
+    assert sum((await drive.stream.depth()).values()) == 5
 
 
 async def _wipe(drive: Drive) -> None:
