@@ -156,6 +156,11 @@ uint64_t cgroup_cpu_ns(struct cgroup *cgroup) {
     return cgroup->kind == CGROUP_V1 ? v1_cpu_ns(cgroup) : 0;
 }
 
+void cgroup_look(struct cgroup *cgroup) {
+    if (cgroup->peak_is_sampled)
+        v2_look(cgroup);
+}
+
 int cgroup_oom_event_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V1 ? cgroup->oom_event_fd : -1; }
 
 bool cgroup_has_oom_killed(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V1 && v1_has_oom_killed(cgroup); }

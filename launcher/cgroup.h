@@ -40,6 +40,8 @@ struct cgroup {
 
     /* v2 */
     int slot_fd, run_fd;
+    bool peak_is_sampled; /* the kernel (before 5.19) keeps no peak: the largest of many looks is all there is */
+    uint64_t peak_seen;
     unsigned run_number;
     char run_name[24];
 };
@@ -56,6 +58,7 @@ bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fau
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
 bool cgroup_join(const struct cgroup *cgroup); /* by whoever will be, or start, a program */
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
+void cgroup_look(struct cgroup *cgroup); /* where the peak is sampled: the more often, the better it is known */
 /* v1 kills one process and goes on; v2 kills all of them. -1, or a descriptor to poll: the OOM killer may be at work. */
 int cgroup_oom_event_fd(const struct cgroup *cgroup);
 bool cgroup_has_oom_killed(const struct cgroup *cgroup); /* in this run */
@@ -76,6 +79,7 @@ bool v2_prepare(struct cgroup *cgroup, struct fault *fault);
 bool v2_join(const struct cgroup *cgroup);
 bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v2_cpu_ns(struct cgroup *cgroup);
+void v2_look(struct cgroup *cgroup);
 void v2_kill(struct cgroup *cgroup);
 void v2_finish(struct cgroup *cgroup, struct usage *usage);
 

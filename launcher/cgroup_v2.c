@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #define LEAF "adjudge-main"
+#ifndef PEAK_FILE
+#define PEAK_FILE "memory.peak"
+#endif
 
 static bool has_controllers(const char *dir) {
     char path[CGROUP_PATH_MAX + 32], text[512];
@@ -75,7 +78,10 @@ bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault) {
     if (!enable_controllers(dir))
         return fail_at(fault, "cgroup_enable", -1);
     cgroup->slot_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return cgroup->slot_fd >= 0 || fail_at(fault, "cgroup_open", -1);
+    if (cgroup->slot_fd < 0)
+        return fail_at(fault, "cgroup_open", -1);
+    cgroup->peak_is_sampled = faccessat(cgroup->slot_fd, PEAK_FILE, R_OK, 0) != 0;
+    return true;
 }
 
 static bool put_limit(int dir_fd, const char *file, uint64_t value) {
@@ -120,9 +126,15 @@ bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *
         return fail_at(fault, "cgroup_oom_group", -1);
     if (!put_limit(cgroup->run_fd, "pids.max", limits->processes))
         return fail_at(fault, "cgroup_pids", -1);
-    cgroup->cpu_start = 0;
+    cgroup->peak_seen = cgroup->cpu_start = 0;
     cgroup->cpu_start = v2_cpu_ns(cgroup);
     return true;
+}
+
+void v2_look(struct cgroup *cgroup) {
+    uint64_t now = read_counter(cgroup->run_fd, "memory.current", NULL);
+    if (now > cgroup->peak_seen)
+        cgroup->peak_seen = now;
 }
 
 void v2_kill(struct cgroup *cgroup) {
@@ -135,7 +147,7 @@ void v2_finish(struct cgroup *cgroup, struct usage *usage) {
     if (cgroup->run_fd < 0)
         return;
     usage->cpu_ns = v2_cpu_ns(cgroup);
-    usage->peak_bytes = read_counter(cgroup->run_fd, "memory.peak", NULL);
+    usage->peak_bytes = cgroup->peak_is_sampled ? cgroup->peak_seen : read_counter(cgroup->run_fd, PEAK_FILE, NULL);
     usage->oom = read_counter(cgroup->run_fd, "memory.events", "oom_kill") > 0;
     usage->processes_refused = read_counter(cgroup->run_fd, "pids.events", "max") > 0;
     close(cgroup->run_fd);

@@ -83,6 +83,7 @@ static void check_cpu(struct watch *watch) {
             stop(watch, STOP_MEMORY);
     } else {
         watch->cpu_ns = cgroup_cpu_ns(watch->cgroup);
+        cgroup_look(watch->cgroup);
     }
     if (watch->cpu_ns > watch->limits->cpu_ms * NS_PER_MS)
         stop(watch, STOP_CPU);
@@ -115,7 +116,7 @@ static uint64_t sleep_ns(const struct watch *watch, uint64_t elapsed_ns) {
         wait = cpu_wait;
     if (watch->oom_until_ns != 0)
         wait = wait < SHORTEST_SLEEP_NS ? wait : SHORTEST_SLEEP_NS;
-    if (watch->cgroup->kind == CGROUP_NONE) {
+    if (watch->cgroup->kind == CGROUP_NONE || watch->cgroup->peak_is_sampled) {
         uint64_t pause = sample_pause_ns(&watch->sample, watch->limits->memory_bytes, elapsed_ns);
         wait = pause < wait ? pause : wait;
     }
