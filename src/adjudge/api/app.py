@@ -25,6 +25,7 @@ from adjudge.api.routes import (
     judge_runs,
     languages,
     login,
+    ops,
     problems,
     rejudge,
     runs,
@@ -73,6 +74,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(login.router(parts), prefix=API_ROOT)
     app.include_router(accounts.router(parts), prefix=API_ROOT)
     app.include_router(users.router(parts), prefix=API_ROOT)
+    app.include_router(ops.router(parts), prefix=API_ROOT)
     for group in (submissions, judge_runs, events, rejudge, executions, webhooks, problems, languages, chains, runs):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.metrics_router(settings.server.metrics_access))

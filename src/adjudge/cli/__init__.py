@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "adjudge.cli.run",
     "scheduler": "adjudge.cli.scheduler",
     "up": "adjudge.cli.up",
+    "user": "adjudge.cli.user",
     "worker": "adjudge.cli.worker",
     "workers": "adjudge.cli.workers",
 }

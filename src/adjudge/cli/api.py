@@ -14,7 +14,7 @@ from adjudge.cli.parts import open_blobs, open_stream
 from adjudge.cli.serving import listen, open_parts, serve_http
 from adjudge.observe import logs
 from adjudge.settings import Settings
-from adjudge.store import open_database
+from adjudge.store import open_database, users
 
 
 @click.command("api")
@@ -38,4 +38,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         open_blobs(settings) as blobs,
         open_parts(settings, database, stream, blobs) as parts,
     ):
-        await serve_http(parts, listener)
+        has_users = await database.read(users.any_exist)
+        notes = [] if has_users else ["there are no users yet: adjudge user add NAME --role admin"]
+        await serve_http(parts, listener, notes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import click
@@ -23,18 +23,17 @@ from adjudge.api.parts import Parts
 from adjudge.api.passwords import Passwords
 from adjudge.api.sampling import Sampler
 from adjudge.api.tail import Tail
+from adjudge.api.vitals import checks_of
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
 from adjudge.cli.judging import find_languages
-from adjudge.cli.parts import make_jobs, open_buckets, open_registry
+from adjudge.cli.parts import make_jobs, open_buckets, open_direct_delivery, open_registry
 from adjudge.domain.errors import InvalidInput
 from adjudge.settings import Settings
 from adjudge.store import Database
-from adjudge.store.health import ping
 from adjudge.stream import Stream
 from adjudge.web import app as pages
 
-_GRACE_SEC: Final = 10
 _EXAMPLE: Final = Path("examples/problems/multiples")
 """What a newcomer in a checkout can judge at once."""
 _BACKLOG: Final = 2048
@@ -46,6 +45,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
     async with (
         open_registry(settings, database) as registry,
         open_buckets(settings) as shared,
+        open_direct_delivery(settings, database, stream) as announce,
         open_cache(
             database,
             settings.jobs.redis_url.reveal(),
@@ -57,7 +57,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         buckets = EnduringBuckets(shared)
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
-        jobs, tail = make_jobs(settings), Tail(database)
+        jobs, tail = make_jobs(settings, announce=announce), Tail(database)
         credentials = make_credentials(settings, database)
         try:
             yield Parts(
@@ -73,6 +73,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 credentials=credentials,
                 passwords=Passwords(),
                 languages=find_languages(),
+                checks=checks_of(database, blobs, stream, registry),
                 desk=Desk(database, jobs),
                 tail=tail,
             )
@@ -91,27 +92,35 @@ def make_credentials(settings: Settings, database: Database) -> Credentials:
     )
 
 
-async def serve_http(parts: Parts, listener: socket.socket) -> None:
+async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str] = ()) -> None:
     """Answer requests until a signal ends it."""
-
-    async def database_answers() -> None:
-        await ping(parts.database)
-
-    app = create_app(replace(parts, checks={"database": database_answers}))
+    app = create_app(parts)
     pages.install(app, parts)
+    server = parts.settings.server
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,  # the envelope logs requests, with their ids
         server_header=False,
-        timeout_graceful_shutdown=_GRACE_SEC,
+        proxy_headers=bool(server.trusted_proxies),
+        forwarded_allow_ips=server.trusted_proxies or None,
+        timeout_graceful_shutdown=round(server.shutdown_sec),
     )
-    _announce(parts.settings, listener)
-    await Server(config).serve([listener])
+    _announce(parts.settings, listener, notes)
+    await Server(config, app.state.streams.close).serve([listener])
 
 
 class Server(uvicorn.Server):
     """Uvicorn, ending with exit code 0 when it was asked to end; a second signal ends it at once."""
+
+    def __init__(self, config: uvicorn.Config, on_exit: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_exit = on_exit
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take nothing new, end the event streams, and let the rest finish."""
+        super().handle_exit(sig, frame)
+        self._on_exit()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -148,7 +157,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _announce(settings: Settings, listener: socket.socket) -> None:
+def _announce(settings: Settings, listener: socket.socket, notes: Sequence[str]) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     base = f"http://{shown}:{port}"
@@ -161,6 +170,6 @@ def _announce(settings: Settings, listener: socket.socket) -> None:
         click.echo(
             f"  try      .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
         )
-    for note in settings.strangers:
+    for note in (*notes, *settings.strangers):
         click.echo(f"  note     {note}")
     click.echo("Ctrl-C stops it.")

@@ -10,6 +10,8 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
+from adjudge.api.actions.users import first_admin
+from adjudge.api.parts import Parts
 from adjudge.blobs.driver import Blobs
 from adjudge.cli.parts import open_blobs, open_stream, open_worker, schedule
 from adjudge.cli.serving import listen, open_parts, serve_http
@@ -44,11 +46,22 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         asyncio.TaskGroup() as roles,
     ):
         name = f"up-{consumer_name(worker_id=settings.worker.name)}"
+        notes = await _welcome(parts)
         scheduler = roles.create_task(schedule(settings, database, stream, name))
         worker = roles.create_task(_judge(settings, database, stream, blobs, name))
-        await serve_http(parts, listener)
+        await serve_http(parts, listener, notes)
         scheduler.cancel()
         worker.cancel()
+
+
+async def _welcome(parts: Parts) -> list[str]:
+    """Make the first admin of an empty database; the password is printed here and nowhere else, and must be changed."""
+    made = await first_admin(parts)
+    if made is None:
+        return []
+    return [
+        f"log in as {made.user.name} with the password {made.one_time_password}, shown this once; then choose yours"
+    ]
 
 
 async def _judge(settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str) -> None:

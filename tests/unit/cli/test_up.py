@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -16,9 +19,10 @@ from adjudge.cli.up import _announce_sandbox
 from adjudge.sandbox.doctor import Check, CheckState, Diagnosis
 
 
-def _start(folder: Path, *options: str) -> subprocess.Popen[str]:
+@contextmanager
+def _start(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("ADJUDGE_")}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "adjudge", "up", *options],
         cwd=folder,
         env={**environ, "PYTHONUNBUFFERED": "1"},
@@ -26,6 +30,11 @@ def _start(folder: Path, *options: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
+    try:
+        yield process
+    finally:
+        process.kill()  # a test that failed half-way leaves nothing behind
+        process.communicate()
 
 
 def _greeting(process: subprocess.Popen[str]) -> list[str]:
@@ -44,14 +53,20 @@ def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signa
     folder = tmp_path / "a folder"
     folder.mkdir()
     with _start(folder, "--port", "0") as process:
-        first, *_ = _greeting(process)
+        first, *others = _greeting(process)
         address = first.removeprefix("Adjudge is up at ")
-        assert httpx.get(f"{address}/api/v1/health/ready").json() == {"status": "ready", "checks": {"database": "ok"}}
-        assert httpx.get(f"{address}/api/v1/openapi.json").json()["info"]["title"] == "Adjudge"
+        ready = httpx.get(f"{address}/api/v1/health/ready", timeout=60).json()
+        assert {"database": "ok", "blobs": "ok", "stream": "ok"}.items() <= ready["checks"].items()
+        password = re.search(r"log in as admin with the password (\S+),", " ".join(others))
+        assert password is not None
+        me = httpx.post(f"{address}/api/v1/login", json={"name": "admin", "password": password[1]}, timeout=60).json()
+        assert (me["role"], me["must_change_password"]) == ("admin", True)
+        assert httpx.get(f"{address}/api/v1/openapi.json", timeout=60).json()["info"]["title"] == "Adjudge"
         process.send_signal(end)
         _, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
     assert "Traceback" not in errors
+    assert password[1] not in errors, "what is printed once is never logged"
     assert (folder / "var" / "adjudge.db").exists()
 
 

@@ -82,6 +82,16 @@ async def make_user(parts: Parts, order: UserOrder, *, actor: str, reason: str =
     return MadeUser(user, once)
 
 
+async def first_admin(parts: Parts) -> MadeUser | None:
+    """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
+    if await parts.database.read(users.any_exist):
+        return None
+    try:
+        return await make_user(parts, UserOrder("admin", Role.ADMIN), actor="setup", reason="first start")
+    except Conflict:
+        return None
+
+
 async def change_role(parts: Parts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> User:
     """Give a user another role; one admin always remains."""
     known = named_id(user_id, "user")

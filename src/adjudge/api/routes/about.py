@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import ipaddress
+from typing import Literal
+
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge import __version__
+from adjudge.api.viewer import address_of, viewer_of
 from adjudge.api.wire.base import Version
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import Forbidden
 from adjudge.observe import metrics
 
 
@@ -21,12 +27,23 @@ def router() -> APIRouter:
     return routes
 
 
-def metrics_router() -> APIRouter:
-    """``/metrics``, where scrapers look for it."""
+def metrics_router(access: Literal["loopback", "token", "open"]) -> APIRouter:
+    """``/metrics``, where scrapers look for it, for whom the settings say."""
     routes = APIRouter(tags=["about"])
 
     @routes.get("/metrics", summary="Figures in the text format of Prometheus", response_class=Response)
-    async def read_metrics() -> Response:
+    async def read_metrics(request: Request) -> Response:
+        if access == "token":
+            (await viewer_of(request)).require(Permission.OPS_READ)
+        elif access == "loopback" and not _is_loopback(address_of(request)):
+            raise Forbidden("Figures are for this machine alone; the setting server.metrics_access changes that.")
         return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
     return routes
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

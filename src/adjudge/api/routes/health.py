@@ -1,23 +1,16 @@
-"""Health: *live* says that the process answers, *ready* that everything it needs does."""
+"""Health: *live* says that the process answers, *ready* that everything it cannot do without does."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from fastapi import APIRouter, Request
 
-from fastapi import APIRouter
-
+from adjudge.api import vitals
+from adjudge.api.parts import Parts
 from adjudge.api.wire.base import Live, Ready
 from adjudge.domain.errors import Unavailable
-from adjudge.observe.logs import get_logger
-
-_PATIENCE_SEC: Final = 2.0
-
-log = get_logger(__name__)
 
 
-def router(checks: Mapping[str, Callable[[], Awaitable[None]]]) -> APIRouter:
+def router(parts: Parts) -> APIRouter:
     """Routes for load balancers and supervisors."""
     routes = APIRouter(prefix="/health", tags=["health"])
 
@@ -25,22 +18,14 @@ def router(checks: Mapping[str, Callable[[], Awaitable[None]]]) -> APIRouter:
     async def live() -> Live:
         return Live()
 
-    @routes.get("/ready", summary="Whether every part it needs answers")
-    async def ready() -> Ready:
-        answers = await asyncio.gather(*(_fails(name, check) for name, check in checks.items()))
-        silent = [name for name, fails in zip(checks, answers, strict=True) if fails]
+    @routes.get("/ready", summary="Whether every part answers that it cannot do without, and how the others are")
+    async def ready(request: Request) -> Ready:
+        if request.app.state.streams.are_closing:
+            raise Unavailable("Not ready: the server is ending.", silent="")
+        taken = await vitals.take(parts.checks)
+        silent = [vital.name for vital in taken if not vital.is_well and vital.name not in vitals.DISPENSABLE]
         if silent:
             raise Unavailable(f"Not ready: no answer from {', '.join(silent)}.", silent=",".join(silent))
-        return Ready(checks=dict.fromkeys(checks, "ok"))
+        return Ready(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})
 
     return routes
-
-
-async def _fails(name: str, check: Callable[[], Awaitable[None]]) -> bool:
-    try:
-        async with asyncio.timeout(_PATIENCE_SEC):
-            await check()
-    except Exception as error:  # noqa: BLE001  # whatever a part died of, the answer is the same: it is not ready
-        log.warning("health.check_failed", check=name, error=type(error).__name__)
-        return True
-    return False

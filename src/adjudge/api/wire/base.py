@@ -42,10 +42,10 @@ class Live(Wire):
 
 
 class Ready(Wire):
-    """Every part that is needed answers."""
+    """Every part answers that the server cannot do without; others may be away."""
 
     status: Literal["ready"] = "ready"
-    checks: dict[str, Literal["ok"]]
+    checks: dict[str, Literal["ok", "away"]] = Field(examples=[{"database": "ok", "blobs": "ok", "workers": "away"}])
 
 
 class Version(Wire):

@@ -1,0 +1,132 @@
+"""For operators: how the house does, what waits, what was given up, what was done by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+
+from adjudge import __version__
+from adjudge.api.actions import ops
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.api.wire.ops import (
+    AttemptInfo,
+    AuditEntry,
+    AuditPage,
+    Configuration,
+    HealthDetails,
+    JobDetail,
+    LetterDetail,
+    LetterInfo,
+    LetterPage,
+    LettersOrder,
+    OutboxInfo,
+    QueueInfo,
+    Queues,
+    Replayed,
+    SettingInfo,
+    Workers,
+    WorkerView,
+    letter_fields,
+)
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import InvalidInput
+
+Reader = Annotated[Viewer, needs(Permission.OPS_READ)]
+Operator = Annotated[Viewer, needs(Permission.OPS_CONTROL)]
+Id = Annotated[str, Path(max_length=64)]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+Word = Annotated[str, Query(max_length=64)]
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/ops`` and below."""
+    routes = APIRouter(prefix="/ops", tags=["ops"])
+    _add_state(routes, parts)
+    _add_letters(routes, parts)
+    _add_history(routes, parts)
+    return routes
+
+
+def _add_state(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/health", summary="How every part does, and what waits")
+    async def health(_viewer: Reader) -> HealthDetails:
+        return HealthDetails.of(await ops.state(parts), __version__)
+
+    @routes.get("/workers", summary="Workers that are alive")
+    async def workers(_viewer: Reader) -> Workers:
+        return Workers(items=[WorkerView.of(worker) for worker in await ops.workers(parts)])
+
+    @routes.get("/queues", summary="What waits, band by band, and for how long")
+    async def queues(_viewer: Reader) -> Queues:
+        bands, running = await ops.queues(parts)
+        return Queues(bands=[QueueInfo.of(queue) for queue in bands], running=running)
+
+    @routes.get("/outbox", summary="What the stream has still to hear of")
+    async def outbox(_viewer: Reader) -> OutboxInfo:
+        return OutboxInfo.of(await ops.outbox_state(parts))
+
+    @routes.get("/config", summary="Every setting in force and where it came from, secrets blanked")
+    async def config(_viewer: Operator) -> Configuration:
+        return Configuration(items=[SettingInfo.of(entry) for entry in ops.configuration(parts)])
+
+
+def _add_letters(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/dead-letters", summary="Jobs that were given up, the oldest first")
+    async def letters(
+        _viewer: Reader,
+        state: Literal["open", "replayed", "discarded"] = "open",
+        cursor: Cursor = None,
+        limit: Limit = DEFAULT_LIMIT,
+    ) -> LetterPage:
+        place = place_of(cursor, [str])
+        after = str(place[0]) if place else ""
+        found = await ops.letters(parts, state=state, after=after, at_most=limit + 1)
+        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
+        return LetterPage(items=[LetterInfo.of(letter) for letter in found[:limit]], next=more)
+
+    @routes.get("/dead-letters/{letter_id}", summary="One of them, with its attempts")
+    async def letter(_viewer: Reader, letter_id: Id) -> LetterDetail:
+        found, attempts = await ops.letter(parts, letter_id)
+        return LetterDetail.model_validate(
+            letter_fields(found) | {"attempts": [AttemptInfo.of(attempt) for attempt in attempts]}
+        )
+
+    @routes.post("/dead-letters:replay", summary="Run some of them again, all or none")
+    async def replay(viewer: Operator, order: LettersOrder) -> Replayed:
+        return Replayed(jobs=await ops.replay(parts, viewer, order.ids, reason=order.reason))
+
+    @routes.post("/dead-letters:discard", status_code=204, summary="Let some of them go, all or none")
+    async def discard(viewer: Operator, order: LettersOrder) -> None:
+        await ops.discard(parts, viewer, order.ids, reason=order.reason)
+
+
+def _add_history(routes: APIRouter, parts: Parts) -> None:
+    @routes.get("/audit", summary="What was done by hand, the newest first")
+    async def audit_log(
+        _viewer: Operator,
+        actor: Word = "",
+        object_kind: Word = "",
+        object_id: Word = "",
+        cursor: Cursor = None,
+        limit: Limit = DEFAULT_LIMIT,
+    ) -> AuditPage:
+        if bool(object_kind) != bool(object_id):
+            raise InvalidInput("object_kind, object_id: give both, or neither.", field="object_id")
+        place = place_of(cursor, [int])
+        found = await ops.audit_page(
+            parts,
+            actor=actor,
+            of=(object_kind, object_id) if object_id else None,
+            before=int(place[0] or 0) if place else None,
+            at_most=limit + 1,
+        )
+        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
+        return AuditPage(items=[AuditEntry.of(entry) for entry in found[:limit]], next=more)
+
+    @routes.get("/jobs/{job_id}", summary="A job of any kind, with its attempts and every change of its status")
+    async def job(_viewer: Reader, job_id: Id) -> JobDetail:
+        return JobDetail.of(await ops.job_story(parts, job_id))

@@ -1,0 +1,78 @@
+"""Signs of life of every part: what *ready* asks, and what staff see in detail.
+
+Without the database or the files nothing can be answered: then the server is not ready. Without the stream or a worker
+submissions are still taken and judged later: that is said, and nobody is sent away for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from adjudge.api.parts import Check
+from adjudge.blobs.driver import Blobs, parse_digest
+from adjudge.domain.errors import AdjudgeError, Unavailable
+from adjudge.observe.logs import get_logger
+from adjudge.registry.driver import Registry
+from adjudge.store import Database
+from adjudge.store.health import ping
+from adjudge.stream.driver import Stream
+
+DISPENSABLE: Final = frozenset({"stream", "workers"})
+_PATIENCE_SEC: Final = 2.0
+_ANY_DIGEST: Final = "0" * 64
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Vital:
+    """One part's sign of life."""
+
+    name: str
+    is_well: bool
+    took_ms: float
+    error: str | None = None
+
+
+def checks_of(database: Database, blobs: Blobs, stream: Stream, registry: Registry) -> Mapping[str, Check]:
+    """How each part is asked."""
+
+    async def database_answers() -> None:
+        await ping(database)
+
+    async def blobs_answer() -> None:
+        await blobs.exists(parse_digest(_ANY_DIGEST))
+
+    async def stream_answers() -> None:
+        await stream.depth()
+
+    async def a_worker_lives() -> None:
+        if not await registry.list():
+            raise Unavailable("No worker is alive.")
+
+    return {
+        "database": database_answers,
+        "blobs": blobs_answer,
+        "stream": stream_answers,
+        "workers": a_worker_lives,
+    }
+
+
+async def take(checks: Mapping[str, Check]) -> list[Vital]:
+    """Ask every part at once."""
+    return list(await asyncio.gather(*(_ask(name, check) for name, check in checks.items())))
+
+
+async def _ask(name: str, check: Check) -> Vital:
+    started, error = time.perf_counter(), None
+    try:
+        async with asyncio.timeout(_PATIENCE_SEC):
+            await check()
+    except Exception as failure:  # noqa: BLE001  # whatever a part died of, the answer is the same: it is not well
+        error = failure.message if isinstance(failure, AdjudgeError) else type(failure).__name__
+        log.warning("health.check_failed", check=name, error=error)
+    return Vital(name, error is None, round((time.perf_counter() - started) * 1000, 1), error)

@@ -1,0 +1,318 @@
+"""What operators see, on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from adjudge.api.actions.ops import JobStory, State
+from adjudge.api.moments import moment
+from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.registry.driver import LiveWorker
+from adjudge.settings import Entry as Setting
+from adjudge.store import audit
+from adjudge.store.dead_letters import Attempt, DeadLetter
+from adjudge.store.ops import OutboxState, Queue
+from adjudge.store.reads import RunChange
+
+_MOMENTS = frozenset(
+    {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
+)
+
+
+class VitalInfo(Wire):
+    """One part's sign of life."""
+
+    name: str = Field(examples=["database"])
+    status: Literal["ok", "away"]
+    took_ms: float
+    error: str | None
+
+
+class QueueInfo(Wire):
+    """One band of priority: 0 admins, 1 staff, 2 contestants, 3 practice."""
+
+    band: int
+    waiting: int
+    oldest_ms: int = Field(description="For how long the first of them has been due.")
+
+    @classmethod
+    def of(cls, queue: Queue) -> QueueInfo:
+        """Make it of a count."""
+        return cls(band=queue.band, waiting=queue.waiting, oldest_ms=queue.oldest_ms)
+
+
+class Queues(Wire):
+    """What waits and what runs."""
+
+    bands: list[QueueInfo]
+    running: int
+
+
+class Trouble(Wire):
+    """Why a delivery failed."""
+
+    job_id: str
+    attempts: int
+    next_attempt_at: str
+    last_error: str
+
+
+class OutboxInfo(Wire):
+    """What the stream has still to hear of."""
+
+    pending: int
+    due: int
+    oldest_ms: int
+    trouble: list[Trouble]
+
+    @classmethod
+    def of(cls, state: OutboxState) -> OutboxInfo:
+        """Make it of a count."""
+        trouble = [
+            Trouble(**dict(item) | {"next_attempt_at": moment(item["next_attempt_at"])}) for item in state.trouble
+        ]
+        return cls(pending=state.pending, due=state.due, oldest_ms=state.oldest_ms, trouble=trouble)
+
+
+class HealthDetails(Wire):
+    """How the whole house does."""
+
+    version: str
+    vitals: list[VitalInfo]
+    queues: Queues
+    outbox: OutboxInfo
+    dead_letters: int
+
+    @classmethod
+    def of(cls, state: State, version: str) -> HealthDetails:
+        """Make it of what was asked and counted."""
+        vitals = [
+            VitalInfo(
+                name=vital.name, status="ok" if vital.is_well else "away", took_ms=vital.took_ms, error=vital.error
+            )
+            for vital in state.vitals
+        ]
+        queues = Queues(bands=[QueueInfo.of(queue) for queue in state.queues], running=state.running)
+        return cls(
+            version=version,
+            vitals=vitals,
+            queues=queues,
+            outbox=OutboxInfo.of(state.outbox),
+            dead_letters=state.dead_letters,
+        )
+
+
+class WorkerView(Wire):
+    """A worker that is alive."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    slots: int
+    languages: dict[str, str]
+    isolation: str
+    health: str
+    lease_left_sec: float
+
+    @classmethod
+    def of(cls, worker: LiveWorker) -> WorkerView:
+        """Make it of what the worker says of itself."""
+        info = worker.info
+        return cls(
+            name=info.name,
+            host=info.host,
+            pid=info.pid,
+            version=info.version,
+            slots=info.slots,
+            languages=dict(info.languages),
+            isolation=info.isolation,
+            health=info.health,
+            lease_left_sec=round(worker.lease_left_sec, 1),
+        )
+
+
+class Workers(Wire):
+    """Who is alive."""
+
+    items: list[WorkerView]
+
+
+class AttemptInfo(Wire):
+    """One attempt, from its claim to its end."""
+
+    attempt_id: int
+    worker: str
+    started_at: str
+    ended_at: str
+    outcome: str
+    reason: str | None
+    error_code: str | None
+    error: str | None
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> AttemptInfo:
+        """Make it of a row."""
+        return cls(
+            attempt_id=attempt.attempt_id,
+            worker=attempt.worker,
+            started_at=moment(attempt.started_at),
+            ended_at=moment(attempt.ended_at),
+            outcome=attempt.outcome,
+            reason=attempt.reason,
+            error_code=attempt.error_code,
+            error=attempt.error,
+        )
+
+
+class LetterInfo(Wire):
+    """A job that was given up."""
+
+    id: str
+    job_id: str
+    kind: str
+    attempt_id: int
+    error_code: str
+    error: str | None
+    state: Literal["open", "replayed", "discarded"]
+    replayed_by_job_id: str | None
+    resolved_by: str | None
+    note: str | None
+    created_at: str = Field(examples=[MOMENT_EXAMPLE])
+    resolved_at: str | None
+
+    @classmethod
+    def of(cls, letter: DeadLetter) -> LetterInfo:
+        """Make it of a row."""
+        return cls.model_validate(letter_fields(letter))
+
+
+class LetterDetail(LetterInfo):
+    """A dead letter with the attempts of its job."""
+
+    attempts: list[AttemptInfo]
+
+
+class LetterPage(Wire):
+    """Dead letters, the oldest first."""
+
+    items: list[LetterInfo]
+    next: str | None = Field(description="The cursor of the next page; null at the end.")
+
+
+class LettersOrder(Wire):
+    """Which dead letters, and why."""
+
+    ids: list[Annotated[str, Field(max_length=64)]] = Field(min_length=1, max_length=1000)
+    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["the disk was full"])]
+
+
+class Replayed(Wire):
+    """Dead letter → the job that runs it again."""
+
+    jobs: dict[str, str]
+
+
+class AuditEntry(Wire):
+    """One thing done by hand."""
+
+    id: int
+    actor: str
+    action: str
+    object_kind: str
+    object_id: str
+    reason: str | None
+    details: dict[str, Any]
+    at: str = Field(examples=[MOMENT_EXAMPLE])
+
+    @classmethod
+    def of(cls, entry: audit.Entry) -> AuditEntry:
+        """Make it of a row."""
+        return cls(
+            id=entry.id,
+            actor=entry.actor,
+            action=entry.action,
+            object_kind=entry.object_kind,
+            object_id=entry.object_id,
+            reason=entry.reason,
+            details=dict(entry.details),
+            at=moment(entry.at),
+        )
+
+
+class AuditPage(Wire):
+    """The audit log, the newest first."""
+
+    items: list[AuditEntry]
+    next: str | None = Field(description="The cursor of the next page; null at the end.")
+
+
+class StatusChange(Wire):
+    """One change of a job's status."""
+
+    from_status: str
+    to_status: str
+    attempt_id: int
+    actor: str | None
+    reason: str | None
+    at: str
+
+    @classmethod
+    def of(cls, change: RunChange) -> StatusChange:
+        """Make it of a row."""
+        return cls(
+            from_status=change.from_status,
+            to_status=change.to_status,
+            attempt_id=change.attempt_id,
+            actor=change.actor,
+            reason=change.reason,
+            at=moment(change.at),
+        )
+
+
+class JobDetail(Wire):
+    """A job of any kind: its row, its attempts, every change of its status."""
+
+    job: dict[str, Any]
+    attempts: list[AttemptInfo]
+    log: list[StatusChange]
+
+    @classmethod
+    def of(cls, story: JobStory) -> JobDetail:
+        """Make it of rows."""
+        row = {name: moment(value) if name in _MOMENTS else value for name, value in story.job.items()}
+        return cls(
+            job=row,
+            attempts=[AttemptInfo.of(attempt) for attempt in story.attempts],
+            log=[StatusChange.of(change) for change in story.log],
+        )
+
+
+class SettingInfo(Wire):
+    """One setting in force."""
+
+    name: str = Field(examples=["jobs.lease_sec"])
+    value: str
+    source: str
+    purpose: str
+
+    @classmethod
+    def of(cls, entry: Setting) -> SettingInfo:
+        """Make it of a value; a secret's text says that it is one."""
+        return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.knob.purpose)
+
+
+class Configuration(Wire):
+    """Every setting in force and where it came from."""
+
+    items: list[SettingInfo]
+
+
+def letter_fields(letter: DeadLetter) -> dict[str, Any]:
+    """A dead letter's fields as the wire names them."""
+    return {name: getattr(letter, name) for name in DeadLetter.__slots__} | {
+        "created_at": moment(letter.created_at),
+        "resolved_at": moment(letter.resolved_at),
+    }

@@ -1,0 +1,110 @@
+"""What operators look at: queues by band, the outbox, any job with all that is known of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.domain.errors import NotFound
+from adjudge.store.driver import Tx, first
+from adjudge.store.statement import Row, Statement
+
+QUEUES = Statement(
+    "ops.queues",
+    "Count the jobs that wait, band by band, and see for how long the first of them has been due.",
+    """
+    SELECT priority, count(*) AS waiting, {now} - min(available_at) AS oldest_us FROM jobs
+    WHERE status IN ('pending', 'queued') GROUP BY priority ORDER BY priority
+    """,
+)
+
+COUNT_RUNNING = Statement(
+    "ops.count_running", "Count the jobs that run.", "SELECT count(*) AS n FROM jobs WHERE status = 'running'"
+)
+
+OUTBOX = Statement(
+    "ops.outbox",
+    "See what the stream has still to hear of: how much, how much of it is due, and since when.",
+    """
+    SELECT count(*) AS pending, COALESCE(sum(CASE WHEN next_attempt_at <= {now} THEN 1 ELSE 0 END), 0) AS due,
+           {now} - min(created_at) AS oldest_us
+    FROM outbox WHERE state = 'pending'
+    """,
+)
+
+OUTBOX_TROUBLE = Statement(
+    "ops.outbox_trouble",
+    "Read why deliveries failed, those that are tried next first.",
+    """
+    SELECT job_id, attempts, next_attempt_at, last_error FROM outbox
+    WHERE state = 'pending' AND last_error IS NOT NULL ORDER BY next_attempt_at, id LIMIT :at_most
+    """,
+)
+
+JOB = Statement(
+    "ops.job",
+    "Read all that a job's row says.",
+    """
+    SELECT id, kind, status, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id, attempt_id,
+           max_attempts, priority, timeout_ms, available_at, lease_owner, lease_until, payload, actor, reason,
+           error_code, error, trace_id, created_at, updated_at, queued_at, started_at, finished_at
+    FROM jobs WHERE id = :id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One band."""
+
+    band: int
+    waiting: int
+    oldest_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxState:
+    """What is still to be delivered."""
+
+    pending: int
+    due: int
+    oldest_ms: int
+    trouble: tuple[Mapping[str, Any], ...]
+
+
+async def queues(tx: Tx) -> tuple[list[Queue], int]:
+    """Every band that has something waiting, and how many jobs run."""
+    found = [
+        Queue(row["priority"], int(row["waiting"]), max(0, int(row["oldest_us"])) // 1_000)
+        for row in await tx.fetch(QUEUES)
+    ]
+    return found, int((await tx.fetch(COUNT_RUNNING))[0]["n"])
+
+
+async def outbox_state(tx: Tx, *, at_most: int = 20) -> OutboxState:
+    """How delivery stands."""
+    (row,) = await tx.fetch(OUTBOX)
+    trouble = [
+        {name: item[name] for name in ("job_id", "attempts", "next_attempt_at", "last_error")}
+        for item in await tx.fetch(OUTBOX_TROUBLE, at_most=at_most)
+    ]
+    oldest_ms = max(0, int(row["oldest_us"] or 0)) // 1_000
+    return OutboxState(int(row["pending"]), int(row["due"]), oldest_ms, tuple(trouble))
+
+
+async def job(tx: Tx, job_id: str) -> dict[str, Any]:
+    """All that a job's row says; its payload holds identifiers only."""
+    row = await first(tx, JOB, id=job_id)
+    if row is None:
+        raise NotFound("job", job_id)
+    return _document(row)
+
+
+_JOB_COLUMNS = tuple(name.strip() for name in JOB.sql.partition("SELECT")[2].partition("FROM")[0].split(","))
+
+
+def _document(row: Row) -> dict[str, Any]:
+    found = {name: row[name] for name in _JOB_COLUMNS}
+    return found | {"payload": json.loads(found["payload"])}

@@ -1,0 +1,121 @@
+"""Operators: health in detail, queues, dead letters, the audit log, jobs, settings, figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adjudge.domain.ids import new_id
+from adjudge.registry import Health, WorkerInfo
+from adjudge.store import dead_letters
+from adjudge.store.job_values import Burial
+from tests.support.api import Api, make_api
+from tests.support.stores import Store
+
+OPS = "/api/v1/ops"
+
+
+async def buried(api: Api, count: int = 1) -> list[str]:
+    jobs = await api.store.enqueue_many(count)
+    burials = [Burial(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
+    await api.store.do(lambda tx: api.parts.jobs.bury(tx, burials, actor="w1"))
+    return [letter.id for letter in await api.store.database.read(dead_letters.page)]
+
+
+async def test_staff_see_how_the_house_does(api_on_both: Api) -> None:
+    api = api_on_both
+    await api.store.enqueue_many(2, priority=1)
+    await api.store.clock.advance(ms=5_000)
+    await api.store.enqueue_many(1, priority=3)
+    await api.store.claimed()
+    await buried(api)
+    await api.parts.registry.announce(
+        WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=Health.READY)
+    )
+    async with api.as_role("judge") as judge:
+        state = (await judge.get(f"{OPS}/health")).json()
+        assert [(band["band"], band["waiting"], band["oldest_ms"]) for band in state["queues"]["bands"]] == [
+            (1, 2, 5_000),
+            (3, 1, 0),
+        ]
+        assert (state["queues"]["running"], state["dead_letters"]) == (1, 1)
+        assert state["outbox"] == {"pending": 4, "due": 4, "oldest_ms": 5_000, "trouble": []}
+        assert (await judge.get(f"{OPS}/queues")).json() == state["queues"]
+        assert (await judge.get(f"{OPS}/outbox")).json() == state["outbox"]
+        (worker,) = (await judge.get(f"{OPS}/workers")).json()["items"]
+        assert (worker["name"], worker["languages"], worker["health"]) == ("w1", {"cpp": "13"}, "ready")
+
+
+async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both: Api) -> None:
+    api = api_on_both
+    first, second, third = await buried(api, 3)
+    user_id, secret = await api.user("admin", "root1")
+    async with api.client(secret) as admin:
+        page = (await admin.get(f"{OPS}/dead-letters", params={"limit": 2})).json()
+        rest = (await admin.get(f"{OPS}/dead-letters", params={"limit": 2, "cursor": page["next"]})).json()
+        assert [item["id"] for item in page["items"] + rest["items"]] == [first, second, third]
+        detail = (await admin.get(f"{OPS}/dead-letters/{first}")).json()
+        assert (detail["error_code"], detail["attempts"]) == ("NO_HANDLER", [])
+        answer = await admin.post(f"{OPS}/dead-letters:replay", json={"ids": [first, second], "reason": "fixed"})
+        jobs = answer.json()["jobs"]
+        assert (await api.store.job(jobs[first]))["status"] == "pending"
+        again = await admin.post(f"{OPS}/dead-letters:replay", json={"ids": [third, first], "reason": "fixed"})
+        assert again.json()["code"] == "CONFLICT", "all or none"
+        assert (await admin.get(f"{OPS}/dead-letters/{third}")).json()["state"] == "open"
+        discarded = await admin.post(f"{OPS}/dead-letters:discard", json={"ids": [third], "reason": "old"})
+        assert discarded.status_code == 204
+        unknown = await admin.post(f"{OPS}/dead-letters:discard", json={"ids": [new_id()], "reason": "old"})
+        assert unknown.json()["code"] == "DEAD_LETTER_NOT_FOUND"
+        log = (await admin.get(f"{OPS}/audit", params={"actor": "root1"})).json()["items"]
+        assert [(entry["action"], entry["reason"]) for entry in log] == [
+            ("discard", "old"),
+            ("replay", "fixed"),
+            ("replay", "fixed"),
+        ]
+        of_one = {"object_kind": "dead_letter", "object_id": third}
+        assert [entry["action"] for entry in (await admin.get(f"{OPS}/audit", params=of_one)).json()["items"]] == [
+            "discard"
+        ]
+        assert (await admin.get(f"{OPS}/audit", params={"object_kind": "user"})).status_code == 400
+    assert user_id
+
+
+async def test_a_job_tells_its_story(api: Api) -> None:
+    fence = await api.store.claimed()
+    async with api.as_role("judge") as judge:
+        story = (await judge.get(f"{OPS}/jobs/{fence.job_id}")).json()
+        assert (story["job"]["status"], story["job"]["lease_owner"], story["job"]["payload"]) == ("running", "w1", {})
+        assert [(change["from_status"], change["to_status"]) for change in story["log"]] == [("pending", "running")]
+        assert (await judge.get(f"{OPS}/jobs/{new_id()}")).json()["code"] == "JOB_NOT_FOUND"
+
+
+async def test_settings_are_shown_without_their_secrets(sqlite_store: Store, tmp_path: Path) -> None:
+    secrets: dict[str, object] = {
+        "files.s3_secret_access_key": "hunter2",
+        "accounts.oidc_client_secret": "hunter3",
+        "database.url": "postgresql://me:hunter4@db/x",
+    }
+    async with make_api(sqlite_store, tmp_path, secrets) as api, api.as_role("admin") as admin:
+        answer = await admin.get(f"{OPS}/config")
+    assert "hunter" not in answer.text
+    shown = {item["name"]: item for item in answer.json()["items"]}
+    assert shown["files.s3_secret_access_key"]["value"] == "[redacted]"
+    assert shown["jobs.lease_sec"]["value"] == "15.0"
+
+
+@pytest.mark.parametrize(
+    ("access", "visitor", "far_visitor", "judge"),
+    [("open", 200, 200, 200), ("loopback", 200, 403, 200), ("token", 401, 401, 200)],
+)
+async def test_figures_are_for_whom_the_settings_say(
+    sqlite_store: Store, tmp_path: Path, access: str, visitor: int, far_visitor: int, judge: int
+) -> None:
+    async with make_api(sqlite_store, tmp_path, {"server.metrics_access": access}) as api:
+        async with api.client() as near, api.as_role("judge") as staff:
+            assert (await near.get("/metrics")).status_code == visitor
+            assert (await staff.get("/metrics")).status_code == judge
+        transport = httpx.ASGITransport(app=api.app, client=("198.51.100.7", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as far:
+            assert (await far.get("/metrics")).status_code == far_visitor
