@@ -18,25 +18,25 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from statistics import median
 
 import asyncpg
 
 from adjudge.store import migrations
 from bench.drive_backlog import cost_us, load_postgres, load_sqlite
-from bench.drive_board import BATCH
 from bench.drive_contenders import PACKAGES, Contender, Recipe, install, peer_recipe, quantile
 from bench.harness import Bench, Goal, interleave, sized
 from tests.support.services import PostgresServer, RedisServer
 
-JOBS = sized(full=10_000, quick=1_500)
+JOBS = sized(full=10_000, quick=1_000)
 ROUNDS = sized(full=5, quick=3)
 WARM_UP = 300
 SPACED = sized(full=500, quick=100)
 GAP_MS = 20
 BACKLOGS = (1_000, sized(full=1_000_000, quick=50_000))
-BACKLOG_JOBS = sized(full=10_000, quick=2_000)
+BACKLOG_JOBS = sized(full=10_000, quick=1_500)
+BACKLOG_ROUNDS = sized(full=3, quick=1)
 ROLES = ("scheduler", "worker", "submitter")
 OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw drivers", "embedded", "raw driver"
 
@@ -136,36 +136,38 @@ def add_backlogs(bench: Bench, servers: Servers, folder: Path) -> None:
     """What a job costs with a few and with very many waiting, in turns."""
     for name, kind in ((OURS, "postgres"), (EMBEDDED, "sqlite")):
         _progress(f"backlogs, {name}")
-        with ExitStack() as stack:
-            grown = {size: _with_backlog(servers, folder, kind, size, stack) for size in BACKLOGS}
-            for contender in grown.values():
-                contender.wait_ready()
-                cost_us(contender, WARM_UP, BATCH)
-            costs: dict[int, list[float]] = {size: [] for size in BACKLOGS}
-            for size in BACKLOGS * ROUNDS:
-                costs[size].append(cost_us(grown[size], BACKLOG_JOBS // ROUNDS, BATCH))
-        few, many = (median(costs[size]) for size in BACKLOGS)
-        bench.add(
-            f"{name}: a job with {BACKLOGS[1]:,} waiting",
+        recipes = {f"{size:,}": _with_backlog(servers, folder, kind, size) for size in BACKLOGS}
+        few, many = recipes
+        runs = {size: partial(_cost_us, recipe, folder) for size, recipe in recipes.items()}
+        costs = interleave(runs, BACKLOG_ROUNDS)
+        bench.compare(
+            f"{name}: a job with {many} waiting",
+            {many: costs[many], f"with {few}": costs[few]},
             many,
-            "us",
-            against=f"with {BACKLOGS[0]:,}: {few:.0f} us",
-            ratio=many / few,
+            f"with {few}",
+            unit="us",
             goal=Goal(at_most=1.5),
         )
 
 
-def _with_backlog(servers: Servers, folder: Path, kind: str, size: int, stack: ExitStack) -> Contender:
+def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> Recipe:
     name = f"{kind}_{size}"
     if kind == "postgres":
         url = servers.create(name)
         asyncio.run(load_postgres(url, size))
-        recipe = our_recipe(name, url, servers.redis_url(4 + BACKLOGS.index(size)))
-    else:
-        url = _sqlite(folder, name)
-        load_sqlite(folder / f"{name}.db", size)
-        recipe = our_recipe(name, url, None)
-    return Contender(recipe, folder, stack)
+        return our_recipe(name, url, servers.redis_url(4 + BACKLOGS.index(size)))
+    url = _sqlite(folder, name)
+    load_sqlite(folder / f"{name}.db", size)
+    return our_recipe(name, url, None)
+
+
+def _cost_us(recipe: Recipe, folder: Path) -> float:
+    """Started anew for each round: between rounds nothing may eat the queue up."""
+    with ExitStack() as stack:
+        board = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        contender = Contender(recipe, board, stack)
+        contender.wait_ready()
+        return cost_us(contender, warm_up=WARM_UP, count=BACKLOG_JOBS)
 
 
 def _progress(words: str) -> None:

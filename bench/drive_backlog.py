@@ -12,6 +12,7 @@ from pathlib import Path
 
 import asyncpg
 
+from bench.drive_board import BATCH
 from bench.drive_contenders import Contender
 
 _JOBS = (
@@ -49,15 +50,20 @@ def load_sqlite(path: Path, size: int) -> None:
     connection.close()
 
 
-def cost_us(contender: Contender, count: int, batch: int) -> float:
-    """Microseconds a job, over ``count`` ends, with a job handed in for each that ends."""
-    board = contender.board
-    begun_at, handed_in = board.counted, 0
-    began = time.perf_counter()
-    while (ended := board.counted - begun_at) < count:
-        if ended - handed_in >= batch:
-            contender.hand_in(batch)
-            handed_in += batch
+def cost_us(contender: Contender, *, warm_up: int, count: int) -> float:
+    """Microseconds a job, over ``count`` ends after the first few, with a job handed in for each that ends."""
+    board, handed_in = contender.board, 0
+    marks: list[tuple[int, float]] = []
+    while True:
+        ended = board.counted
+        if ended >= (warm_up if not marks else marks[0][0] + count):
+            marks.append((ended, time.perf_counter()))
+            if len(marks) == 2:
+                break
+        if ended - handed_in >= BATCH:
+            contender.hand_in(BATCH)
+            handed_in += BATCH
         else:
             time.sleep(0.002)
-    return (time.perf_counter() - began) * 1e6 / ended
+    (first, began), (last, over) = marks
+    return (over - began) * 1e6 / (last - first)
