@@ -23,7 +23,7 @@ from adjudge.chains import templating
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
 from adjudge.domain.chain_document import find_cycle
-from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound, Unavailable
+from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 from adjudge.domain.ids import NewId, new_id
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
@@ -275,6 +275,8 @@ class TriggerScheduler:
                     round_number += 1
                 except Unavailable as error:
                     _log.warning("triggers_wait", reason=error.code, error=error.message)
+                except Exception:  # noqa: BLE001 — a fault here must not end the scheduler's other roles
+                    _log.exception("triggers_failed")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_SEC):
                         await woken.wait()
@@ -299,8 +301,8 @@ class TriggerScheduler:
             moment_us = trigger.next_at or 0
             try:
                 moments, next_us = _moments(trigger, moment_us, now_us)
-            except InvalidInput as error:  # a time zone can vanish from the machine; the other triggers go on
-                await rows.break_off(tx, trigger.id, error.message)
+            except (InvalidInput, ValueError) as error:  # a time zone can vanish from a machine; the others go on
+                await rows.break_off(tx, trigger.id, str(error))
                 continue
             ticks += [Tick(trigger.id, str(moment), moment) for moment in moments]
             moves.append((trigger.id, moment_us, next_us, str(moments[-1]) if moments else None))
@@ -333,8 +335,12 @@ class TriggerScheduler:
             return await self._database.transact(operation)
         except Unavailable:
             raise
-        except AdjudgeError as error:  # disabled, deleted, wrong parameters: another try would say the same
-            tick, message = taken[0], error.message
+        except Exception as error:
+            # Disabled, deleted, wrong parameters: another try would say the same. And whatever is unforeseen must
+            # not come back for ever and hold up the ticks behind it.
+            if not taken:
+                raise
+            tick, message = taken[0], str(error) or type(error).__name__
             _log.warning("tick_failed", trigger_id=tick.trigger_id, tick=tick.tick, error=message)
             await self._database.transact(lambda tx: rows.settle(tx, tick, error=message))
             return False

@@ -222,6 +222,30 @@ async def test_a_tick_that_cannot_start_says_why_and_holds_up_nobody(store: Stor
     assert (await store.do(lambda tx: rows.get(tx, bad))).last_error == tick["error"]
 
 
+async def test_a_broken_trigger_is_disabled_and_holds_up_nobody(store: Store) -> None:
+    broken = await create(store, "cron", {"cron": "* * * * *"})
+    await create(store, "cron", {"cron": "* * * * *"})
+    spec = json.dumps({"cron": "* * * * *", "timezone": "Gone/Away"})
+    await store.write("UPDATE chain_triggers SET spec = :spec WHERE id = :id", spec=spec, id=broken)
+    await store.clock.advance(MINUTE_MS)
+    assert await scheduler(store).tick() == 1
+    standing = await store.do(lambda tx: rows.get(tx, broken))
+    assert not standing.enabled
+    assert "no time zone 'Gone/Away'" in (standing.last_error or "")
+
+
+async def test_a_fault_in_starting_is_kept_with_the_tick(store: Store) -> None:
+    trigger = await create(store, "delay", {"after_sec": 0})
+    await store.clock.advance(1)
+
+    async def fall(tx: Tx, **_: Any) -> str:
+        raise ZeroDivisionError("ours")
+
+    assert await TriggerScheduler(store.database, fall, name="s1").tick() == 0
+    (tick,) = await store.rows("SELECT * FROM chain_trigger_ticks WHERE trigger_id = :id", id=trigger)
+    assert (tick["state"], tick["error"]) == ("failed", "ours")
+
+
 async def test_a_disabled_trigger_makes_up_for_nothing(store: Store) -> None:
     trigger_id = await create(store, "cron", {"cron": "*/10 * * * *", "misfire": "all"})
     triggers = Triggers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -129,6 +130,20 @@ async def test_what_is_sent(host: Host) -> None:
     assert "adjudge-signature" not in host.seen[1].headers
 
 
+async def test_what_is_signed_is_what_is_sent(host: Host) -> None:
+    await fetch(outgoing(host.url, secret=b"s3"), f"{host.url}/ä b?q=ü")
+    (seen,) = host.seen
+    assert seen.target == "/%C3%A4%20b?q=%C3%BC"
+    assert seen.headers["adjudge-signature"] == signature(b"s3", "1700000000", "GET", seen.target, b"")
+
+
+async def test_an_answer_is_not_unpacked(host: Host) -> None:
+    host.answers["/bomb"] = (200, {"Content-Encoding": "gzip"}, gzip.compress(b"0" * 10_000_000))
+    found = await fetch(outgoing(host.url), f"{host.url}/bomb", max_bytes=20_000)
+    assert len(found["text"]) < 20_000
+    assert host.seen[0].headers["accept-encoding"] == "identity"
+
+
 async def test_a_signature_is_of_all_that_matters() -> None:
     variants = {
         signature(b"k", "1", "POST", "/x", b"body"),
@@ -202,6 +217,8 @@ async def test_redirects_stay_within_the_list(host: Host) -> None:
         "::1",
         "fd00::1",
         "::ffff:127.0.0.1",
+        "64:ff9b::10.0.0.1",
+        "2002:0a00:0001::1",
         "0.0.0.0",
         "224.0.0.1",
     ],

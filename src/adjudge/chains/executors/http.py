@@ -12,7 +12,9 @@ from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.observe.logs import get_logger
 
 _log = get_logger(__name__)
-_OURS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "idempotency-key"})
+_OURS: Final = frozenset(
+    {"host", "accept-encoding", "content-length", "transfer-encoding", "connection", "idempotency-key"}
+)
 _HEADERS: Final = {
     "type": "object",
     "additionalProperties": {"type": "string", "pattern": r"^[^\r\n\u0000]*$"},

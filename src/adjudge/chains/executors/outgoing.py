@@ -34,6 +34,7 @@ SIGNATURE_HEADER: Final = "Adjudge-Signature"
 TIMESTAMP_HEADER: Final = "Adjudge-Timestamp"
 MAX_REDIRECTS: Final = 5
 _PORTS: Final = {"http": 80, "https": 443}
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _LATER: Final = frozenset({408, 425, 429})
 """Besides 5xx: answers that may be another one later."""
@@ -84,8 +85,7 @@ class AllowList:
 
     def check_address(self, address: Address, host: str) -> None:
         """Refuse an address inside, unless it is listed as such."""
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        real = mapped or address
+        real = _behind(address)
         if real.is_global and not real.is_multicast:
             return
         listed = any(place.host == str(real) for place in self.places)
@@ -94,6 +94,15 @@ class AllowList:
                 f"url: {host} has the address {real}, which is not a public one; an operator adds the address or its "
                 "network to the setting chains.http_allow."
             )
+
+
+def _behind(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address only wraps (mapped, 6to4, NAT64), else itself."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _network(item: str) -> Network:
@@ -228,20 +237,19 @@ class Outgoing:
             raise InvalidInput(f"url: {url[:200]!r} cannot be used: {error}.", field="url") from None
         self._allow.check(scheme, host, port)
         address = await self._address(host, port)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         literal = f"[{address}]" if address.version == 6 else str(address)
         named = f"[{host}]" if ":" in host else host
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        # Compressed answers are not asked for: a small one could unpack to more than memory holds.
+        ours = {"Host": named if port == _PORTS[scheme] else f"{named}:{port}", "Accept-Encoding": "identity"}
         request = client.build_request(
             method,
             f"{scheme}://{literal}:{port}{target}",
             content=body,
-            headers={
-                **call.headers,
-                **self._signed(method, target, body),
-                "Host": named if port == _PORTS[scheme] else f"{named}:{port}",
-            },
+            headers={**call.headers, **ours},
             extensions={"sni_hostname": host},
         )
+        request.headers.update(self._signed(method, request.url.raw_path.decode("ascii"), body))
         response = await client.send(request, stream=True)
         try:
             data = await _read(response, call.max_bytes, url)
@@ -276,7 +284,7 @@ class Outgoing:
 
 async def _read(response: httpx.Response, max_bytes: int, url: str) -> bytes:
     data = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.aiter_raw():
         data += piece
         if len(data) > max_bytes:
             raise NodeRefused(f"{url}: the answer is longer than {max_bytes} bytes.")

@@ -159,6 +159,10 @@ async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[
     if problem is None:
         problem_id = new_id()
         await problem_rows.add(tx, NewProblem(problem_id, slug, title, revision.created_by))
+    elif problem.owner_id != revision.created_by:
+        raise NodeRefused(
+            f"The problem {slug!r} belongs to somebody else; choose another slug, or name its owner in user."
+        )
     else:
         problem_id = problem.id
         latest = await problem_reads.latest_revision(tx, problem_id)
