@@ -14,6 +14,7 @@ what the drive does: Celery and arq keep their jobs in Redis alone, procrastinat
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -176,6 +177,7 @@ def _progress(words: str) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # asked to end: no process of ours may stay behind
     bench = Bench("drive")
     _progress("peers")
     missing = {peer: why for peer in PACKAGES if (why := install(peer))}
