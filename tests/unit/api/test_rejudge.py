@@ -133,7 +133,8 @@ async def test_what_changed_meanwhile_is_not_overwritten(hall: Hall) -> None:
         assert await verdicts_of(hall, ids) == ["TLE", "WA"]
 
 
-async def test_discarded_and_canceled_batches_change_nothing(hall: Hall) -> None:
+async def test_discarded_and_canceled_batches_change_nothing(small_hall: Hall) -> None:
+    hall = small_hall
     async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
         ids = await judged(hall, author, Verdict.AC, Verdict.AC)
         batch_id = await batch_of(judge, filter={"ids": ids[:1]})

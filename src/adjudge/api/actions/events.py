@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -28,46 +29,46 @@ class Sent:
 
 
 BEAT: Final = Sent()
-TOO_SLOW: Final = Sent("lost", {"reason": "too slow: connect again"})
+TOO_SLOW: Final = Sent("reconnect", {"reason": "too slow"})
 
 
 async def of_submission(
     parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None
-) -> AsyncIterator[Sent]:
+) -> AsyncGenerator[Sent, None]:
     """Everything about one submission from its beginning, or from where the viewer left off, until it ends."""
     row = await submissions.fresh(parts, viewer, submission_id)
     sees_all = submissions.is_jury(viewer, row)
     start = events.parse_place(last_event_id) if last_event_id else None
 
-    async def stream() -> AsyncIterator[Sent]:
+    async def stream() -> AsyncGenerator[Sent, None]:
         last, has_caught_up = row.status, False
-        async for event in _stream(
-            parts, Which(submission_id=submission_id), start.next if start else START, sees_all=sees_all
-        ):
-            yield event
-            has_caught_up |= event is BEAT
-            if event.name == "status" and event.data is not None:
-                last = event.data["to"]
-            if has_caught_up and submissions.is_over(last):
-                yield Sent("end", {"submission_id": submission_id, "status": last})
-                return
+        which = Which(submission_id=submission_id)
+        async with aclosing(_stream(parts, which, start.next if start else START, sees_all=sees_all)) as happening:
+            async for event in happening:
+                yield event
+                has_caught_up |= event is BEAT
+                if event.name == "status" and event.data is not None:
+                    last = event.data["to"]
+                if has_caught_up and submissions.is_over(last):
+                    yield Sent("end", {"submission_id": submission_id, "status": last})
+                    return
 
     return stream()
 
 
-async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> AsyncIterator[Sent]:
+async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> AsyncGenerator[Sent, None]:
     """Everything about one's own submissions, from now on or from where one left off."""
     start = events.parse_place(last_event_id).next if last_event_id else None
     return _stream(parts, Which(user_id=viewer.id), start, sees_all=False)
 
 
-async def of_all(parts: Parts, last_event_id: str | None) -> AsyncIterator[Sent]:
+async def of_all(parts: Parts, last_event_id: str | None) -> AsyncGenerator[Sent, None]:
     """Everything about all submissions, from now on or from where one left off."""
     start = events.parse_place(last_event_id).next if last_event_id else None
     return _stream(parts, Which(), start, sees_all=True)
 
 
-async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> AsyncIterator[Sent]:
+async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> AsyncGenerator[Sent, None]:
     """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
     async with parts.tail.watch(which) as subscription:
         end = await parts.database.read(events.horizon)
@@ -77,8 +78,9 @@ async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: 
                 yield _status(change)
             start = missed[-1].place.next if len(missed) == _AT_MOST else end
         yield BEAT
-        async for event in _heard(subscription, end):
-            yield _sent(event, sees_all=sees_all) if event else BEAT
+        async with aclosing(_heard(subscription, end)) as heard:
+            async for event in heard:
+                yield _sent(event, sees_all=sees_all) if event else BEAT
     yield TOO_SLOW
 
 
@@ -89,7 +91,7 @@ async def _missed(parts: Parts, which: Which, start: Place, end: Place) -> Seque
     return await parts.database.read(read)
 
 
-async def _heard(subscription: Subscription, end: Place) -> AsyncIterator[Event | None]:
+async def _heard(subscription: Subscription, end: Place) -> AsyncGenerator[Event | None, None]:
     while not subscription.is_lost:
         event = await subscription.next(BEAT_SEC)
         if not (isinstance(event, StatusChanged) and event.place < end):

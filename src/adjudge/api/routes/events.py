@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header
@@ -63,15 +64,16 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _response(stream: AsyncIterator[Sent]) -> StreamingResponse:
+def _response(stream: AsyncGenerator[Sent, None]) -> StreamingResponse:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_lines(stream), media_type="text/event-stream", headers=headers)
 
 
-async def _lines(stream: AsyncIterator[Sent]) -> AsyncIterator[str]:
+async def _lines(stream: AsyncGenerator[Sent, None]) -> AsyncGenerator[str, None]:
     yield f"retry: {_RETRY_MS}\n\n"
-    async for event in stream:
-        yield encode(event)
+    async with aclosing(stream):
+        async for event in stream:
+            yield encode(event)
 
 
 def encode(event: Sent) -> str:
