@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import secrets
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +27,10 @@ from adjudge.web.navigation import navigation
 from adjudge.web.static_files import Assets
 
 CONTENT_SECURITY_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+"""The nonce is for the editor, which makes its own sheet; it is another one for every answer."""
 _PACK_FROM: Final = 1_024
 
 _log = get_logger(__name__)
@@ -59,15 +61,17 @@ class Pages:
         """Render ``template`` for whoever is asking, in their language."""
         spoken = words_of(request)
         viewer = await viewer_of(request)
+        nonce = secrets.token_urlsafe(16)
         text = self._templates.get_template(template).render(
             t=spoken,
+            style_nonce=nonce,
             viewer=viewer,
             csrf_field=_csrf_field(viewer),
             languages=words.languages(),
             path=request.url.path,
             **shown,
         )
-        return _html(request, text, status, spoken.language)
+        return _html(request, text, status, spoken.language, nonce)
 
     async def fail(self, request: Request, error: AdjudgeError) -> Response:
         """Say what went wrong and what to do about it, as a page."""
@@ -131,11 +135,12 @@ def size(count_bytes: float) -> str:
     return f"{count_bytes:.1f} GiB"
 
 
-def _html(request: Request, text: str, status: int, language: str) -> Response:
+def _html(request: Request, text: str, status: int, language: str, nonce: str) -> Response:
     headers = {
-        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY.format(nonce=nonce),
         "Cache-Control": "private, no-cache",
         "Content-Language": language,
+        "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own forms from us
         "Vary": "Accept-Encoding, Accept-Language, Cookie",
     }
     body = text.encode()

@@ -112,8 +112,6 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             request,
             "submission.html",
             source=source.decode("utf-8", "replace"),
-            log=await submissions.log(parts, viewer, submission_id),
-            runs=await submissions.runs(parts, viewer, submission_id),
             **shown,
         )
 
@@ -128,10 +126,10 @@ async def _state(parts: Parts, viewer: Viewer, request: Request, row: Submission
     found = await submissions.results(parts, viewer, row.id)
     document = found.document or {}
     rows = list(document.get("cases", ()))
-    made = None
-    if row.finished_at is None and (job_id := await _open_job(parts, viewer, row)) is not None:
-        wanted = job_id
-        made = (await parts.database.read(lambda tx: progress.of_jobs(tx, [wanted]))).get(job_id)
+    made, runs = None, await submissions.runs(parts, viewer, row.id)
+    job_id = next((run.id for run in runs if run.finished_at is None), None)
+    if row.finished_at is None and job_id is not None:
+        made = (await parts.database.read(lambda tx: progress.of_jobs(tx, [job_id]))).get(job_id)
         if made is not None:
             rows = [case for case in made.cases if found.is_jury or case.get("shown")]
     return {
@@ -142,13 +140,9 @@ async def _state(parts: Parts, viewer: Viewer, request: Request, row: Submission
         "is_jury": found.is_jury,
         "plot": _plot(request, rows, document),
         "may_cancel": row.finished_at is None,
+        "log": await submissions.log(parts, viewer, row.id),
+        "runs": runs,
     }
-
-
-async def _open_job(parts: Parts, viewer: Viewer, row: SubmissionRow) -> str | None:
-    """The run that is judging it now."""
-    found = await submissions.runs(parts, viewer, row.id)
-    return next((run.id for run in found if run.finished_at is None), None)
 
 
 def _plot(request: Request, rows: list[dict[str, Any]], document: Mapping[str, Any]) -> str:

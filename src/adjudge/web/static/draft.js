@@ -13,7 +13,7 @@ function remember(form) {
     text.value = value;
     text.dispatchEvent(new CustomEvent("adjudge:set", { detail: value }));
   };
-  const load = () => put(stored(key()) ?? form.querySelector(`template[data-language="${language.value}"]`)?.innerHTML ?? "");
+  const load = () => put(stored(key()) ?? form.querySelector(`template[data-language="${language.value}"]`)?.content.textContent ?? "");
   const save = () => {
     try { localStorage.setItem(key(), text.value); } catch { /* full or forbidden: the draft lives in this page only */ }
   };
