@@ -35,9 +35,13 @@ async def collect(
     live: AsyncIterator[Digest],
     *,
     grace_sec: float = GRACE_SEC,
+    dry_run: bool = False,
     now_us: Callable[[], int] | None = None,
 ) -> Collected:
-    """Remove what is older than ``grace_sec`` and not among ``live``, which is read to its end before anything goes."""
+    """Remove what is older than ``grace_sec`` and not among ``live``, which is read to its end before anything goes.
+
+    With ``dry_run`` only say what would go.
+    """
     if grace_sec < _LEAST_GRACE_SEC:
         raise InvalidInput(f"grace_sec: at least {_LEAST_GRACE_SEC}, or files in use may go.", field="grace_sec")
     now = now_us() if now_us else time.time_ns() // 1000
@@ -47,6 +51,8 @@ async def collect(
     async for digest in live:
         unused.pop(digest, None)
     kept, removed, removed_bytes = old - len(unused), 0, 0
+    if dry_run:
+        return Collected(len(unused), sum(unused.values()), kept, 0)
     for digest, size_bytes in unused.items():
         if await blobs.delete(digest, stored_before_us=before_us):
             removed += 1

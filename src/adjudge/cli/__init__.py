@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "config": "adjudge.cli.config",
     "dlq": "adjudge.cli.dlq",
     "doctor": "adjudge.cli.doctor",
+    "gc": "adjudge.cli.gc",
     "problem": "adjudge.cli.problem",
     "judge": "adjudge.cli.judge",
     "languages": "adjudge.cli.languages",

@@ -30,6 +30,13 @@ async def test_old_and_unused_goes_and_the_rest_stays(side: Side) -> None:
     assert not await side.blobs.exists(unused)
 
 
+async def test_a_dry_run_says_what_would_go_and_leaves_it(side: Side) -> None:
+    unused = await side.blobs.put(b"unused")
+    done = await collect(side.blobs, each([]), now_us=lambda: in_days(2), dry_run=True)
+    assert (done.removed, done.removed_bytes) == (1, len(b"unused"))
+    assert await side.blobs.exists(unused)
+
+
 async def test_within_its_grace_nothing_goes(side: Side) -> None:
     digest = await side.blobs.put(b"just uploaded, not committed yet")
     done = await collect(side.blobs, each([]), now_us=lambda: in_days(GRACE_SEC / 86_400 - 0.1))

@@ -1,0 +1,42 @@
+"""``adjudge gc``: removes files that nothing uses any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from adjudge import settings as settings_source
+from adjudge.blobs.gc import GRACE_SEC, Collected, collect
+from adjudge.cli.parts import open_blobs
+from adjudge.settings import Settings
+from adjudge.store import open_database
+from adjudge.store.blob_uses import live_digests
+
+_HOUR_SEC = 3600
+
+
+@click.command(name="gc")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--grace-hours",
+    type=click.FloatRange(min=2),
+    default=GRACE_SEC / _HOUR_SEC,
+    show_default=True,
+    help="Leave alone what was stored within so many hours: it may belong to something not committed yet.",
+)
+def command(dry_run: bool, grace_hours: float) -> None:
+    """Remove stored files that no problem, submission or chain names.
+
+    Safe while everything runs: what is uploaded meanwhile is too young to go.
+    """
+    done = asyncio.run(_collect(settings_source.load(), dry_run, grace_hours * _HOUR_SEC))
+    word = "would go" if dry_run else "removed"
+    click.echo(f"{done.removed} files ({done.removed_bytes} bytes) {word}; {done.kept_in_use} old ones are in use.")
+    if done.partial_removed:
+        click.echo(f"{done.partial_removed} unfinished uploads removed.")
+
+
+async def _collect(settings: Settings, dry_run: bool, grace_sec: float) -> Collected:
+    async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
+        return await collect(blobs, live_digests(database), grace_sec=grace_sec, dry_run=dry_run)

@@ -1,0 +1,42 @@
+"""What rows name is not garbage."""
+
+from __future__ import annotations
+
+from adjudge.domain.ids import new_id
+from adjudge.store import Tx, blob_uses, problems, users
+from adjudge.store.blob_uses import live_digests
+from adjudge.store.problems import ManifestFile
+from adjudge.store.submissions import NewSubmission
+from adjudge.store.tables import METADATA
+from tests.support.stores import Store
+
+NOT_BLOBS = {
+    "idempotency_keys.request_digest": "says whether two requests are the same",
+    "source_texts.digest": "the text lies beside it, in the row",
+}
+
+
+def test_every_column_that_names_a_blob_is_asked() -> None:
+    named = {
+        f"{table.name}.{column.name}"
+        for table in METADATA.sorted_tables
+        for column in table.columns
+        if column.name == "digest" or column.name.endswith("_digest")
+    }
+    assert named - NOT_BLOBS.keys() == blob_uses.STATEMENTS.keys()
+
+
+async def test_everything_that_is_named_is_live(store: Store) -> None:
+    user, problem, revision = new_id(), new_id(), new_id()
+    files = tuple(ManifestFile(f"{number}.in", f"{number:064d}", 1) for number in range(5))
+
+    async def create(tx: Tx) -> None:
+        await users.add(tx, users.NewUser(user, "person"))
+        await problems.add(tx, problems.NewProblem(problem, "sum", "Sum", user))
+        await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "m" * 64, user, files=files))
+        new = [NewSubmission(new_id(), user, problem, revision, "cpp", digest * 64, 1) for digest in "ab"]
+        await store.submissions.submit(tx, new)
+
+    await store.do(create)
+    live = [digest async for digest in live_digests(store.database)]
+    assert {"a" * 64, "b" * 64, "m" * 64, *(file.digest for file in files)} <= set(live)
