@@ -25,6 +25,7 @@ from adjudge.api.routes import (
     judge_runs,
     languages,
     login,
+    oidc,
     ops,
     problems,
     rejudge,
@@ -72,6 +73,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(health.router(parts), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
     app.include_router(login.router(parts), prefix=API_ROOT)
+    app.include_router(oidc.router(parts), prefix=API_ROOT)
     app.include_router(accounts.router(parts), prefix=API_ROOT)
     app.include_router(users.router(parts), prefix=API_ROOT)
     app.include_router(ops.router(parts), prefix=API_ROOT)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
+from adjudge.api.oidc import OidcProvider
 from adjudge.api.passwords import Passwords
 from adjudge.api.tail import Tail
 from adjudge.blobs.driver import Blobs
@@ -51,6 +52,8 @@ class Parts:
     """Where submissions are handed in."""
     tail: Tail
     """Where events are heard, and ends waited for."""
+    oidc: OidcProvider | None = None
+    """Another provider that people may log in by."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
     mint: NewId = new_id

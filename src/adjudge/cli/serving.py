@@ -19,6 +19,7 @@ from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
 from adjudge.api.limits import EnduringBuckets
+from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
 from adjudge.api.passwords import Passwords
 from adjudge.api.sampling import Sampler
@@ -73,6 +74,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 credentials=credentials,
                 passwords=Passwords(),
                 languages=find_languages(),
+                oidc=_oidc_provider(settings),
                 checks=checks_of(database, blobs, stream, registry),
                 desk=Desk(database, jobs),
                 tail=tail,
@@ -90,6 +92,13 @@ def make_credentials(settings: Settings, database: Database) -> Credentials:
         remember_sec=settings.accounts.credential_cache_sec,
         session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
     )
+
+
+def _oidc_provider(settings: Settings) -> OidcProvider | None:
+    accounts = settings.accounts
+    if not accounts.oidc_issuer:
+        return None
+    return OidcProvider(accounts.oidc_issuer, accounts.oidc_client_id, accounts.oidc_client_secret.reveal())
 
 
 async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str] = ()) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from adjudge.api.actions.identity import Identity
 from adjudge.api.gate import bucket_name, network_of
 from adjudge.api.parts import Parts
 from adjudge.api.passwords import check_choice
@@ -51,16 +52,6 @@ class NewAccount:
     email: str | None = None
     display_name: str | None = None
     invitation: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Whom a provider vouches for. Issuer and subject name the person; the rest is only what they are called."""
-
-    issuer: str
-    subject: str
-    name: str = ""
-    display_name: str | None = None
 
 
 async def login(parts: Parts, name: str, password: str, origin: Origin) -> Opened:

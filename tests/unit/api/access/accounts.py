@@ -10,6 +10,8 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/login"): "open",
     ("POST", "/api/v1/login"): "open",
     ("POST", "/api/v1/login:token"): "open",
+    ("GET", "/api/v1/login/oidc"): "open",
+    ("GET", "/api/v1/login/oidc/callback"): "open",
     ("POST", "/api/v1/register"): "open",  # by the setting accounts.registration
     ("POST", "/api/v1/logout"): USERS,
     ("GET", "/api/v1/me"): USERS,

@@ -1,0 +1,180 @@
+"""Logging in by another provider: OpenID Connect, authorization code with PKCE.
+
+We send the browser away with a state, a nonce and a challenge, and keep what answers them in a cookie of that browser
+alone. When it comes back with a code, we fetch the id token ourselves and believe it only if the provider's published
+keys signed it, for us, just now, with our nonce. Issuer and subject are who somebody is; names and addresses are only
+what they are called.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import httpx
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from adjudge.api.actions.identity import Identity
+from adjudge.domain.errors import LoginFailed, Unavailable
+from adjudge.observe.logs import get_logger
+
+_ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
+"""Signatures by a key pair only: a shared secret would let whoever knows it speak for the provider."""
+_KEEP_SEC: Final = 3_600.0
+_PATIENCE_SEC: Final = 10.0
+_LEEWAY_SEC: Final = 60
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A login on its way: where the browser goes, and what its cookie keeps meanwhile."""
+
+    url: str
+    cookie: str
+
+
+class OidcProvider:
+    """One provider, found by its issuer."""
+
+    def __init__(
+        self, issuer: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._issuer = issuer
+        self._client_id = client_id
+        self._client_secret = client_secret
+        self._clock = clock
+        self._about: dict[str, Any] = {}
+        self._keys: KeySet | None = None
+        self._fetched_at = float("-inf")
+
+    async def begin(self, redirect_uri: str) -> Begun:
+        """Send somebody to the provider."""
+        about = await self._discover()
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        query = {
+            "response_type": "code",
+            "client_id": self._client_id,
+            "redirect_uri": redirect_uri,
+            "scope": "openid profile",
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        endpoint = str(about["authorization_endpoint"])
+        joint = "&" if "?" in endpoint else "?"
+        return Begun(f"{endpoint}{joint}{urlencode(query)}", f"{state}.{nonce}.{verifier}")
+
+    async def finish(self, *, code: str, state: str, cookie: str, redirect_uri: str) -> Identity:
+        """Find out who came back."""
+        kept_state, _, rest = cookie.partition(".")
+        nonce, _, verifier = rest.partition(".")
+        if not verifier or not hmac.compare_digest(kept_state.encode(), state.encode()):
+            raise LoginFailed("That login was not begun in this browser, or too long ago: begin again.")
+        about = await self._discover()
+        token = await self._exchange(about, code, verifier, redirect_uri)
+        claims = await self._believe(about, token, nonce)
+        name = claims.get("preferred_username") or claims.get("nickname") or claims.get("email") or ""
+        return Identity(self._issuer, str(claims["sub"]), str(name), str(claims.get("name") or "") or None)
+
+    async def _exchange(self, about: dict[str, Any], code: str, verifier: str, redirect_uri: str) -> str:
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+            "client_id": self._client_id,
+        }
+        methods = about.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        auth = None
+        if self._client_secret and "client_secret_basic" in methods:
+            auth = httpx.BasicAuth(self._client_id, self._client_secret)
+        elif self._client_secret:
+            form["client_secret"] = self._client_secret
+        answer = await self._ask("POST", str(about["token_endpoint"]), data=form, auth=auth)
+        if answer.status_code >= 400:
+            log.info("oidc.refused", status=answer.status_code)
+            raise LoginFailed("The provider did not accept the login: begin again.")
+        token = _json(answer).get("id_token")
+        if not isinstance(token, str):
+            raise LoginFailed("The provider sent no id token.")
+        return token
+
+    async def _believe(self, about: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
+        """Hold an id token to its signature and to everything that it must say."""
+        claims = _signed(token, await self._key_set(about, anew=False))
+        if claims is None:  # the provider may have changed its keys: ask for them once more
+            claims = _signed(token, await self._key_set(about, anew=True))
+        if claims is None:
+            log.warning("oidc.token_refused")
+            raise LoginFailed("The provider's id token cannot be believed.")
+        wanted = jwt.JWTClaimsRegistry(
+            leeway=_LEEWAY_SEC,
+            iss={"essential": True, "value": self._issuer},
+            sub={"essential": True},
+            aud={"essential": True, "value": self._client_id},
+            exp={"essential": True},
+            iat={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        try:
+            wanted.validate(claims)
+        except JoseError as error:
+            log.warning("oidc.claims_refused", error=str(error))
+            raise LoginFailed("The provider's id token is not for this login.") from error
+        if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != self._client_id:
+            raise LoginFailed("The provider's id token was made for somebody else.")
+        return claims
+
+    async def _discover(self) -> dict[str, Any]:
+        if self._clock() - self._fetched_at > _KEEP_SEC:
+            url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
+            about = _json(await self._ask("GET", url))
+            if about.get("issuer") != self._issuer:
+                raise Unavailable("The provider calls itself something else than accounts.oidc_issuer says.")
+            self._about, self._keys, self._fetched_at = about, None, self._clock()
+        return self._about
+
+    async def _key_set(self, about: dict[str, Any], *, anew: bool) -> KeySet:
+        if self._keys is None or anew:
+            found: Any = _json(await self._ask("GET", str(about["jwks_uri"])))
+            self._keys = KeySet.import_key_set(found)
+        return self._keys
+
+    async def _ask(self, method: str, url: str, **options: Any) -> httpx.Response:
+        try:
+            async with httpx.AsyncClient(timeout=_PATIENCE_SEC) as client:
+                return await client.request(method, url, **options)
+        except httpx.HTTPError as error:
+            log.warning("oidc.away", error=type(error).__name__)
+            raise Unavailable("The provider to log in by does not answer.") from error
+
+
+def _signed(token: str, keys: KeySet) -> dict[str, Any] | None:
+    """What a token says, if one of the keys signed it."""
+    try:
+        return dict(jwt.decode(token, keys, algorithms=_ALGORITHMS).claims)
+    except (JoseError, ValueError):
+        return None
+
+
+def _json(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json() if answer.status_code < 400 else None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable("The provider to log in by does not answer as it should.")
+    return found

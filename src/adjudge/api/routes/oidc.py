@@ -1,0 +1,76 @@
+"""Logging in by another provider: out to it, and back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse
+
+from adjudge.api.actions import login
+from adjudge.api.browser import SESSION_COOKIE, cookie_name, drop_cookie, set_cookie
+from adjudge.api.oidc import OidcProvider
+from adjudge.api.parts import Parts
+from adjudge.api.routes.login import origin_of
+from adjudge.domain.errors import LoginFailed, NotFound
+
+_COOKIE: Final = "adjudge_oidc"
+_PATIENCE_SEC: Final = 600
+_CALLBACK: Final = "/api/v1/login/oidc/callback"
+
+
+def router(parts: Parts) -> APIRouter:
+    """Out and back. Both are followed by a browser, so both answer with where it goes next."""
+    routes = APIRouter(tags=["login"])
+
+    @routes.get(
+        "/login/oidc", status_code=303, response_class=RedirectResponse, summary="Go to the provider and log in there"
+    )
+    async def leave(
+        request: Request, to: Annotated[str, Query(max_length=500, description="Where to go afterwards.")] = "/"
+    ) -> RedirectResponse:
+        begun = await _provider(parts).begin(_return_address(request))
+        answer = RedirectResponse(begun.url, 303)
+        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{_own_path(to)}", max_age_sec=_PATIENCE_SEC)
+        return answer
+
+    @routes.get(
+        "/login/oidc/callback", status_code=303, response_class=RedirectResponse, summary="Come back from the provider"
+    )
+    async def come_back(
+        request: Request,
+        state: Annotated[str, Query(max_length=500)] = "",
+        code: Annotated[str, Query(max_length=5000)] = "",
+        error: Annotated[str, Query(max_length=500)] = "",
+    ) -> RedirectResponse:
+        if error or not code:
+            raise LoginFailed("The provider let nobody in.", error=error[:100])
+        *kept, to = (request.cookies.get(cookie_name(_COOKIE, request)) or ".").split(".", 3)
+        identity = await _provider(parts).finish(
+            code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)
+        )
+        opened = await login.login_by_identity(parts, identity, origin_of(request))
+        answer = RedirectResponse(_own_path(to), 303)
+        set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
+        drop_cookie(answer, request, _COOKIE)
+        return answer
+
+    return routes
+
+
+def _provider(parts: Parts) -> OidcProvider:
+    if parts.oidc is None:
+        raise NotFound("login_provider", "oidc")
+    return parts.oidc
+
+
+def _return_address(request: Request) -> str:
+    public_url: str = request.app.state.public_url
+    base = public_url or f"{request.url.scheme}://{request.headers.get('Host', '')}"
+    return f"{base.rstrip('/')}{_CALLBACK}"
+
+
+def _own_path(to: str) -> str:
+    """A path of ours, whatever was asked for: an address elsewhere would lend our name to it."""
+    is_ours = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isascii() and to.isprintable()
+    return to if is_ours and not set(to) & set(' ",;\\') else "/"

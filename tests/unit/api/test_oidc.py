@@ -1,0 +1,129 @@
+"""Logging in by another provider, against a real one on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from joserfc.jwk import ECKey
+
+from adjudge.api.app import create_app
+from adjudge.api.oidc import OidcProvider
+from tests.support.api import Api, make_parts
+from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
+from tests.support.stores import Store
+
+LEAVE = "/api/v1/login/oidc"
+ME = "/api/v1/me"
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[Provider]:
+    with running_provider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(house: Provider) -> Provider:
+    house.subject, house.claims = "subject-1", {"preferred_username": "ada", "name": "Ada L."}
+    house.key = house.published = ECKey.generate_key("P-256", {"kid": "first"})
+    return house
+
+
+@pytest.fixture
+async def api(sqlite_store: Store, tmp_path: Path, provider: Provider) -> AsyncIterator[Api]:
+    async with make_parts(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as parts:
+        known = replace(parts, oidc=OidcProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET))
+        yield Api(create_app(known), known, sqlite_store)
+
+
+async def way_back(browser: httpx.AsyncClient, **query: str) -> str:
+    """Leave for the provider, be let in there; where the browser is sent."""
+    left = await browser.get(LEAVE, params=query)
+    assert left.status_code == 303
+    async with httpx.AsyncClient() as elsewhere:
+        parts = urlsplit((await elsewhere.get(left.headers["Location"])).headers["Location"])
+    return f"{parts.path}?{parts.query}"
+
+
+async def test_a_provider_lets_somebody_in_and_knows_them_again(api: Api, provider: Provider) -> None:
+    async with api.client() as browser, api.client() as other:
+        assert (await browser.get("/api/v1/login")).json()["oidc"] == "Single sign-on"
+        back = await browser.get(await way_back(browser, to="/problems?tag=dp"))
+        assert (back.status_code, back.headers["Location"]) == (303, "/problems?tag=dp")
+        assert "adjudge_oidc" not in browser.cookies
+        me = (await browser.get(ME)).json()
+        assert (me["name"], me["display_name"], me["role"]) == ("ada", "Ada L.", "contestant")
+        provider.claims = {"preferred_username": "renamed"}
+        await other.get(await way_back(other))
+        assert (await other.get(ME)).json()["id"] == me["id"], "the subject is who they are, not the name"
+        provider.subject, provider.claims = "subject-2", {"preferred_username": "ada"}
+        await other.get(await way_back(other))
+        second = (await other.get(ME)).json()
+        assert second["id"] != me["id"]
+        assert second["name"].startswith("ada-")
+
+
+@pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example", "evil"])
+async def test_the_way_back_leads_nowhere_else(api: Api, to: str) -> None:
+    async with api.client() as browser:
+        assert (await browser.get(await way_back(browser, to=to))).headers["Location"] == "/"
+
+
+async def test_a_code_counts_once_and_only_in_the_browser_that_asked(api: Api) -> None:
+    async with api.client() as browser, api.client() as thief:
+        back = await way_back(browser)
+        assert (await thief.get(back)).json()["code"] == "LOGIN_FAILED"
+        await way_back(thief)
+        assert (await thief.get(back)).json()["code"] == "LOGIN_FAILED", "another login's state"
+        cookies = dict(browser.cookies)
+        assert (await browser.get(back)).status_code == 303
+        browser.cookies.update(cookies)
+        assert (await browser.get(back)).json()["code"] == "LOGIN_FAILED"
+        assert (await browser.get("/api/v1/login/oidc/callback?error=access_denied")).json()["code"] == "LOGIN_FAILED"
+
+
+LIES: dict[str, Callable[[Provider], object]] = {
+    "for somebody else": lambda provider: provider.claims.update(aud="another-client"),
+    "for many, made for another": lambda provider: provider.claims.update(aud=[CLIENT_ID, "b"], azp="b"),
+    "by somebody else": lambda provider: provider.claims.update(iss="http://evil.example"),
+    "expired": lambda provider: provider.claims.update(exp=1),
+    "another login's": lambda provider: provider.claims.update(nonce="old"),
+    "nobody's": lambda provider: provider.claims.update(sub=None),
+    "forged": lambda provider: setattr(provider, "key", ECKey.generate_key("P-256", {"kid": "first"})),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_an_id_token_that_is_not_right_in_everything_is_refused(api: Api, provider: Provider, lie: str) -> None:
+    async with api.client() as browser:
+        LIES[lie](provider)
+        answer = await browser.get(await way_back(browser))
+        assert (answer.status_code, answer.json()["code"]) == (401, "LOGIN_FAILED")
+        assert "adjudge_session" not in browser.cookies
+
+
+async def test_keys_that_the_provider_changed_are_fetched_again(api: Api, provider: Provider) -> None:
+    async with api.client() as browser:
+        assert (await browser.get(await way_back(browser))).status_code == 303
+        provider.key = provider.published = ECKey.generate_key("P-256", {"kid": "second"})
+        assert (await browser.get(await way_back(browser))).status_code == 303
+
+
+async def test_without_a_provider_there_is_no_such_way(sqlite_store: Store, tmp_path: Path) -> None:
+    async with make_parts(sqlite_store, tmp_path) as parts:
+        api = Api(create_app(parts), parts, sqlite_store)
+        async with api.client() as browser:
+            assert (await browser.get(LEAVE)).json()["code"] == "LOGIN_PROVIDER_NOT_FOUND"
+
+
+async def test_a_provider_that_is_away_or_another_is_said_so(sqlite_store: Store, tmp_path: Path) -> None:
+    async with make_parts(sqlite_store, tmp_path) as parts:
+        away = replace(parts, oidc=OidcProvider("http://127.0.0.1:1", CLIENT_ID, CLIENT_SECRET))
+        api = Api(create_app(away), away, sqlite_store)
+        async with api.client() as browser:
+            assert (await browser.get(LEAVE)).status_code == 503
