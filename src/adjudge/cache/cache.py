@@ -50,9 +50,9 @@ class Cache:
         self._hits = {entity: metrics.CACHE_REQUESTS.labels(entity, "l1", "hit") for entity in Entity}
 
     def peek(self, entity: Entity, selector: str, *, revision: str = "") -> Found | None:
-        """The value, if this process has it and it is fresh; nothing is loaded and a miss is not counted."""
+        """The value, if this process has it and it is fresh; else nothing is loaded, and ``get`` will count."""
         entry = self._shelf.get(self._key(entity, selector, revision))
-        if entry is None or self._clock() >= entry.fresh_until:
+        if entry is None or entry.found is None or self._clock() >= entry.fresh_until:
             return None
         self._hits[entity].inc()
         return entry.found

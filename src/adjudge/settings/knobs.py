@@ -169,9 +169,6 @@ class Files:
     s3_secret_access_key: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
         Secret(""), "The key that proves it.", "S3_SECRET_ACCESS_KEY"
     )
-    package_bytes: int = _knob(
-        512 * 1024**2, "The largest archive of a problem that may be uploaded.", "PACKAGE_BYTES", least=1024
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,7 @@ class ImportHandler:
     async def _kept(self, row: ImportRow, package: Package, reporter: Reporter) -> Imported:
         """Verify a package that could be read, if that is wanted, and store its files."""
         problem, findings = self._problem(row, package), list(package.findings)
+        await asyncio.to_thread(_digest, package.files)
         jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
         is_sound = jury is None or bool(jury["ok"])
         if row.wanted.get("publish") and not is_sound:
@@ -150,6 +151,12 @@ def _read(files: PackageFiles, name: str) -> Package:
     if findings.has_errors:
         raise PackageRefused(findings)
     return Package(package.problem, package.files, findings.in_order(), package.recipes)
+
+
+def _digest(files: PackageFiles) -> None:
+    """Read every file once, off the event loop; whoever wants a digest from here on has it at hand."""
+    for name in files.names():
+        files.sha256(name)
 
 
 def _findings(findings: Sequence[Finding]) -> list[dict[str, Any]]:

@@ -65,7 +65,7 @@ async def bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncIter
                 raise InvalidInput("package: send a ZIP archive of the problem's folder.", field="package")
         total += len(piece)
         if total > at_most_bytes:
-            raise TooLarge(f"package: more than {at_most_bytes} bytes; PACKAGE_BYTES allows more.", field="package")
+            raise TooLarge(f"package: more than {at_most_bytes} bytes; make the test data smaller.", field="package")
         yield piece
     if len(head) < len(_ZIP):
         raise InvalidInput("package: it is empty; send a ZIP archive of the problem's folder.", field="package")
@@ -84,7 +84,7 @@ async def start(
         taken = await parts.database.read(lambda tx: problem_reads.find(tx, slug))
         if taken is not None and taken.owner_id != viewer.id and not is_admin:
             raise Conflict(f"slug: {slug!r} belongs to somebody else; choose another.", field="slug")
-    digest = await parts.blobs.put(bounded(pieces, parts.settings.files.package_bytes))
+    digest = await parts.blobs.put(bounded(pieces, parts.settings.server.upload_limit_bytes))
     wanted = asdict(order) | {"may_change_others": is_admin}
     shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
     new = NewImport(parts.mint(), viewer.id, archive_digest=digest, file_name=shown, wanted=wanted)

@@ -159,7 +159,7 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
         order = Order(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
-        async with received(request, file_name, parts.settings.files.package_bytes) as upload:
+        async with received(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
             return await imports.start(parts, viewer, order, upload.pieces, upload.file_name)
 
     @routes.get("/imports", summary="Your imports, the latest first")
