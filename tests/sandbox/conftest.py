@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from adjudge.sandbox import Sandbox
-from tests.sandbox import programs
+from tests.sandbox import ordinary_user, programs
 from tests.sandbox.case import Box
-from tests.sandbox.host import Host, adopt_orphans
+from tests.sandbox.host import APART, Host, adopt_orphans
 
 WAYS = os.environ.get("ADJUDGE_TEST_WAYS", "agent,command").split(",")
 """The ways in that are tried; an emulated machine may not have the time for both."""
@@ -26,8 +29,48 @@ def program_folder() -> Path:
     return programs.ready(REPOSITORY / ".cache")
 
 
+def _is_leg(item: pytest.Item) -> bool:
+    return item.path.name == "test_ordinary_user.py"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ask for the other leg's outcome last: it runs beside the tests of this folder."""
+    ours = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    if ours:
+        last = [item for item in ours if not _is_leg(item)] + [item for item in ours if _is_leg(item)]
+        places = [index for index, item in enumerate(items) if item in ours]
+        for index, item in zip(places, last, strict=True):
+            items[index] = item
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The whole suite as an ordinary user, under way in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+
+
 @pytest.fixture(scope="session")
-def host() -> Iterator[Host]:
+def ordinary_leg(request: pytest.FixtureRequest, program_folder: Path) -> Iterator[Leg | None]:
+    """Started with the first test of this folder, if its outcome will be asked for; None where we are no root."""
+    if os.getuid() != 0 or not any(_is_leg(item) for item in request.session.items):
+        yield None
+        return
+    options = ["--confcutdir=tests/sandbox", "-q", "-p", "no:cacheprovider", "--color=no", "-rfE"]
+    argv = [sys.executable, "-m", "pytest", "tests/sandbox", *options]
+    environment = {"ADJUDGE_TEST_PROGRAMS": str(program_folder), "CI": os.environ.get("CI", "")}
+    with (
+        tempfile.NamedTemporaryFile(prefix="adjudge-leg-") as output,
+        ordinary_user.running(argv, REPOSITORY, environment, output.file, needed=(program_folder,)) as process,
+    ):
+        APART.add(process.pid)
+        yield Leg(process, Path(output.name))
+
+
+@pytest.fixture(scope="session")
+def host(ordinary_leg: Leg | None) -> Iterator[Host]:  # which starts before there are threads
     """One host with canaries for the whole session."""
     adopt_orphans()
     with tempfile.TemporaryDirectory(prefix="adjudge-host-") as folder:

@@ -42,23 +42,28 @@ class Process:
 def processes() -> dict[int, Process]:
     """Every process that can be seen."""
     found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                head, _, rest = (entry / "stat").read_text(errors="replace").rpartition(")")
-                state, parent = rest.split()[:2]
-                found[int(entry.name)] = Process(int(entry.name), int(parent), head.partition("(")[2], state)
+    for name in os.listdir("/proc"):  # noqa: PTH208  # asked for several times in every test: half the cost of a Path's
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat", errors="replace") as file:  # noqa: PTH123  # as above
+                head, _, rest = file.read().rpartition(")")
+                state, parent = rest.split(maxsplit=2)[:2]
+                found[int(name)] = Process(int(name), int(parent), head.partition("(")[2], state)
     return found
 
 
+APART: Final[set[int]] = set()
+"""Children of ours that live a life of their own, with all below them: the same suite, as another user."""
+
+
 def descendants(root: int | None = None) -> dict[int, Process]:
-    """Every living process below ``root`` (ourselves), at any depth; adopted zombies are reaped on the way."""
+    """Every living process below ``root`` (ourselves), at any depth, but for those set apart."""
     everyone = processes()
     below: dict[int, Process] = {}
     frontier = [root or os.getpid()]
     children: dict[int, list[int]] = {}
     for process in everyone.values():
-        children.setdefault(process.parent, []).append(process.pid)
+        if process.pid not in APART:
+            children.setdefault(process.parent, []).append(process.pid)
     while frontier:
         for pid in children.get(frontier.pop(), []):
             below[pid] = everyone[pid]

@@ -12,8 +12,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 UID = 61_000
 """Some user whom no account file needs to know."""
@@ -52,10 +54,11 @@ def _open_the_way(paths: Iterable[Path], staging: Path) -> None:
         _mount(str(staging / str(number)), path, "", _MS_BIND | _MS_REC)
 
 
-def run(
-    argv: Sequence[str], folder: Path, environment: Mapping[str, str], needed: Iterable[Path] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Run ``argv`` as :data:`UID` in ``folder``, with a HOME of its own, and return what it said."""
+@contextmanager
+def running(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], output: IO[bytes], needed: Iterable[Path] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``argv`` as :data:`UID` in ``folder``, with a HOME of its own; it is killed at the end."""
     paths = sorted({Path(sys.base_prefix).resolve(), Path(sys.prefix), folder, *needed})
     with tempfile.TemporaryDirectory(prefix="adjudge-user-", dir="/tmp") as home:
         staging = Path(home) / "staging"
@@ -74,14 +77,17 @@ def run(
 
         inherited = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "USER": "adjudge-test", "LANG": "C.UTF-8"}
         inherited |= {"HOME": f"{home}/home", "TMPDIR": f"{home}/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run(
+        process = subprocess.Popen(
             list(argv),
             cwd=folder,
             env=inherited | dict(environment),
-            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            preexec_fn=enter,  # the test process has no other thread that holds a lock here
-            check=False,
+            preexec_fn=enter,  # noqa: PLW1509  # the test process has no other thread that holds a lock here
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()

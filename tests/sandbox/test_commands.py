@@ -6,22 +6,29 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.sandbox.host import Host
+from tests.sandbox.warm_cli import WarmCommandLine
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 
 
-def _adjudge(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    argv = [sys.executable, "-m", "adjudge", *arguments]
-    return subprocess.run(argv, input=stdin, capture_output=True, check=False, cwd=cwd, env=dict(os.environ))
+@pytest.fixture(scope="session")
+def cli() -> Iterator[WarmCommandLine]:
+    """One warm command line for all."""
+    warm = WarmCommandLine()
+    yield warm
+    warm.close()
 
 
 def test_the_doctor_says_that_untrusted_code_may_run_here() -> None:
-    done = _adjudge("doctor", "--json")
+    """Started as a person would, with nothing warm."""
+    argv = [sys.executable, "-m", "adjudge", "doctor", "--json"]
+    done = subprocess.run(argv, capture_output=True, check=False, env=dict(os.environ))
     body = json.loads(done.stdout)
     states = {check["name"]: check["state"] for check in body["checks"]}
     assert (done.returncode, body["may_run_untrusted"]) == (0, True), body
@@ -32,15 +39,15 @@ def test_the_doctor_says_that_untrusted_code_may_run_here() -> None:
         assert check["state"] == "ok" or check["fix"]
 
 
-def test_the_doctor_tells_people_the_same() -> None:
-    done = _adjudge("doctor")
+def test_the_doctor_tells_people_the_same(cli: WarmCommandLine) -> None:
+    done = cli.run("doctor")
     assert done.returncode == 0
     assert b"ok        seccomp" in done.stdout
     assert b"may run on this machine" in done.stdout
 
 
-def test_output_is_passed_through_and_the_report_is_on_stderr() -> None:
-    done = _adjudge("run", "--", "python3", "-c", "import sys; print('out'); print('err', file=sys.stderr)")
+def test_output_is_passed_through_and_the_report_is_on_stderr(cli: WarmCommandLine) -> None:
+    done = cli.run("run", "--", "python3", "-c", "import sys; print('out'); print('err', file=sys.stderr)")
     assert (done.returncode, done.stdout) == (0, b"out\n")
     report = done.stderr.decode().splitlines()
     assert report[0] == "err"
@@ -57,18 +64,20 @@ def test_output_is_passed_through_and_the_report_is_on_stderr() -> None:
         (("--", "/work/not-there"), 2, "SE", None),
     ],
 )
-def test_exit_codes_tell_whose_fault_it_was(arguments: tuple[str, ...], code: int, verdict: str, limit: str) -> None:
-    done = _adjudge("run", "--json", *arguments)
+def test_exit_codes_tell_whose_fault_it_was(
+    cli: WarmCommandLine, arguments: tuple[str, ...], code: int, verdict: str, limit: str
+) -> None:
+    done = cli.run("run", "--json", *arguments)
     body = json.loads(done.stdout)
     assert (done.returncode, body["verdict"], body["limit"]) == (code, verdict, limit), body
 
 
-def test_files_stdin_mounts_and_variables_reach_the_program(host: Host, tmp_path: Path) -> None:
+def test_files_stdin_mounts_and_variables_reach_the_program(cli: WarmCommandLine, host: Host, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import os\nprint(input(), open('/data/answer.txt').read(), os.environ['A'])\nopen('made','w').write('x')"
     )
-    done = _adjudge(
+    done = cli.run(
         "run", "--file", f"program.py={program}", "--mount", f"{host.secret.parent}:/data", "--env", "A=b=c",
         "--stdin", "-", "--collect", "made", "--collect-to", str(tmp_path), "--", "python3", "program.py",
         stdin=b"hello\n",
@@ -92,7 +101,7 @@ def test_files_stdin_mounts_and_variables_reach_the_program(host: Host, tmp_path
         ((), "ARGV"),
     ],
 )
-def test_a_wrong_request_names_what_is_wrong(arguments: tuple[str, ...], named: str) -> None:
-    done = _adjudge("run", *arguments)
+def test_a_wrong_request_names_what_is_wrong(cli: WarmCommandLine, arguments: tuple[str, ...], named: str) -> None:
+    done = cli.run("run", *arguments)
     assert (done.returncode, done.stdout) == (3, b"")
     assert named in done.stderr.decode()

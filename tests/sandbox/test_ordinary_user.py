@@ -1,31 +1,21 @@
-"""The whole suite again as an ordinary user, when this process is root."""
+"""The whole suite again as an ordinary user, when this process is root: it runs beside the others and ends here."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.sandbox import ordinary_user
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.sandbox.conftest import Leg
 
 
 @pytest.mark.slow
-def test_the_whole_suite_passes_as_an_ordinary_user(program_folder: Path) -> None:
-    if os.getuid() != 0:
+def test_the_whole_suite_passes_as_an_ordinary_user(ordinary_leg: Leg | None) -> None:
+    if ordinary_leg is None:
         return  # every other test of this folder has just run as one
-    options = ["--confcutdir=tests/sandbox", "-q", "-p", "no:cacheprovider", "--color=no", "-rfE"]
-    done = ordinary_user.run(
-        [sys.executable, "-m", "pytest", "tests/sandbox", *options],
-        REPOSITORY,
-        {"ADJUDGE_TEST_PROGRAMS": str(program_folder), "CI": os.environ.get("CI", "")},
-        needed=(program_folder,),
-    )
-    passed = re.search(r"(\d+) passed", done.stdout)
-    assert done.returncode == 0, done.stdout[-20_000:]
+    code = ordinary_leg.process.wait()
+    told = ordinary_leg.output.read_text(errors="replace")
+    passed = re.search(r"(\d+) passed", told)
+    assert code == 0, told[-20_000:]
     assert passed
     assert int(passed[1]) > 100
