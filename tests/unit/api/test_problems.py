@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.api.paging import cursor_of
 from tests.support.api import Api, make_api
 from tests.support.problems import archive, imported, package, work
 from tests.support.stores import Store
@@ -318,3 +319,35 @@ async def test_where_visitors_may_not_read_the_cache_lets_none_in(sqlite_store: 
         async with api.client(setter) as client, api.client() as visitor:
             assert (await client.get(f"{ROOT}/problems/sum")).status_code == 200
             assert (await visitor.get(f"{ROOT}/problems/sum")).status_code == 401
+
+
+WEIRD = [
+    "/problems/%00",
+    "/problems/%F0%9F%8C%B3",
+    "/problems/.",
+    "/problems?q=%00%FF&limit=1",
+    "/problems?tag=%00",
+    "/problems?difficulty_min=nan",
+    "/problems?difficulty_max=inf",
+    "/problems?limit=0",
+    "/problems?cursor=" + "A" * 3_000,
+    "/problems?cursor=" + cursor_of([10**30, "x"]),
+    "/problems?cursor=" + cursor_of([1, "\0"]),
+    "/problems?sort=title&cursor=" + cursor_of(["\ud800", "x"]),
+    "/problems?sort=easiest&cursor=" + cursor_of([float("nan"), "x"]),
+    "/problems/sum/revisions?cursor=" + cursor_of([10**30]),
+    "/problems/sum/revisions/9007199254740993",
+    "/problems/sum/files/%00",
+    "/problems/sum/revisions/1/files/../../../etc/passwd",
+    "/problems/sum/diff?old=1&new=1",
+    "/imports/%00",
+    "/imports?cursor=" + cursor_of(["\0"]),
+]
+
+
+async def test_nonsense_gets_an_answer_that_is_no_fault_of_ours(api_on_both: Api, tmp_path: Path) -> None:
+    _, setter = await api_on_both.user("setter")
+    await publish(api_on_both, tmp_path, setter, "sum")
+    async with api_on_both.client(setter) as client:
+        answers = {path: (await client.get(ROOT + path)).status_code for path in WEIRD}
+    assert {path: status for path, status in answers.items() if status >= 500} == {}
