@@ -122,3 +122,12 @@ async def test_a_commit_with_something_to_deliver_rings(store: Store) -> None:
     await store.enqueue()
     await asyncio.wait_for(rung.wait(), 10)
     silence()
+
+
+async def test_a_band_without_room_stays_and_holds_up_no_other(store: Store) -> None:
+    low = [await store.enqueue(priority=9) for _ in range(3)]
+    urgent = await store.enqueue(priority=-1)
+    taken = await store.do(lambda tx: outbox.take_due(tx, at_most=10, rooms=[5, 5, 5, 0]))
+    assert [row.job_id for row in taken] == [urgent]
+    taken = await store.do(lambda tx: outbox.take_due(tx, at_most=10, rooms=[0, 0, 0, 2]))
+    assert [row.job_id for row in taken] == low[:2]

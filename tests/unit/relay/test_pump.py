@@ -1,0 +1,23 @@
+"""The pump announces only so much ahead of the workers, each band for itself."""
+
+from __future__ import annotations
+
+from adjudge.relay.pump import Pump
+from adjudge.stream import MemoryStream
+from tests.support.stores import Store
+
+
+async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store: Store) -> None:
+    store, stream = sqlite_store, MemoryStream()
+    pump = Pump(store.database, store.jobs, stream, name="pump", batch=4, ahead=5)
+    await store.enqueue_many(12)
+    while await pump.deliver():
+        pass
+    assert await stream.depth() == {0: 0, 1: 0, 2: 5, 3: 0}
+    urgent = await store.enqueue(priority=0)
+    assert await pump.deliver() == 1
+    taken = await stream.read(consumer="w", at_most=3, wait_ms=0)
+    assert taken[0].job_id == urgent
+    await stream.ack(taken)
+    assert await pump.deliver() == 2
+    assert await stream.depth() == {0: 0, 1: 0, 2: 5, 3: 0}

@@ -1,0 +1,84 @@
+"""Acknowledging together: what comes while a call is under way goes into the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from adjudge.domain.errors import InternalFault, Unavailable
+from adjudge.stream import Hint, MemoryStream
+from adjudge.stream.driver import Message
+from adjudge.worker.acks import Acknowledger
+
+
+class Slow(MemoryStream):
+    """A stream that notes its calls, waits for a sign, and fails as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[int] = []
+        self.go_on = asyncio.Event()
+        self.failures: list[Exception] = []
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        self.calls.append(len(messages))
+        await self.go_on.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        return await super().ack(messages)
+
+
+async def _read(stream: Slow, count: int) -> list[Message]:
+    await stream.publish([Hint(f"job-{number}", 2, "noop") for number in range(count)])
+    return await stream.read(consumer="w", at_most=count, wait_ms=0)
+
+
+async def test_what_waits_is_acknowledged_in_one_call() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 10)
+    waiting = [asyncio.create_task(acks.ack([message])) for message in messages]
+    while not stream.calls:
+        await asyncio.sleep(0)
+    late = (await _read(stream, 2))[:2]
+    waiting += [asyncio.create_task(acks.ack([message])) for message in late]
+    await asyncio.sleep(0)
+    stream.go_on.set()
+    await asyncio.gather(*waiting)
+    assert stream.calls == [10, 2]
+    assert sum((await stream.pending()).values()) == 0
+
+
+async def test_one_who_no_longer_waits_takes_nothing_from_the_others() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 2)
+    gone, stays = (asyncio.create_task(acks.ack([message])) for message in messages)
+    while not stream.calls:
+        await asyncio.sleep(0)
+    gone.cancel()
+    stream.go_on.set()
+    await stays
+    assert sum((await stream.pending()).values()) == 0
+
+
+async def test_a_stream_that_is_away_is_asked_once_more_and_then_left() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 1)
+    stream.go_on.set()
+    stream.failures = [Unavailable("away"), Unavailable("away")]
+    await acks.ack(messages)
+    assert stream.calls == [1, 1]
+    assert sum((await stream.pending()).values()) == 1
+
+
+async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 2)
+    stream.go_on.set()
+    stream.failures = [InternalFault("not understood")]
+    with pytest.raises(InternalFault):
+        await acks.ack(messages[:1])
+    await acks.ack(messages)
+    await acks.stop()
+    assert sum((await stream.pending()).values()) == 0
