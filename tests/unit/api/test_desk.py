@@ -1,0 +1,123 @@
+"""The desk: what came together is committed together, and nobody pays for another's mistake."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjudge.api.desk import Desk
+from adjudge.api.together import Together
+from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
+from adjudge.domain.ids import new_id
+from adjudge.store import Database
+from adjudge.store.driver import Operation
+from adjudge.store.idempotency import Answer
+from adjudge.store.orders import Order
+from adjudge.store.submissions import NewSubmission
+from tests.support.stores import Store
+
+
+class Watched:
+    """A database that counts its transactions, and fails as it is told, before or after the commit."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.transactions = 0
+        self.fails: list[Exception] = []
+        self.loses_answers = 0
+
+    async def transact(self, operation: Operation[Any]) -> Any:
+        self.transactions += 1
+        if self.fails:
+            raise self.fails.pop()
+        done = await self._database.transact(operation)
+        if self.loses_answers:
+            self.loses_answers -= 1
+            raise OutcomeUnknown
+        return done
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
+async def orders_of(store: Store, count: int) -> list[Order]:
+    await store.submit()
+    row = await store.row("SELECT user_id, problem_id, revision_id FROM submissions")
+    made = []
+    for _ in range(count):
+        item = NewSubmission(
+            id=new_id(),
+            **row,
+            language="cpp20",
+            source_digest="0" * 64,
+            source_bytes=1,
+            source_text="x",
+            job_id=new_id(),
+        )
+        made.append(Order((item,), Answer("digest", 202, {"id": item.id})))
+    return made
+
+
+async def test_orders_that_wait_go_together(sqlite_store: Store) -> None:
+    database = Watched(sqlite_store.database)
+    desk = Desk(database, sqlite_store.jobs)
+    orders = await orders_of(sqlite_store, 50)
+    answers = await asyncio.gather(*(desk.place(order) for order in orders))
+    assert answers == [order.answer for order in orders]
+    assert database.transactions <= 2
+
+
+async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: Store) -> None:
+    desk = Desk(store.database, store.jobs)
+    orders = await orders_of(store, 5)
+    orders[2] = replace(orders[2], submissions=(replace(orders[2].submissions[0], problem_id="nowhere"),))
+    answers = await asyncio.gather(*(desk.place(order) for order in orders), return_exceptions=True)
+    assert [isinstance(answer, InvalidInput) for answer in answers] == [False, False, True, False, False]
+    rows = await store.rows("SELECT id FROM submissions")
+    assert len(rows) == 5
+
+
+async def test_an_outcome_that_is_unknown_is_looked_up(sqlite_store: Store) -> None:
+    database = Watched(sqlite_store.database)
+    desk = Desk(database, sqlite_store.jobs)
+    *orders, again = await orders_of(sqlite_store, 4)
+    database.loses_answers = 1
+    answers = await asyncio.gather(*(desk.place(order) for order in orders))
+    assert answers == [order.answer for order in orders]
+    database.fails = [OutcomeUnknown()]
+    assert await desk.place(again) == again.answer
+    rows = await sqlite_store.rows("SELECT id FROM jobs WHERE kind = 'judge'")
+    assert len(rows) == 5, "each exactly once, beside the one that was there"
+
+
+async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on(sqlite_store: Store) -> None:
+    database = Watched(sqlite_store.database)
+    desk = Desk(database, sqlite_store.jobs)
+    (order,) = await orders_of(sqlite_store, 1)
+    database.fails = [Unavailable()]
+    with pytest.raises(Unavailable):
+        await desk.place(order)
+    assert await desk.place(order) == order.answer
+
+
+async def test_looks_are_shared_and_nothing_is_remembered() -> None:
+    looks: list[list[str]] = []
+
+    async def fetch(keys: Sequence[str]) -> dict[str, str]:
+        looks.append(sorted(keys))
+        await asyncio.sleep(0)
+        if "bad" in keys:
+            raise Unavailable
+        return {key: key.upper() for key in keys if key != "none"}
+
+    together: Together[str, str] = Together(fetch)
+    assert await asyncio.gather(*(together.get(key) for key in ("a", "b", "a", "none"))) == ["A", "B", "A", None]
+    assert looks == [["a", "b", "none"]]
+    with pytest.raises(Unavailable):
+        await together.get("bad")
+    assert await together.get("a") == "A"
+    assert len(looks) == 3
