@@ -22,15 +22,22 @@ COUNT_WAITING = Statement(
 
 COUNT_USE = Statement(
     "admission.count_use",
-    "Count a user's submissions without a verdict and those since an id, each no further than its limit.",
+    "Count a user's submissions and executions without an end and those since an id, no further than the limits.",
     """
     SELECT
         (SELECT count(*) FROM (
             SELECT 1 AS one FROM submissions WHERE user_id = :user_id AND finished_at IS NULL LIMIT :open_at_most
-        ) AS unfinished) AS in_flight,
+        ) AS unjudged) AS judging,
+        (SELECT count(*) FROM (
+            SELECT 1 AS one FROM executions
+            WHERE user_id = :user_id AND id >= :since_id AND finished_at IS NULL LIMIT :open_at_most
+        ) AS unfinished) AS executing,
         (SELECT count(*) FROM (
             SELECT 1 AS one FROM submissions WHERE user_id = :user_id AND id >= :since_id LIMIT :since_at_most
-        ) AS today) AS since
+        ) AS submitted_today) AS submitted,
+        (SELECT count(*) FROM (
+            SELECT 1 AS one FROM executions WHERE user_id = :user_id AND id >= :since_id LIMIT :since_at_most
+        ) AS executed_today) AS executed
     """,
 )
 
@@ -53,4 +60,4 @@ async def count_use(tx: Tx, user_id: str, *, since_id: str, open_at_most: int, s
     (row,) = await tx.fetch(
         COUNT_USE, user_id=user_id, since_id=since_id, open_at_most=open_at_most, since_at_most=since_at_most
     )
-    return Use(int(row["in_flight"]), int(row["since"]))
+    return Use(int(row["judging"]) + int(row["executing"]), int(row["submitted"]) + int(row["executed"]))

@@ -27,6 +27,7 @@ from adjudge.domain.ids import new_id
 from adjudge.registry import Health, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.settings.knobs import Admission as Limits
+from adjudge.store import executions, users
 from tests.support.services import RedisServer
 from tests.support.stores import Store, figure
 
@@ -218,3 +219,15 @@ def test_bands_follow_roles() -> None:
 )
 def test_what_counts_as_one_address(address: str, counted_as: str) -> None:
     assert network_of(address) == counted_as
+
+
+async def test_executions_count_like_submissions(house: House) -> None:
+    user = new_id()
+    await house.store.do(lambda tx: users.add(tx, users.NewUser(user, "runner")))
+    wishes = [
+        executions.NewExecution(new_id(), user, "cpp", "source", ("",), {"cpu_ms": 1}, life_ms=1) for _ in range(2)
+    ]
+    await house.store.do(lambda tx: executions.create(tx, house.store.jobs, wishes, mint=new_id))
+    house.now = int(wishes[0].id.replace("-", "")[:12], 16) / 1_000
+    assert isinstance(await refusal(house.gate(replace(OPEN, in_flight=2)), viewer(user_id=user)), InFlightCap)
+    assert isinstance(await refusal(house.gate(replace(OPEN, daily_quota=2)), viewer(user_id=user)), QuotaExhausted)
