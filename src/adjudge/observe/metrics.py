@@ -123,6 +123,9 @@ OUTBOX_DISPATCH_LATENCY: Final = _histogram(
     "api_outbox_dispatch_latency_seconds", "From an outbox row's creation to its delivery.", buckets=_FAST_SECONDS
 )
 OUTBOX_PENDING: Final = _gauge("api_outbox_pending", "Outbox rows not yet delivered.")
+JOBS_ENQUEUED: Final = _counter("jobs_enqueued_total", "Jobs created, by kind.", "kind")
+JOBS_STARTED: Final = _counter("jobs_started_total", "Attempts begun, by kind.", "kind")
+STREAM_FULL: Final = _gauge("stream_full", "1 while a band's jobs wait in the outbox for room in the stream.", "band")
 QUEUE_DEPTH: Final = _gauge("queue_depth", "Jobs waiting, by priority band.", "band")
 QUEUE_WAIT: Final = _histogram("queue_wait_seconds", "From enqueue to claim.", buckets=_LONG_SECONDS)
 DEAD_LETTERS: Final = _gauge("dead_letters", "Buried jobs waiting for an operator.")

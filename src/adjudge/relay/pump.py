@@ -51,6 +51,10 @@ class _Room:
                 depth = {}  # away: what is published now fails, row by row, and each remembers why
             self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
             self.is_short = min(self._left.values()) < batch
+            for band, left in self._left.items():
+                metrics.STREAM_FULL.labels(str(band)).set(not left)
+                if not left:
+                    _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
         return [self._left[band] for band in BANDS]
 
     def use(self, due: Sequence[DueRow]) -> None:
@@ -154,10 +158,12 @@ def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
 
 def _count(due: Sequence[DueRow], published: Sequence[Published]) -> None:
     waited = {row.job_id: row.waited_us / _SECOND_US for row in due}
+    traces = {row.job_id: row.trace_id for row in due}
     for item in published:
         if item.entry_id is None:
             metrics.OUTBOX_DISPATCH.labels("failed", "stream_error").inc()
-            _log.warning("not_delivered", job_id=item.job_id, error=item.error)
+            _log.warning("not_delivered", job_id=item.job_id, trace_id=traces[item.job_id], error=item.error)
         else:
             metrics.OUTBOX_DISPATCH.labels("delivered", "ok").inc()
+            _log.info("job_delivered", stage="delivered", job_id=item.job_id, trace_id=traces[item.job_id])
             metrics.OUTBOX_DISPATCH_LATENCY.observe(waited[item.job_id])

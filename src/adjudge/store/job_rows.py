@@ -6,7 +6,6 @@ import json
 from dataclasses import fields
 
 from adjudge.domain.states import JobStatus
-from adjudge.domain.traces import own_trace
 from adjudge.store.job_values import Finish, Job, NewJob, Release
 from adjudge.store.statement import Row
 
@@ -50,7 +49,7 @@ def insert_row(job: NewJob) -> tuple[object, ...]:
         job.delay_ms * MILLISECOND,
         json.dumps(job.payload),
         job.actor,
-        job.trace_id or own_trace(job.id),
+        job.trace,
     )
 
 

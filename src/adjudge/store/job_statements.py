@@ -273,7 +273,7 @@ INSPECT = Statement(
     "jobs.inspect",
     "Read what a refusal is explained by.",
     """
-    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, {now} AS now
+    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, trace_id, {now} AS now
     FROM {given} JOIN jobs ON id = given_id
     """,
     given={"given_id": "text"},

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JobStatus
+from adjudge.domain.traces import own_trace
 from adjudge.store.driver import Tx
 
 T = TypeVar("T")
@@ -37,6 +38,11 @@ class NewJob:
     actor: str | None = None
     trace_id: str | None = None
     """What it is done for; by default a trace of its own."""
+
+    @property
+    def trace(self) -> str:
+        """The trace that its row gets."""
+        return self.trace_id or own_trace(self.id)
 
 
 @dataclass(frozen=True, slots=True)

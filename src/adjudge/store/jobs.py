@@ -17,6 +17,7 @@ from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
+from adjudge.store import job_accounts as accounts
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
 from adjudge.store.driver import Tx
@@ -65,6 +66,7 @@ class Jobs:
         created = {row["id"] for row in await tx.fetch(sql.INSERT, [insert_row(job) for job in jobs])}
         fresh = [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in jobs if job.id in created]
         await outbox.insert(tx, fresh)
+        accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])
         if self._announce is not None and created:
             tx.on_commit(partial(self._announce, sorted(created)))
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
@@ -192,7 +194,7 @@ class Jobs:
         """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver."""
         noted = await outbox.delivered(tx, deliveries)
         rows = await _update(tx, sql.MARK_QUEUED, noted, actor=actor)
-        refusals.count_transitions(tx, [job_of(row) for row in rows])
+        accounts.count_transitions(tx, [job_of(row) for row in rows])
 
     async def queued_long(self, tx: Tx, *, older_ms: int, at_most: int = 500) -> list[QueuedJob]:
         """Find jobs that have been queued for so long that their message may be lost, the longest first."""
@@ -241,7 +243,8 @@ class Jobs:
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.started(tx, group)
-        refusals.count_transitions(tx, jobs)
+        accounts.count_transitions(tx, jobs)
+        accounts.count_started(tx, jobs)
         return Outcome(jobs, await self._refuse(tx, job_ids, jobs, explain))
 
     async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
@@ -250,7 +253,7 @@ class Jobs:
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.released(tx, group)
-        refusals.count_transitions(tx, jobs)
+        accounts.count_transitions(tx, jobs)
         return jobs
 
     async def _ended(self, tx: Tx, rows: Sequence[Row], outcomes: Mapping[str, object]) -> tuple[Job, ...]:
@@ -258,7 +261,7 @@ class Jobs:
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.ended(tx, [Ended(job, outcomes.get(job.id)) for job in group])
-        refusals.count_transitions(tx, jobs)
+        accounts.count_transitions(tx, jobs)
         return jobs
 
     async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None) -> tuple[Job, ...]:

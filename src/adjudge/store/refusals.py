@@ -9,13 +9,12 @@ from adjudge.domain.states import JOB, JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Fence, Job, Refused
+from adjudge.store.job_values import Fence, Refused
 from adjudge.store.statement import Row
 
 Explain = Callable[[Row | None], RefusalReason]
 
 _log = get_logger(__name__)
-_SECOND = 1_000_000
 
 
 def of_fence(row: Row | None, fence: Fence) -> RefusalReason:
@@ -74,6 +73,7 @@ def report(tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row]) -> None
                 "job_write_refused",
                 job_id=item.job_id,
                 reason=str(item.reason),
+                trace_id=row and row["trace_id"],
                 db_status=row and row["status"],
                 db_attempt_id=row and row["attempt_id"],
                 db_lease_owner=row and row["lease_owner"],
@@ -81,19 +81,3 @@ def report(tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row]) -> None
             )
 
     tx.on_commit(tell)
-
-
-def count_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
-    """Count the transitions of judge runs, and time those that ended, once they are committed."""
-    runs = [job for job in jobs if job.kind == "judge"]
-    if not runs:
-        return
-
-    def count() -> None:
-        for job in runs:
-            metrics.JUDGE_RUN_TRANSITIONS.labels(str(job.prior_status), str(job.status)).inc()
-            if job.started_at is not None and job.finished_at is not None:
-                seconds = (job.finished_at - job.started_at) / _SECOND
-                metrics.JUDGE_RUN_DURATION.labels(str(job.status)).observe(seconds)
-
-    tx.on_commit(count)

@@ -142,6 +142,7 @@ class Submissions:
                     "submission_id": submission.id,
                     "revision_id": submission.revision_id,
                     "language": submission.language,
+                    "user_id": submission.user_id,
                 },
                 actor=submission.user_id,
                 trace_id=submission.trace_id,

@@ -35,6 +35,13 @@ class End:
     completion: Completion | None = None
     error: BaseException | None = None
 
+    @property
+    def status(self) -> JobStatus:
+        """What the job becomes by it, unless it has no attempt left."""
+        if self.completion is not None:
+            return self.completion.status
+        return JobStatus.FAILED if _is_final(self.error) else JobStatus.PENDING
+
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
@@ -158,8 +165,7 @@ def _burial(end: End, error: BaseException) -> Finish:
 
 def _settle(waiting: _Waiting, reason: RefusalReason | None) -> None:
     if reason is None:
-        status = waiting.end.completion.status if waiting.end.completion else JobStatus.PENDING
-        metrics.WORKER_FINALIZE.labels(str(status)).inc()
+        metrics.WORKER_FINALIZE.labels(str(waiting.end.status)).inc()
     else:
         metrics.WORKER_FINALIZE_REJECTED.labels(str(reason)).inc()
         if reason is RefusalReason.STALE_ATTEMPT:

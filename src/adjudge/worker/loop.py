@@ -279,7 +279,8 @@ class Worker:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
     async def _run(self, job: Job, fence: Fence, message: Message) -> None:
-        with context(job_id=job.id, attempt_id=job.attempt_id, trace_id=job.trace_id, kind=job.kind):
+        with context(**_fields(job)):
+            _log.info("job_started", stage="started", worker=self._settings.name)
             try:
                 end = await self._execute(job, fence)
                 self._work_is_done(fence)
@@ -289,7 +290,9 @@ class Worker:
                     raise
                 return
             if refused is not None:
-                _log.warning("finish_refused", reason=str(refused))
+                _log.warning("finish_refused", stage="refused", reason=str(refused))
+            else:
+                _log.info("job_ended", stage="finished", status=str(end.status))
             await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
 
     async def _execute(self, job: Job, fence: Fence) -> End:
@@ -378,6 +381,19 @@ _DECISIONS = {
     RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
     RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
 }
+
+
+def _fields(job: Job) -> dict[str, object]:
+    """What every line logged for an attempt carries."""
+    return {
+        "job_id": job.id,
+        "attempt_id": job.attempt_id,
+        "trace_id": job.trace_id,
+        "kind": job.kind,
+        "submission_id": job.submission_id,
+        "user_id": job.payload.get("user_id"),
+        "language": job.payload.get("language"),
+    }
 
 
 async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:

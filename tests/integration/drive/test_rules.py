@@ -569,7 +569,7 @@ async def test_d1_dispatch_3_a_payload_is_there_before_its_entry(stage: Stage) -
     (message,) = await stage.read()
     assert message.hint is not None
     assert (message.job_id, message.hint.kind, message.hint.priority) == (job_id, JUDGE, 2)
-    assert set(message.hint.payload) == {"submission_id", "revision_id", "language"}, "identifiers only"
+    assert set(message.hint.payload) == {"submission_id", "revision_id", "language", "user_id"}, "identifiers only"
 
 
 async def test_d1_dispatch_4_a_delivery_is_noted_with_its_entry(stage: Stage) -> None:

@@ -1,0 +1,164 @@
+"""What an operator sees of the drive: each figure moves when it should, one trace runs through all lines of a job."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from adjudge.domain.ids import new_id
+from adjudge.observe import logs, metrics
+from adjudge.observe.logs import get_logger
+from adjudge.relay.patrol import Census
+from adjudge.relay.pump import Pump
+from adjudge.store.job_values import Job
+from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.worker.handler import Completion
+from tests.integration.drive.conftest import Drive
+from tests.support.stores import figure
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What is logged, as JSON, one event a line."""
+    root = logging.getLogger()
+    before = (root.handlers, root.level)
+    stream = io.StringIO()
+    logs.configure("info", "json", stream)
+    yield stream
+    root.handlers, _ = before
+    root.setLevel(before[1])
+
+
+async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: Drive, lines: io.StringIO) -> None:
+    async def speaks(job: Job) -> Completion:
+        get_logger("the.sandbox").info("program_ran")  # whatever is logged while the job runs
+        return await drive.handler._accept(job)
+
+    drive.handler.act = speaks
+    new = NewSubmission(new_id(), drive.person, drive.problem, drive.revision, "cpp", "digest", 1, trace_id=TRACE)
+    async with drive.scheduler(), drive.worker():
+        await drive.database.transact(lambda tx: Submissions(drive.jobs).submit(tx, [new]))
+        await drive.until_decided([new.id])
+
+        async def ended() -> bool:
+            return '"job_ended"' in lines.getvalue() and '"job_delivered"' in lines.getvalue()
+
+        await drive.until(ended, "the end is logged")
+    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
+    assert job["trace_id"] == TRACE
+    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
+    assert {event["trace_id"] for event in said} == {TRACE}
+    stages = {event["stage"]: event for event in said if "stage" in event}
+    assert set(stages) == {"enqueued", "delivered", "started", "finished"}
+    for stage in ("enqueued", "started", "finished"):
+        event = stages[stage]
+        assert (event["submission_id"], event["user_id"], event["language"]) == (new.id, drive.person, "cpp")
+    assert stages["finished"]["attempt_id"] == 1
+    assert [event["attempt_id"] for event in said if event["event"] == "program_ran"] == [1]
+
+
+async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(drive: Drive) -> None:
+    await drive.submit()
+    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
+    assert job["trace_id"] == job["id"].replace("-", "")
+
+
+MOVING = (
+    'jobs_enqueued_total{kind="judge"}',
+    'jobs_started_total{kind="judge"}',
+    'api_outbox_dispatch_total{reason="ok",status="delivered"}',
+    "api_outbox_dispatch_latency_seconds_count",
+    'worker_claim_total{reason="ok",status="won"}',
+    'worker_finalize_total{status="succeeded"}',
+    'worker_finalize_total{status="pending"}',
+    "worker_finalize_latency_seconds_count",
+    "worker_reclaim_latency_seconds_count",
+    "queue_wait_seconds_count",
+    'judge_run_status_transitions_total{from="queued",to="running"}',
+    'judge_run_status_transitions_total{from="running",to="succeeded"}',
+    'judge_run_status_transitions_total{from="running",to="pending"}',
+    'judge_run_duration_seconds_count{status="succeeded"}',
+    'submission_status_transitions_total{from="judging",to="accepted"}',
+    "stalled_total",
+    "dead_letters",
+)
+"""What a run with a success, a retry, a lost worker and a burial must move; the rest has tests with its rules."""
+
+
+def _all_figures() -> dict[str, float]:
+    found = {}
+    for line in metrics.exposition().decode().splitlines():
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            found[name.removeprefix(metrics.PREFIX)] = float(value)
+    return found
+
+
+async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
+    metrics.DEAD_LETTERS.set(0)
+    before = _all_figures()
+    fails = {"left": 1}
+
+    async def act(job: Job) -> Completion:
+        if job.submission_id == poison or (fails["left"] and fails.pop("left")):
+            fails.setdefault("left", 0)
+            raise RuntimeError("the sandbox broke")
+        return await drive.handler._accept(job)
+
+    async def stuck(_: Job) -> Completion:
+        await asyncio.Event().wait()
+        return Completion()
+
+    drive.handler.act = stuck
+    async with drive.scheduler():
+        (stalled,) = await drive.submit()
+        async with drive.worker("lost", heartbeat_ms=60_000):
+            await drive.until_running()
+        drive.handler.act = act
+        poison, fine = await drive.submit(2)
+        async with drive.worker():
+            decided = await drive.until_decided([stalled, poison, fine])
+            await asyncio.sleep(0.15)  # one tick of the reclaimer
+        await Census(drive.database, drive.stream).tick()
+    assert decided == {stalled: ("accepted", "AC"), fine: ("accepted", "AC"), poison: ("error", "SE")}
+    after = _all_figures()
+    assert [name for name in MOVING if after.get(name, 0) <= before.get(name, 0)] == []
+
+
+def test_every_figure_that_was_asked_for_is_declared() -> None:
+    declared = {metric.name.removeprefix(metrics.PREFIX): metric for metric in metrics.DECLARED}
+    asked = """judge_exec_duration_seconds judge_exec_inflight judge_exec_total judge_verdict_total
+        judge_protocol_errors_total judge_output_truncated_total worker_claim_total worker_lease_heartbeat_total
+        worker_stale_attempt_total worker_finalize_total worker_finalize_rejected_total worker_finalize_errors_total
+        worker_finalize_latency_seconds worker_reclaim_total worker_reclaim_latency_seconds worker_reclaim_inflight
+        api_outbox_dispatch_total api_outbox_dispatch_latency_seconds api_outbox_pending queue_depth queue_wait_seconds
+        jobs_enqueued_total jobs_started_total judge_run_duration_seconds dead_letters stalled_total"""
+    assert set(asked.split()) <= declared.keys()
+    assert not [metric.name for metric in metrics.DECLARED if {"job_id", "user_id", "trace_id"} & set(metric.labels)]
+
+
+async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: Drive) -> None:
+    """What workers have not read stays below the stream's bound: the rest waits in the outbox, and says why."""
+    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump", batch=4, ahead=6)
+    submissions = await drive.submit(20)
+    while await pump.deliver():
+        pass
+    depth = sum((await drive.stream.depth()).values())
+    assert depth == 6
+    assert figure("stream_full", band="2") == 1
+    (waiting,) = await drive.rows("SELECT count(*) AS n FROM jobs WHERE status = 'pending'")
+    assert waiting["n"] == 14
+    running = asyncio.create_task(pump.run())
+    async with drive.worker(slots=4):
+        decided = await drive.until_decided(submissions)
+    running.cancel()
+    assert set(decided.values()) == {("accepted", "AC")}
+    assert len(drive.handler.runs) == 20, "each was announced once"
+    assert figure("stream_full", band="2") == 0
