@@ -240,3 +240,33 @@ async def test_redis_away_is_a_miss_said_once(sqlite_store: Store, monkeypatch: 
 def test_foreign_bytes_are_a_miss() -> None:
     assert unpack(b"") is None
     assert unpack(b"something else altogether") is None
+
+
+async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: Store) -> None:
+    revisions = Revisions(store.database)
+
+    async def write(name: str) -> None:
+        for _ in range(5):
+            await store.do(lambda tx: cache_revisions.bump(tx, [name, "catalogue"]))
+
+    async def follow() -> None:
+        while True:
+            await revisions.catch_up()
+            await asyncio.sleep(0)
+
+    following = asyncio.create_task(follow())
+    await asyncio.gather(*(write(f"problem:{number}") for number in range(8)))
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await revisions.catch_up()
+    rows = await store.rows("SELECT name, revision FROM cache_revisions")
+    assert {row["name"]: row["revision"] for row in rows} == {row["name"]: revisions.of(row["name"]) for row in rows}
+    assert revisions.of("catalogue") == 40
+
+
+async def test_a_server_hears_of_a_bump_by_the_bell(store: Store) -> None:
+    revisions = Revisions(store.database)
+    async with revisions.followed(), asyncio.timeout(10):
+        await store.do(lambda tx: cache_revisions.bump(tx, ["problem:a"]))
+        while revisions.of("problem:a") == 0:
+            await asyncio.sleep(0.001)

@@ -1,0 +1,50 @@
+"""What problems are told apart and found by."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from, words_of
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.ids import new_id
+
+
+@pytest.mark.parametrize("slug", ["a", "two-sum", "0x_1", "a" * 64])
+def test_slugs(slug: str) -> None:
+    assert parse_slug(slug) == slug
+
+
+@pytest.mark.parametrize("slug", ["", "A", "-a", "a b", "a/b", "a:b", "a" * 65, "ä", "a\n", new_id()])
+def test_what_is_no_slug_says_so(slug: str) -> None:
+    with pytest.raises(InvalidInput, match="slug"):
+        parse_slug(slug)
+
+
+def test_tags_have_one_spelling() -> None:
+    assert parse_tags(["  Dynamic   Programming ", "DP", "dp", "C++", "\uff27raphs"]) == (
+        "dynamic programming",
+        "dp",
+        "c++",
+        "graphs",
+    )
+    for wrong in ("", " ", "a,b", "<b>", "x" * 41, "\0"):
+        with pytest.raises(InvalidInput, match="tags"):
+            parse_tags([wrong])
+    with pytest.raises(InvalidInput, match="at most"):
+        parse_tags(str(number) for number in range(33))
+    assert tags_from(["Graphs", "<b>", "graphs", ""]) == ("graphs",)
+
+
+def test_titles_and_difficulties() -> None:
+    assert parse_title("  Two \n words ") == "Two words"
+    for wrong in ("", "  ", "x" * 201, "bell\a"):
+        with pytest.raises(InvalidInput, match="title"):
+            parse_title(wrong)
+    assert parse_difficulty(None) is None
+    for figure in (-1.0, 10_001.0, float("nan")):
+        with pytest.raises(InvalidInput, match="difficulty"):
+            parse_difficulty(figure)
+
+
+def test_words_are_folded_and_counted_once() -> None:
+    assert words_of("Two-Sum", "two_sum STRASSE Straße", "naïve \ufb01n") == ("two", "sum", "strasse", "naïve", "fin")
