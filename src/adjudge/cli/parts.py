@@ -186,7 +186,7 @@ async def open_worker(
         )
         handlers: dict[str, Handler] = {
             JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
-            problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=slots, board=board),
+            problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=max(1, slots // 2), board=board),
             NODE: NodeHandler(database, blobs, executors, engine.dags),
             EXECUTE: ExecuteHandler(database, judge, board=board),
             WEBHOOK: WebhookHandler(

@@ -45,7 +45,7 @@ class ImportHandler:
         cache: BlobCache,
         judge: Judge,
         *,
-        slots: int = 1,
+        slots: int = 1,  # how many solutions are judged side by side: never all, so that submissions get through
         board: ProgressBoard | None = None,
         mint: NewId = new_id,
     ) -> None:
