@@ -70,6 +70,8 @@ class Orders:
     slots: int = 2
     batch: int = 512
     work_ms: int = 0
+    breaks: bool = False
+    """Whether the sandbox fails, every time."""
     lease_ms: int = 500
     metrics_port: int = 0
     log: Path | None = None
@@ -171,11 +173,13 @@ class MortalStream:
 class Oracle:
     """A judge that is never wrong and takes as long as it is told."""
 
-    def __init__(self, work_ms: int) -> None:
-        self._work_ms = work_ms
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
 
     async def run(self, job: Job) -> Completion:
-        await asyncio.sleep(self._work_ms / 1_000)
+        await asyncio.sleep(self._orders.work_ms / 1_000)
+        if self._orders.breaks:
+            raise RuntimeError("the sandbox would not start")
         return Completion(result={}, outcome=Judgement(oracle(str(job.submission_id)), time_ms=1, mem_kb=1))
 
     def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
@@ -210,7 +214,7 @@ async def _live(orders: Orders) -> None:
 async def _serve(orders: Orders, database: Database, stream: Stream) -> None:
     jobs = make_jobs()
     if orders.role == "worker":
-        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders.work_ms)}, _settings(orders))
+        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders)}, _settings(orders))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
         async with open_door(orders.metrics_port, [worker.pulse]):
             await worker.run()
