@@ -30,7 +30,6 @@ from adjudge.api.wire.chains import (
     VersionList,
 )
 from adjudge.domain.access import Permission
-from adjudge.domain.traces import trace_from
 from adjudge.store import chains as rows
 
 Reader = Annotated[Viewer, needs(Permission.CHAIN_READ)]
@@ -124,7 +123,7 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
         key: IdempotencyKey = None,
     ) -> RunStarted:
         asked = body or NewRunBody()
-        trace_id = trace_from(request.headers.get("traceparent"))
+        trace_id: str = request.state.trace_id
         started = await chains.start(
             parts, viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
         )

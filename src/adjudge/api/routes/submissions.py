@@ -15,7 +15,7 @@ from adjudge.api.actions.submitting import Accepted, Caller, Handed
 from adjudge.api.moments import parse_moment
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer, address_of, needs
 from adjudge.api.wire.submissions import (
     NewSubmission,
     NewSubmissions,
@@ -32,7 +32,6 @@ from adjudge.api.wire.submissions import (
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import SubmissionStatus
-from adjudge.domain.traces import trace_from
 from adjudge.domain.verdict import Verdict
 from adjudge.store.reads import Filter
 
@@ -201,8 +200,7 @@ def router(parts: Parts) -> APIRouter:
 
 def caller_of(request: Request, key: str | None = None) -> Caller:
     """Where a request came from."""
-    address = request.client.host if request.client else ""
-    return Caller(address, key, trace_from(request.headers.get("traceparent")))
+    return Caller(address_of(request), key, request.state.trace_id)
 
 
 async def _handed(request: Request) -> Handed:
