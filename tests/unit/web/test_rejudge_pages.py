@@ -1,0 +1,31 @@
+"""Rejudging through pages: nothing changes before it is applied."""
+
+from __future__ import annotations
+
+from adjudge.domain.verdict import Verdict
+from tests.support.api import Api
+from tests.support.judging import open_hall
+
+
+async def test_a_batch_is_made_looked_at_and_applied(pages: Api) -> None:
+    hall = await open_hall(pages)
+    async with hall.somebody() as author, hall.somebody("judge") as judge, hall.somebody("setter") as setter:
+        made = await hall.submit(author)
+        await hall.judge(made["job_id"], Verdict.WA, score=0)
+        unsaid = await judge.post("/rejudge", data={"problem": "sum"})
+        assert (unsaid.status_code, "reason" in unsaid.text) == (400, True)
+        form = {"problem": "sum", "reason": "a wrong answer file", "policy": "latest", "revision": "current"}
+        path = (await judge.post("/rejudge", data=form)).headers["Location"]
+        assert "data-live-done" not in (await judge.get(path)).text
+        job_id = (await pages.store.row("SELECT id FROM jobs WHERE rejudge_batch_id IS NOT NULL"))["id"]
+        await hall.judge(job_id, Verdict.AC)
+        state = (await judge.get(f"{path}/state")).text
+        assert "data-live-done" in state
+        assert "Wrong answer" in state
+        assert (await author.get(f"/api/v1/submissions/{made['submission_id']}")).json()["verdict"] == "WA"
+        assert "formaction" not in (await setter.get(path)).text
+        assert (await setter.post(f"{path}/apply")).status_code == 403
+        assert (await judge.post(f"{path}/apply")).status_code == 303
+        assert "applied" in (await judge.get("/rejudge")).text
+        found = (await author.get(f"/api/v1/submissions/{made['submission_id']}")).json()
+        assert found["verdict"] == "AC"
