@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from adjudge.chains import registry
 from adjudge.chains.executor import NodeContext
+from adjudge.chains.registry import Registry
 
 
 @dataclass
@@ -38,9 +40,14 @@ class FakeContext:
         self.lines.append(text)
 
 
+@cache
+def _registry() -> Registry:
+    return registry.found()
+
+
 def context_for(type_name: str, cfg: Mapping[str, Any], **fields: Any) -> FakeContext:
     """A context with a cfg that the type's schema allows."""
-    registry.found().check(type_name, cfg)
+    _registry().check(type_name, cfg)
     return FakeContext(cfg, **fields)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adjudge.chains.templating import Reference, is_templated, references, render
@@ -109,16 +109,19 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_any_value_comes_through_one_expression_unchanged(value: Any) -> None:
     assert render({"a": ["{{ item }}"]}, {"item": value}) == {"a": [value]}
 
 
+@settings(deadline=None)
 @given(JSON.filter(lambda value: "{{" not in json.dumps(value, ensure_ascii=False)))
 def test_what_holds_no_expression_stays_as_it_is(value: Any) -> None:
     assert render(value, {}) == value
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_what_a_value_holds_is_never_rendered_again(value: Any) -> None:
     """A contestant who puts braces into an artifact gets braces."""
@@ -127,11 +130,13 @@ def test_what_a_value_holds_is_never_rendered_again(value: Any) -> None:
     assert render("{{ item }}", scope) == scope["item"]
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_key_can_be_named(key: str, value: str) -> None:
     assert render(f"{{{{ item[{json.dumps(key)}] }}}}", {"item": {key: value}}) == value
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}[]".?ab01- \\', max_size=40))
 def test_any_text_renders_or_is_refused(text: str) -> None:
     try:

@@ -15,9 +15,11 @@ import hmac
 import ipaddress
 import json
 import socket
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -169,6 +171,12 @@ class Answer:
         return {**found, "text": self.body.decode(errors="replace").replace("\0", "�")}
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The authorities that certificates are checked against, read once: that takes longer than most calls."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 async def _resolve(host: str, port: int) -> list[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(item[4][0]) for item in found]
@@ -205,6 +213,7 @@ class Outgoing:
                 asyncio.timeout(call.timeout_ms / 1_000),
                 httpx.AsyncClient(
                     trust_env=False,
+                    verify=_trusted(),
                     follow_redirects=False,
                     timeout=call.timeout_ms / 1_000,
                     transport=self._transport,
