@@ -9,7 +9,6 @@ import array
 import asyncio
 import contextlib
 import json
-import mmap
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import AdjudgeError, Unavailable
+from adjudge.sandbox.capture import Capture
 from adjudge.sandbox.egress import carrying
 from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, RunReport, SandboxFault, parse_report
 from adjudge.sandbox.spec import EGRESS_MAX, RunSpec
@@ -89,7 +89,7 @@ def close_all(fds: list[int]) -> None:
 class Launcher:
     """A running ``adjudge-box`` and our end of its socket."""
 
-    def __init__(self, options: LauncherOptions, *, once: bool) -> None:
+    def __init__(self, options: LauncherOptions, *, once: bool, capture: Capture | None = None) -> None:
         if not os.access(BINARY, os.X_OK):
             raise Unavailable(
                 f"The sandbox launcher {BINARY} is not there: install a C compiler (gcc), then run "
@@ -103,31 +103,28 @@ class Launcher:
         self._buffer = memoryview(bytearray(REPORT_BYTES_MAX))
         self._expects_listeners = False
         self._closed = False
+        self._greeted = False
         self._unclaimed = b""
         self._listeners: list[socket.socket] = []
         self.alive = True
         """False once it hung up on us."""
-        size = options.stdout_limit_bytes + options.stderr_limit_bytes + 1
-        capture_fd = os.memfd_create("capture", os.MFD_CLOEXEC)
+        self._capture: Capture | None = capture or Capture(options.stdout_limit_bytes, options.stderr_limit_bytes)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            # Allocated by us, so that kept output is never charged to a program.
-            os.posix_fallocate(capture_fd, 0, size)
-            self._capture = mmap.mmap(capture_fd, size)
             self._process = subprocess.Popen(  # noqa: S603  # argv only, our own binary
-                self._argv("command" if once else "agent", theirs.fileno(), capture_fd),
+                self._argv("command" if once else "agent", theirs.fileno(), self._capture.fd),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env={},
-                pass_fds=(theirs.fileno(), capture_fd),
+                pass_fds=(theirs.fileno(), self._capture.fd),
                 start_new_session=True,
             )
         except BaseException:
             ours.close()
+            self._capture.close()
             raise
         finally:
-            os.close(capture_fd)
             theirs.close()
         ours.setblocking(False)
         self._socket = ours
@@ -149,6 +146,7 @@ class Launcher:
     async def hello(self) -> Isolation:
         """Wait until the box stands; raises ``LauncherRefused`` with the step that failed."""
         body = json.loads(await self._next_line(HELLO_SECONDS))
+        self._greeted = True
         if body["sandbox_error"]:
             raise LauncherRefused(
                 SandboxFault(body["error_step"], body["error_errno"], body["error_index"], body["error"])
@@ -164,11 +162,15 @@ class Launcher:
     async def run(self, spec: RunSpec, handover: list[int]) -> RunReport:
         """Send one run and wait for its report; a cancelled wait must be followed by ``abort``.
 
-        ``handover`` are descriptors that only the launcher shall hold from then on.
+        ``handover`` are descriptors that only the launcher shall hold from then on. A launcher that was just started
+        need not have said hello yet: the run waits in its socket meanwhile.
         """
+        self._expects_listeners = bool(spec.egress)
         with Packet(spec) as packet:
             await self._send(packet)
         close_all(handover)
+        if not self._greeted:
+            await self.hello()
         seconds = spec.limits.wall_ms / 1000 + OVERTIME_SECONDS
         if spec.egress:
             line = await self._run_with_egress(spec, seconds)
@@ -177,14 +179,18 @@ class Launcher:
         report, stdout_bytes, stderr_bytes = parse_report(
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
         )
-        if not stdout_bytes and not stderr_bytes:
+        if self._capture is None or not (stdout_bytes or stderr_bytes):
             return report
-        start = self._options.stdout_limit_bytes
-        return replace(report, stdout=self._capture[:stdout_bytes], stderr=self._capture[start : start + stderr_bytes])
+        stdout, stderr = self._capture.read(stdout_bytes, stderr_bytes)
+        return replace(report, stdout=stdout, stderr=stderr)
+
+    def give_capture(self) -> Capture | None:
+        """Hand the capture on to the next launcher: after an orderly report nothing is put there any more."""
+        capture, self._capture = self._capture, None
+        return capture
 
     async def _run_with_egress(self, spec: RunSpec, seconds: float) -> bytes:
         """The launcher first hands over its listeners, unless it failed before that; then its report comes."""
-        self._expects_listeners = True
         first = await self._next_line(HELLO_SECONDS)
         async with carrying(spec.egress, self._listeners):
             return await self._next_line(seconds) if self._listeners else first
@@ -192,6 +198,10 @@ class Launcher:
     async def abort(self) -> None:
         """Kill the run that is on and wait until nothing of it is left."""
         if self._closed:
+            return
+        if not self._greeted:
+            # Its next line would be the hello: whether the run has begun is not known.
+            await self.close()
             return
         if self._unclaimed:
             # The report had come in the very moment of the cancelling: the run is over, no other line will come.
@@ -223,7 +233,8 @@ class Launcher:
             self._alarm.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
-        self._capture.close()
+        if self._capture is not None:
+            self._capture.close()
         self._fail("hung up")
 
     async def _wait_for_end(self, seconds: float) -> bool:
@@ -261,6 +272,9 @@ class Launcher:
     async def _next_line(self, seconds: float) -> bytes:
         if self._closed:
             raise LauncherDied("The launcher is closed.")
+        if self._unclaimed and not self._greeted:
+            line, self._unclaimed = self._unclaimed, b""  # the hello, come while a request was being sent
+            return line
         waiter: asyncio.Future[bytes] = self._loop.create_future()
         self._waiter = waiter
         self._set_alarm(seconds)

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.sandbox.capture import Capture
 from adjudge.sandbox.launcher import (
     Isolation,
     Launcher,
@@ -52,6 +53,8 @@ class _Slot:
     options: LauncherOptions
     agent: Launcher | None = None
     retry_at: float = 0.0
+    spare: Capture | None = None
+    """Of the last command that reported: making one takes longer than many a run."""
 
 
 class Sandbox:
@@ -125,6 +128,10 @@ class Sandbox:
         for slot in self._all:
             slot.agent = None
         await asyncio.gather(*(agent.close() for agent in agents))
+        for slot in self._all:
+            if slot.spare is not None:
+                slot.spare.close()
+                slot.spare = None
 
     async def run(self, spec: RunSpec) -> RunReport:
         """Run one program. Cancelling kills it completely before the slot is used again."""
@@ -200,6 +207,8 @@ class Sandbox:
         elif slot in self._all:
             self._idle.append(slot)
             self._places.release()
+        elif slot.spare is not None:
+            slot.spare.close()
 
     def _settling_of(self, slot: _Slot) -> asyncio.Task[None] | None:
         return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
@@ -225,10 +234,13 @@ class Sandbox:
         return replace(await self._run_by_command(slot, spec, handover), degraded=True)
 
     async def _run_by_command(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
-        launcher = Launcher(slot.options, once=True)
+        capture, slot.spare = slot.spare, None
+        launcher = Launcher(slot.options, once=True, capture=capture)
         try:
-            await launcher.hello()
-            return await self._exchange(slot, launcher, spec, handover)
+            report = await self._exchange(slot, launcher, spec, handover)
+            if report.verdict is not RunVerdict.SE:
+                slot.spare = launcher.give_capture()
+            return report
         except LauncherRefused as error:
             return fault_report(error.fault, spec.job_id, spec.attempt_id)
         except LauncherDied as error:
