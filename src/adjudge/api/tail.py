@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
@@ -21,6 +21,7 @@ from adjudge.store.bells import WATCH, Wakeup
 from adjudge.store.events import Place, ProgressMade, StatusChanged, Which
 
 Event = StatusChanged | ProgressMade
+W = TypeVar("W")
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.02
@@ -33,28 +34,46 @@ _OVERLAP_US: Final = 2_000_000
 _log = get_logger(__name__)
 
 
+class Told:
+    """An event as it is told, to all the same: whoever writes it out for one view does so for everybody."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self._written: dict[bool, Any] = {}
+
+    def written(self, view: bool, write: Callable[[Event, bool], W]) -> W:
+        """The event as ``write`` has it for a view."""
+        if view not in self._written:
+            self._written[view] = write(self.event, view)
+        known: W = self._written[view]
+        return known
+
+
 class Subscription:
     """What one watcher has not read yet."""
 
     def __init__(self) -> None:
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUE)
+        self._unread: list[Told] = []
+        self._something = asyncio.Event()
         self.is_lost = False
 
-    def put(self, event: Event) -> None:
+    def put(self, told: Told) -> None:
         """Keep an event, or give the watcher up."""
-        if self.is_lost:
-            return
-        if self._queue.full():
+        if len(self._unread) >= _QUEUE:
             self.is_lost = True
-            return
-        self._queue.put_nowait(event)
+        else:
+            self._unread.append(told)
+        self._something.set()
 
-    async def next(self, at_most_sec: float) -> Event | None:
-        """The next event; nothing if none came in time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(at_most_sec):
-                return await self._queue.get()
-        return None
+    async def take(self, at_most_sec: float) -> list[Told]:
+        """Everything that is unread; nothing if nothing came in time."""
+        if not self._unread:
+            self._something.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(at_most_sec):
+                    await self._something.wait()
+        taken, self._unread = self._unread, []
+        return taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +225,7 @@ class Tail:
         return new
 
     def _hand(self, event: Event) -> None:
+        told = Told(event)
         for which in (Which(submission_id=event.submission_id), Which(user_id=event.user_id), Which()):
             for subscription in self._watchers.get(which, ()):
-                subscription.put(event)
+                subscription.put(told)

@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import asyncpg
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from adjudge.api import tail as tails
 from adjudge.api.actions import events as streams
 from adjudge.api.actions.events import Sent
-from adjudge.api.routes.events import encode
 from adjudge.api.viewer import Via, Viewer
 from adjudge.domain.access import ROLE_PERMISSIONS, Role
 from adjudge.domain.errors import InvalidInput
@@ -55,21 +53,27 @@ def staff(user_id: str = "somebody") -> Viewer:
 class Watching:
     """A stream that is read as far as a test wants."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: streams.Stream) -> None:
         self._stream = stream
+        self._unread: list[Sent] = []
         self.last_id: str | None = None
+
+    async def _next(self) -> Sent:
+        while not self._unread:
+            self._unread = [*await anext(self._stream)]
+        return self._seen(self._unread.pop(0))
 
     async def until_live(self) -> list[Sent]:
         """Everything that was missed."""
         missed = []
-        while (event := await anext(self._stream)) is not streams.BEAT:
-            missed.append(self._seen(event))
+        while (event := await self._next()) is not streams.BEAT:
+            missed.append(event)
         return missed
 
     async def next(self, name: str = "status") -> Sent:
         """The next event of a name."""
         async with asyncio.timeout(10):
-            while (event := self._seen(await anext(self._stream))).name != name:
+            while (event := await self._next()).name != name:
                 pass
         return event
 
@@ -236,9 +240,9 @@ async def test_the_reader_rests_when_nobody_watches(small_hall: Hall) -> None:
 
 
 def test_events_on_the_wire() -> None:
-    assert encode(streams.BEAT) == ": alive\n\n"
-    assert encode(Sent("status", {"a": "b\nc"}, "1-2")) == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
-    assert json.loads(encode(Sent("end", {})).partition("data: ")[2]) == {}
+    assert streams.BEAT.text == ": alive\n\n"
+    assert Sent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
+    assert json.loads(Sent("end", {}).text.partition("data: ")[2]) == {}
 
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "9" * 30 + "-1"])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from adjudge.api.actions import submissions
 from adjudge.api.moments import moment
 from adjudge.api.parts import Parts
-from adjudge.api.tail import Event, Subscription
+from adjudge.api.tail import Event
 from adjudge.api.viewer import Viewer
 from adjudge.store import Tx, events
 from adjudge.store.events import START, Place, ProgressMade, StatusChanged, Which
@@ -19,7 +21,7 @@ BEAT_SEC: Final = 15.0
 _AT_MOST: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sent:
     """One event as it is sent; without a name it is a mere sign of life, without an id nothing to resume from."""
 
@@ -27,61 +29,76 @@ class Sent:
     data: Mapping[str, Any] | None = None
     id: str | None = None
 
+    @cached_property
+    def text(self) -> str:
+        """As the wire has it, written once for everybody; a sign of life is a comment."""
+        if not self.name:
+            return ": alive\n\n"
+        named = f"id: {self.id}\n" if self.id is not None else ""
+        return f"{named}event: {self.name}\ndata: {json.dumps(self.data, separators=(',', ':'))}\n\n"
 
+
+Stream = AsyncGenerator[Sequence[Sent], None]
+"""Events as they come, those that come together together."""
 BEAT: Final = Sent()
 TOO_SLOW: Final = Sent("reconnect", {"reason": "too slow"})
 
 
-async def of_submission(
-    parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None
-) -> AsyncGenerator[Sent, None]:
+async def of_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
     """Everything about one submission from its beginning, or from where the viewer left off, until it ends."""
     row = await submissions.fresh(parts, viewer, submission_id)
     sees_all = submissions.is_jury(viewer, row)
     start = events.parse_place(last_event_id) if last_event_id else None
 
-    async def stream() -> AsyncGenerator[Sent, None]:
+    async def stream() -> Stream:
         last, has_caught_up = row.status, False
         which = Which(submission_id=submission_id)
         async with aclosing(_stream(parts, which, start.next if start else START, sees_all=sees_all)) as happening:
-            async for event in happening:
-                yield event
-                has_caught_up |= event is BEAT
-                if event.name == "status" and event.data is not None:
-                    last = event.data["to"]
+            async for batch in happening:
+                yield batch
+                for event in batch:
+                    has_caught_up |= event is BEAT
+                    if event.name == "status" and event.data is not None:
+                        last = event.data["to"]
                 if has_caught_up and submissions.is_over(last):
-                    yield Sent("end", {"submission_id": submission_id, "status": last})
+                    yield [Sent("end", {"submission_id": submission_id, "status": last})]
                     return
 
     return stream()
 
 
-async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> AsyncGenerator[Sent, None]:
+async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> Stream:
     """Everything about one's own submissions, from now on or from where one left off."""
     start = events.parse_place(last_event_id).next if last_event_id else None
     return _stream(parts, Which(user_id=viewer.id), start, sees_all=False)
 
 
-async def of_all(parts: Parts, last_event_id: str | None) -> AsyncGenerator[Sent, None]:
+async def of_all(parts: Parts, last_event_id: str | None) -> Stream:
     """Everything about all submissions, from now on or from where one left off."""
     start = events.parse_place(last_event_id).next if last_event_id else None
     return _stream(parts, Which(), start, sees_all=True)
 
 
-async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> AsyncGenerator[Sent, None]:
+async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> Stream:
     """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
     async with parts.tail.watch(which) as subscription:
         end = await parts.database.read(events.horizon)
         while start is not None and start < end:
             missed = await _missed(parts, which, start, end)
-            for change in missed:
-                yield _status(change)
+            yield [_status(change) for change in missed]
             start = missed[-1].place.next if len(missed) == _AT_MOST else end
-        yield BEAT
-        async with aclosing(_heard(subscription, end)) as heard:
-            async for event in heard:
-                yield _sent(event, sees_all=sees_all) if event else BEAT
-    yield TOO_SLOW
+        yield [BEAT]
+        while not subscription.is_lost:
+            told = await subscription.take(BEAT_SEC)
+            batch = [item.written(sees_all, _sent) for item in told if not _was_missed(item.event, end)]
+            if batch or not told:
+                yield batch or [BEAT]
+    yield [TOO_SLOW]
+
+
+def _was_missed(event: Event, end: Place) -> bool:
+    """Whether it was among what the stream began with."""
+    return isinstance(event, StatusChanged) and event.place < end
 
 
 async def _missed(parts: Parts, which: Which, start: Place, end: Place) -> Sequence[StatusChanged]:
@@ -91,14 +108,7 @@ async def _missed(parts: Parts, which: Which, start: Place, end: Place) -> Seque
     return await parts.database.read(read)
 
 
-async def _heard(subscription: Subscription, end: Place) -> AsyncGenerator[Event | None, None]:
-    while not subscription.is_lost:
-        event = await subscription.next(BEAT_SEC)
-        if not (isinstance(event, StatusChanged) and event.place < end):
-            yield event
-
-
-def _sent(event: Event, *, sees_all: bool) -> Sent:
+def _sent(event: Event, sees_all: bool) -> Sent:
     return _status(event) if isinstance(event, StatusChanged) else _progress(event, sees_all=sees_all)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any, Final
@@ -11,7 +10,7 @@ from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import events
-from adjudge.api.actions.events import Sent
+from adjudge.api.actions.events import Sent, Stream
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
@@ -64,21 +63,18 @@ def router(parts: Parts) -> APIRouter:
     return routes
 
 
-def _response(stream: AsyncGenerator[Sent, None]) -> StreamingResponse:
+def _response(stream: Stream) -> StreamingResponse:
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_lines(stream), media_type="text/event-stream", headers=headers)
 
 
-async def _lines(stream: AsyncGenerator[Sent, None]) -> AsyncGenerator[str, None]:
+async def _lines(stream: Stream) -> AsyncGenerator[str, None]:
     yield f"retry: {_RETRY_MS}\n\n"
     async with aclosing(stream):
-        async for event in stream:
-            yield encode(event)
+        async for batch in stream:
+            yield "".join([encode(event) for event in batch])
 
 
 def encode(event: Sent) -> str:
-    """One event as the wire has it; a sign of life is a comment."""
-    if not event.name:
-        return ": alive\n\n"
-    named = f"id: {event.id}\n" if event.id is not None else ""
-    return f"{named}event: {event.name}\ndata: {json.dumps(event.data, separators=(',', ':'))}\n\n"
+    """One event as the wire has it."""
+    return event.text
