@@ -50,6 +50,16 @@ _CORS_HEADERS: Final = [
     "Traceparent",
     "X-Request-Id",
 ]
+_SECURITY: Final = {
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token, adj_…"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "adjudge_session",
+        "description": "A browser's session (under https its name begins with __Host-); unsafe requests also need "
+        "X-CSRF-Token.",
+    },
+}
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     "default": {"model": Problem, "description": "A problem with a stable code; see the reference of errors."}
 }
@@ -110,12 +120,14 @@ def _surround(app: FastAPI, parts: Parts) -> None:
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description, with problems under their own media type."""
+    """FastAPI's description, with problems under their own media type and the ways to say who one is."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         for path in schema["paths"].values():
             for operation in path.values():
                 content = operation["responses"]["default"]["content"]
                 content[errors.MEDIA_TYPE] = content.pop("application/json")
+        schema.setdefault("components", {})["securitySchemes"] = _SECURITY
+        schema["security"] = [{"token": []}, {"session": []}, {}]
         app.openapi_schema = schema
     return app.openapi_schema

@@ -81,7 +81,7 @@ async def check_csrf(request: Request, viewer: Viewer) -> None:
         return
     check_origin(request)
     offered = request.headers.get(CSRF_HEADER) or await _from_form(request)
-    if not hmac.compare_digest(offered.encode(), csrf_token(viewer).encode()):
+    if not hmac.compare_digest(offered.encode(errors="replace"), csrf_token(viewer).encode()):
         raise CsrfRefused
 
 
