@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,7 +43,11 @@ _log = get_logger(__name__)
 
 
 class StopWatch:
-    """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost."""
+    """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost.
+
+    It watches by a task of its own that ends by itself once there is nothing left to watch: a query is never canceled
+    because a node was quick.
+    """
 
     def __init__(self, database: Database, poll_ms: int = _POLL_MS) -> None:
         self._database = database
@@ -51,9 +55,9 @@ class StopWatch:
         self._watched: dict[asyncio.Event, str] = {}
         self._task: asyncio.Task[None] | None = None
 
-    @asynccontextmanager
-    async def watching(self, run_id: str) -> AsyncIterator[asyncio.Event]:
-        """Watch one run while the block lasts."""
+    @contextmanager
+    def watching(self, run_id: str) -> Iterator[asyncio.Event]:
+        """Watch one run, which was not to stop a moment ago, while the block lasts."""
         event = asyncio.Event()
         self._watched[event] = run_id
         if self._task is None or self._task.done():
@@ -62,18 +66,15 @@ class StopWatch:
             yield event
         finally:
             del self._watched[event]
-            if not self._watched and self._task is not None:
-                self._task.cancel()
-                self._task = None
 
     async def _watch(self) -> None:
         wakeup = Wakeup()
         silence = self._database.listen(chain_runs.STOPPING, wakeup.set)
         try:
-            while True:
+            while self._watched:
+                await wakeup.wait(self._poll_ms)
                 wakeup.clear()
                 await self._look()
-                await wakeup.wait(self._poll_ms)
         finally:
             silence()
 
@@ -83,7 +84,7 @@ class StopWatch:
             stopping = await self._database.read(lambda tx: chain_runs.which_stop(tx, waiting)) if waiting else set()
         except Unavailable:  # the next poll asks again
             return
-        for event, run_id in self._watched.items():
+        for event, run_id in tuple(self._watched.items()):
             if run_id in stopping:
                 event.set()
 
@@ -215,7 +216,7 @@ class NodeHandler:
         item = {node.fan.item: task.item} if node.fan is not None else {}
         cfg = render(dict(node.cfg), {**work.scope, **item})
         check_cfg(executor.cfg_schema, cfg)
-        async with self._stops.watching(work.run_id) as stop:
+        with self._stops.watching(work.run_id) as stop:
             context = self._context(work, cfg, stop)
             try:
                 result = await _within(node.timeout_ms, executor, context)

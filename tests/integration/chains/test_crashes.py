@@ -29,7 +29,13 @@ T = TypeVar("T")
 WIDTH = 24
 """Two layers of this many between a first and a last node: fifty nodes."""
 LEASE_MS = 200
-LANES = list(product(("commit", "stream"), ("before", "after")))
+KINDS = {
+    "Worker._claim": "claim",
+    "Worker._take_over": "claim",
+    "Context.save_checkpoint": "checkpoint",
+    "Finisher._write_batch": "finish",
+}
+LANES = list(product(("claim", "checkpoint", "finish", "read", "ack"), ("before", "after")))
 
 
 def diamond() -> dict[str, Any]:
@@ -58,23 +64,30 @@ class Adder:
 
 @dataclass
 class Fate:
-    """Dies at the n-th passage through a door; from then on nothing passes any more."""
+    """Dies at the n-th passage of a kind, before or after it; from then on nothing passes any more."""
 
-    door: str = ""
+    kind: str = ""
     phase: str = ""
     number: int = 0
-    passed: Counter[str] = field(default_factory=Counter)
+    passed: int = 0
+    inside: int = 0
+    """Calls to the database under way: what was sent arrives, whoever dies."""
     dead: asyncio.Event = field(default_factory=asyncio.Event)
-    died_at: str = ""
 
-    def due(self, door: str) -> bool:
-        self.passed[door] += 1
-        return door == self.door and self.passed[door] == self.number
+    def due(self, kind: str) -> bool:
+        self.passed += kind == self.kind
+        return kind == self.kind and self.passed == self.number
 
-    async def die(self, what: str) -> None:
-        self.died_at = what
+    async def die(self) -> None:
         self.dead.set()
         await asyncio.Event().wait()
+
+    async def sent(self, call: Coroutine[Any, Any, T]) -> T:
+        self.inside += 1
+        try:
+            return await call
+        finally:
+            self.inside -= 1
 
     async def breathe(self) -> None:
         if self.dead.is_set():
@@ -93,8 +106,8 @@ class MortalDatabase:
 
     async def transact(self, operation: Operation[T]) -> T:
         await self._fate.breathe()
-        due = self._fate.due("commit")
-        what = getattr(operation, "__qualname__", "").replace("<locals>.<lambda>", "")
+        name = getattr(operation, "__qualname__", "").replace(".<locals>.<lambda>", "")
+        due = self._fate.due(KINDS.get(name, name))
 
         async def unfinished(tx: Tx) -> T:
             await operation(tx)
@@ -102,16 +115,16 @@ class MortalDatabase:
 
         if due and self._fate.phase == "before":
             with pytest.raises(Undone):
-                await self._inner.transact(unfinished)
-            await self._fate.die(f"before {what}")
-        done = await self._inner.transact(operation)
+                await self._fate.sent(self._inner.transact(unfinished))
+            await self._fate.die()
+        done = await self._fate.sent(self._inner.transact(operation))
         if due:
-            await self._fate.die(f"after {what}")
+            await self._fate.die()
         return done
 
     async def read(self, operation: Operation[T]) -> T:
         await self._fate.breathe()
-        return await self._inner.read(operation)
+        return await self._fate.sent(self._inner.read(operation))
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         return self._inner.listen(channel, callback)
@@ -126,14 +139,14 @@ class MortalStream:
     def __init__(self, inner: Stream, fate: Fate) -> None:
         self._inner, self._fate = inner, fate
 
-    async def _pass(self, what: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _pass(self, kind: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         await self._fate.breathe()
-        due = self._fate.due("stream")
+        due = self._fate.due(kind)
         if due and self._fate.phase == "before":
-            await self._fate.die(f"before {what}")
+            await self._fate.die()
         answer = await call()
         if due:
-            await self._fate.die(f"after {what}")
+            await self._fate.die()
         return answer
 
     async def publish(self, hints: Sequence[Hint]) -> list[Published]:
@@ -167,7 +180,7 @@ class Place:
 
     rig: Rig
     stream: MemoryStream
-    deaths: Counter[str] = field(default_factory=Counter)
+    deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     async def ended(self, run_id: str) -> bool:
         return (await self.rig.run(run_id)).finished_at is not None
@@ -187,15 +200,18 @@ class Place:
             retry=RetryPolicy(base_ms=1),
         )
         worker = Worker(database, self.rig.jobs, MortalStream(self.stream, fate), {NODE: handler}, settings)
-        others = asyncio.all_tasks()
         task = asyncio.create_task(worker.run())
         try:
             yield task
         finally:  # nothing of a dead process goes on
-            left = asyncio.all_tasks() - others
+            fate.dead.set()
+            while fate.inside:
+                await asyncio.sleep(0.002)
+            left = [task, *(other for other in asyncio.all_tasks() if other.get_name().startswith("job-"))]
             for doomed in left:
                 doomed.cancel()
             await asyncio.gather(*left, return_exceptions=True)
+            worker.drain()
 
     async def tidy(self) -> None:
         """What the scheduler does once leases have run out."""
@@ -210,9 +226,11 @@ class Place:
             while not fate.dead.is_set() and not await self.ended(run_id):
                 assert not task.done() or task.result() is None
                 await asyncio.sleep(0.005)
-        self.deaths[fate.died_at] += 1
+            died = fate.dead.is_set()
+        if died:
+            self.deaths[fate.kind, fate.phase] += 1
         await self.tidy()
-        return fate.dead.is_set()
+        return died
 
 
 @asynccontextmanager
@@ -238,16 +256,14 @@ async def test_workers_killed_at_every_crash_point_change_nothing_about_the_end(
         calm = await here.rig.start(diamond())
         assert not await here.live(calm, "calm", Fate())
         run_id = await here.rig.start(diamond())
-        points = ((door, phase, number) for number in range(1, 100) for door, phase in LANES)
+        points = ((kind, phase, number) for number in range(1, 100) for kind, phase in LANES)
         for serial, point in enumerate(points):
             if not await here.live(run_id, f"victim-{serial}", Fate(*point)):
                 break  # the work was done before the point was reached
         assert await result(here.rig, run_id) == await result(here.rig, calm)
         run = await here.rig.run(run_id)
         assert (run.status, run.nodes_open, run.nodes_failed) == ("success", 0, 0)
-        hit = " ".join(here.deaths)
-        claims, ends = ["before Worker._claim", "after Worker._claim"], ["before Finisher", "after Finisher"]
-        assert all(where in hit for where in (*claims, *ends, "read", "ack")), here.deaths
+        assert set(here.deaths) == set(LANES)
         written = await store.rows(
             "SELECT node_id, count(*) AS n FROM chain_status_log WHERE run_id = :run_id AND to_status = 'success' "
             "AND node_id IS NOT NULL GROUP BY node_id",

@@ -1,0 +1,206 @@
+"""The handler of nodes under a real worker: templates, artifacts, maps, timeouts, retries, stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
+from adjudge.chains.patrol import ChainPatrol
+from adjudge.domain.retry import RetryPolicy
+from adjudge.relay.pump import Pump
+from adjudge.store import chain_runs
+from adjudge.store.chain_values import NODE
+from adjudge.stream import MemoryStream
+from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
+from tests.integration.chains.harness import Rig, dag, node
+from tests.support.stores import Store, figure
+
+Work = Callable[[NodeContext], Awaitable[NodeResult | Waiting]]
+
+
+class Script:
+    """An executor that does what the test says for each node; by default it hands its cfg on."""
+
+    type = "noop"
+    cfg_schema: Mapping[str, Any] = {"type": "object", "properties": {"n": {"type": "number"}}}
+
+    def __init__(self) -> None:
+        self.acts: dict[str, Work] = {}
+        self.seen: list[NodeContext] = []
+
+    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+        """Do it."""
+        self.seen.append(context)
+        act = self.acts.get(context.node_id.partition("[")[0])
+        return await act(context) if act is not None else NodeResult(context.cfg.get("out"))
+
+
+class Shop:
+    """A rig with a worker."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.script = rig, Script()
+
+    async def ends(self, run_id: str) -> str:
+        async with asyncio.timeout(20):
+            while (run := await self.rig.run(run_id)).finished_at is None:
+                await asyncio.sleep(0.01)
+        return str(run.status)
+
+    async def until(self, run_id: str, node_id: str, status: str) -> None:
+        async with asyncio.timeout(20):
+            while (await self.rig.states(run_id))[node_id] != status:
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def open_shop(store: Store, folder: Path, *, inline_bytes: int = 1_000) -> AsyncIterator[Shop]:
+    rig, stream = Rig(store), MemoryStream()
+    shop, blobs = Shop(rig), DirectoryBlobs(folder)
+    handler = NodeHandler(store.database, blobs, {"noop": shop.script}, rig.engine.dags, inline_bytes=inline_bytes)
+    settings = WorkerSettings("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
+    worker = Worker(store.database, rig.jobs, stream, {NODE: handler}, settings)
+    tasks = [
+        asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=20).run()),
+        asyncio.create_task(worker.run()),
+    ]
+    try:
+        yield shop
+    finally:
+        worker.drain()
+        worker.drain()
+        await tasks[1]
+        tasks[0].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await blobs.close()
+
+
+@pytest.fixture
+async def shop(store: Store, tmp_path: Path) -> AsyncIterator[Shop]:
+    """A worker on each database in turn."""
+    async with open_shop(store, tmp_path / "blobs") as found:
+        yield found
+
+
+async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> None:
+    large = "x" * 5_000
+    run_id = await shop.rig.start(
+        dag(
+            node("list", cfg={"out": {"names": ["p", "q"], "large": large}}),
+            node("each", "list", cfg={"out": "{{ name }}!"}, map={"over": "{{ artifacts.list.names }}", "as": "name"}),
+            node("end", "each", "list", cfg={"out": ["{{ artifacts.each }}", "{{ parameters.who }}"]}),
+        ),
+        {"who": "ann"},
+    )
+    assert await shop.ends(run_id) == "success"
+    nodes = await shop.rig.nodes(run_id)
+    assert nodes["end"].artifact == [["p!", "q!"], "ann"]
+    assert nodes["list"].artifact is None  # too large for its row
+    assert nodes["list"].artifact_digest
+    assert nodes["list"].artifact_bytes > 5_000
+    context = next(item for item in shop.script.seen if item.node_id == "end")
+    assert context.artifacts["list"]["large"] == large
+    assert (context.run_id, context.attempt, context.actor, context.chain_name) == (run_id, 1, "ann", "chain-1")
+    assert figure("chain_nodes_inflight") == 0
+
+
+async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: Shop) -> None:
+    run_id = await shop.rig.start(dag(node("a", cfg={"n": "{{ parameters.n }}"})), {"n": "many"})
+    assert await shop.ends(run_id) == "failed"
+    shown = (await shop.rig.nodes(run_id))["a"]
+    assert shown.attempt == 1
+    assert "cfg.n" in (shown.last_error or "")
+
+
+async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: Shop) -> None:
+    tries: list[Any] = []
+
+    async def flaky(context: NodeContext) -> NodeResult:
+        tries.append(context.checkpoint)
+        await context.save_checkpoint(len(tries))
+        await context.log(f"try {context.attempt}\nof three")
+        if len(tries) < 3:
+            raise NodeFailed("not yet")
+        return NodeResult("at last")
+
+    shop.script.acts["a"] = flaky
+    run_id = await shop.rig.start(dag(node("a", retry={"max_attempts": 3, "backoff_ms": 0})))
+    assert await shop.ends(run_id) == "success"
+    assert tries == [None, 1, 2]
+    log = await shop.rig.store.database.read(lambda tx: chain_runs.read_log(tx, run_id, "a"))
+    assert [(line.attempt, line.text) for line in log][:3] == [(1, "try 1"), (1, "of three"), (2, "try 2")]
+    changes = await shop.rig.store.database.read(lambda tx: chain_runs.status_log(tx, run_id))
+    assert [item.to_status for item in changes if item.node_id == "a"] == [
+        *["running", "retrying"] * 2,
+        "running",
+        "success",
+    ]
+
+
+async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: Shop) -> None:
+    async def hang(_: NodeContext) -> NodeResult:
+        await asyncio.Event().wait()
+        return NodeResult()
+
+    shop.script.acts["a"] = hang
+    run_id = await shop.rig.start(dag(node("a", timeout_ms=30, retry={"max_attempts": 1})))
+    assert await shop.ends(run_id) == "failed"
+    assert "Timed out after 30 ms" in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+
+
+async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: Shop) -> None:
+    async def patient(context: NodeContext) -> NodeResult:
+        await context.stop_requested.wait()
+        raise NodeFailed("interrupted")
+
+    shop.script.acts["a"] = patient
+    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
+    await shop.until(run_id, "a", "running")
+    assert await shop.rig.stop(run_id) == "stopping"
+    assert await shop.ends(run_id) == "stopped"
+    assert await shop.rig.states(run_id) == {"a": "stopped", "b": "stopped"}
+
+
+async def test_a_node_that_does_not_is_killed(shop: Shop) -> None:
+    killed = asyncio.Event()
+
+    async def deaf(_: NodeContext) -> NodeResult:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            killed.set()
+        return NodeResult()
+
+    shop.script.acts["a"] = deaf
+    run_id = await shop.rig.start(dag(node("a")))
+    await shop.until(run_id, "a", "running")
+    await shop.rig.stop(run_id)
+    await shop.rig.store.clock.advance(ms=10_001)
+    await ChainPatrol(shop.rig.store.database, shop.rig.jobs, shop.rig.engine, name="p").tick()
+    assert (await shop.rig.run(run_id)).status == "stopped"
+    async with asyncio.timeout(20):
+        await killed.wait()
+
+
+async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: Shop) -> None:
+    run_id = await shop.rig.start(
+        dag(node("a", cfg={"out": "text"}), node("b", "a", **{"if": "artifacts.a > 3"})),
+    )
+    assert await shop.ends(run_id) == "failed"
+    assert "cannot be decided" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
+
+
+async def test_a_map_over_what_is_no_list_fails(shop: Shop) -> None:
+    run_id = await shop.rig.start(
+        dag(node("a", cfg={"out": "text"}), node("b", "a", map={"over": "{{ artifacts.a }}"})),
+    )
+    assert await shop.ends(run_id) == "failed"
+    assert "map.over" in ((await shop.rig.nodes(run_id))["b"].last_error or "")

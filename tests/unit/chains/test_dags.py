@@ -1,0 +1,72 @@
+"""Checking a DAG in full: types, cfg by schema, and what templates may name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adjudge.chains.dags import Dags, check_dag
+from adjudge.domain.errors import InvalidInput
+
+
+class Types:
+    """Knows two types; one wants a number."""
+
+    def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
+        assert templated
+        if type_name not in ("noop", "count"):
+            raise InvalidInput(f"type: there is no executor {type_name!r}")
+        if type_name == "count" and not isinstance(cfg.get("n"), int | str):
+            raise InvalidInput(f"{place}.n: must be a number")
+
+
+def problems(*nodes: dict[str, Any]) -> list[str]:
+    with pytest.raises(InvalidInput) as refused:
+        check_dag({"nodes": list(nodes)}, Types())
+    found = refused.value.fields["problems"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_types_and_cfg_are_checked_with_everything_else() -> None:
+    found = problems(
+        {"id": "a", "type": "ghost"},
+        {"id": "b", "type": "count", "cfg": {}, "deps": ["z"]},
+    )
+    assert sorted(found) == [
+        "node 'a': type: there is no executor 'ghost'",
+        "node 'b': cfg.n: must be a number",
+        "node 'b': unknown dependency 'z': no node has that id",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"cfg": {"x": "{{ artifacts.a.y }}"}}, None),
+        ({"cfg": {"x": "{{ parameters.y ?? 3 }}"}}, None),
+        ({"cfg": {"x": "{{ artifacts.c.y }}"}}, "cfg.x: it can see artifacts of its deps only (a)"),
+        ({"cfg": {"x": ["{{ item }}"]}}, "cfg.x[0]: there is no 'item' here; begin with artifacts, parameters"),
+        ({"cfg": {"x": "{{ item }}"}, "map": {"over": [1]}}, None),
+        ({"cfg": {"x": "{{ name }}"}, "map": {"over": [1], "as": "name"}}, None),
+        ({"map": {"over": "{{ artifacts.z }}"}}, "map.over: it can see artifacts of its deps only (a)"),
+        ({"cfg": {"x": "{{ a b }}"}}, "cannot be read"),
+    ],
+)
+def test_templates_name_what_the_node_can_see(fields: dict[str, Any], said: str | None) -> None:
+    nodes = [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"], **fields}]
+    if said is None:
+        check_dag({"nodes": nodes}, Types())
+    else:
+        (found,) = problems(*nodes)
+        assert said in found
+
+
+def test_a_dag_is_read_once_and_the_oldest_is_forgotten() -> None:
+    dags = Dags(kept=2)
+    first = dags.put("chain", 1, {"nodes": [{"id": "a", "type": "noop"}]})
+    assert dags.put("chain", 1, {}) is first is dags.known("chain", 1)
+    dags.put("chain", 2, {"nodes": [{"id": "a", "type": "noop"}]})
+    dags.put("other", 1, {"nodes": [{"id": "a", "type": "noop"}]})
+    assert dags.known("chain", 1) is None
