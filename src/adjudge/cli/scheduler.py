@@ -9,12 +9,14 @@ import socket
 from contextlib import suppress
 
 import click
+import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import open_stream, schedule, watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.observe.door import Pulse
+from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
 from adjudge.store import open_database
 
@@ -30,8 +32,8 @@ def command() -> None:
             "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
             field="jobs.redis_url",
         )
-    with suppress(asyncio.CancelledError):
-        asyncio.run(_run(settings))
+    with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings))
 
 
 async def _run(settings: Settings) -> None:
@@ -44,6 +46,7 @@ async def _run(settings: Settings) -> None:
         open_database(settings.database.url.reveal()) as database,
         open_stream(settings) as stream,
         watched(settings, pulse),
+        recorded(database, name),
     ):
         click.echo(f"{name} is up: {settings.database.url}")
         await schedule(settings, database, stream, name, pulse)

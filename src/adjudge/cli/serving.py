@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -30,6 +31,7 @@ from adjudge.cache.opening import open_cache
 from adjudge.cli.judging import find_languages
 from adjudge.cli.parts import make_jobs, open_buckets, open_direct_delivery, open_registry
 from adjudge.domain.errors import InvalidInput
+from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.stream import Stream
@@ -116,7 +118,8 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
         timeout_graceful_shutdown=round(server.shutdown_sec),
     )
     _announce(parts.settings, listener, notes)
-    await Server(config, app.state.streams.close).serve([listener])
+    async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
+        await Server(config, app.state.streams.close).serve([listener])
 
 
 class Server(uvicorn.Server):

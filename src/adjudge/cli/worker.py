@@ -7,11 +7,13 @@ import signal
 from collections.abc import Callable
 
 import click
+import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import open_blobs, open_stream, open_worker, watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
+from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
 from adjudge.store import open_database
 from adjudge.stream import consumer_name
@@ -33,7 +35,8 @@ def command(slots: int | None, name: str | None) -> None:
             "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
             field="jobs.redis_url",
         )
-    asyncio.run(_run(settings))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings))
 
 
 async def _run(settings: Settings) -> None:
@@ -44,6 +47,7 @@ async def _run(settings: Settings) -> None:
         open_blobs(settings) as blobs,
         open_worker(settings, database, stream, blobs, name) as worker,
         watched(settings, worker.pulse),
+        recorded(database, name),
     ):
         on_signals(worker.drain)
         click.echo(f"{name} is up: {settings.database.url}")

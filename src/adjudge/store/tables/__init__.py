@@ -5,7 +5,18 @@ JSON columns hold JSON text on SQLite and ``jsonb`` on PostgreSQL. Names of cons
 them. Triggers stand in ``adjudge.store.triggers``.
 """
 
-from adjudge.store.tables import accounts, chain_triggers, chains, contests, drive, judging, problems, watching
+from adjudge.store.tables import accounts, chain_triggers, chains, contests, drive, figures, judging, problems, watching
 from adjudge.store.tables.base import METADATA
 
-__all__ = ["METADATA", "accounts", "chain_triggers", "chains", "contests", "drive", "judging", "problems", "watching"]
+__all__ = [
+    "METADATA",
+    "accounts",
+    "chain_triggers",
+    "chains",
+    "contests",
+    "drive",
+    "figures",
+    "judging",
+    "problems",
+    "watching",
+]

@@ -1,0 +1,45 @@
+"""The recorder: every process writes down what it counted; so operators see figures over time without a scraper."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
+from typing import Final
+
+from adjudge.observe import samples
+from adjudge.relay.patrol import patrol
+from adjudge.store import Database, figures
+
+EVERY_MS: Final = 10_000
+_KEPT_MS: Final = 24 * 3600 * 1_000
+
+
+class Recorder:
+    """Writes one process's figures."""
+
+    def __init__(self, database: Database, *, source: str) -> None:
+        self._database = database
+        self._source = source
+        self._before = samples.take()
+
+    async def tick(self) -> int:
+        """Write what was counted since the last round."""
+        now = samples.take()
+        sample = asdict(samples.since(now, self._before))
+        await self._database.transact(lambda tx: figures.keep(tx, self._source, sample, older_ms=_KEPT_MS))
+        self._before = now
+        return 1
+
+
+@asynccontextmanager
+async def recorded(database: Database, source: str) -> AsyncIterator[None]:
+    """Write this process's figures while the block lasts."""
+    task = asyncio.create_task(patrol(Recorder(database, source=source).tick, every_ms=EVERY_MS), name="recorder")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

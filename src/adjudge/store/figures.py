@@ -1,0 +1,53 @@
+"""Figures over time: a row for each process and moment, kept for a day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Statement
+
+INSERT = Statement(
+    "figures.insert",
+    "Keep what a process counted since it last said so.",
+    """
+    INSERT INTO figures (source, at, sample) VALUES (:source, {now}, :sample)
+    ON CONFLICT (source, at) DO NOTHING
+    """,
+)
+
+SELECT_SINCE = Statement(
+    "figures.select_since",
+    "Read the figures of the last while, of all processes, the oldest first.",
+    "SELECT source, at, sample FROM figures WHERE at >= {now} - :back_us ORDER BY at",
+)
+
+DELETE_OLD = Statement(
+    "figures.delete_old",
+    "Forget figures that no plot reaches back to.",
+    "DELETE FROM figures WHERE at < {now} - :older_us",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What one process counted up to one moment."""
+
+    source: str
+    at: int
+    sample: Mapping[str, Any]
+
+
+async def keep(tx: Tx, source: str, sample: Mapping[str, Any], *, older_ms: int) -> None:
+    """Keep a sample, and forget those that are older than ``older_ms``."""
+    await tx.execute(INSERT, source=source, sample=json.dumps(sample))
+    await tx.execute(DELETE_OLD, older_us=older_ms * 1_000)
+
+
+async def since(tx: Tx, *, back_ms: int) -> list[Figure]:
+    """The figures of the last ``back_ms``."""
+    rows = await tx.fetch(SELECT_SINCE, back_us=back_ms * 1_000)
+    return [Figure(row["source"], row["at"], json.loads(row["sample"])) for row in rows]

@@ -1,0 +1,44 @@
+"""Figures over time: differences add up, quantiles come from buckets."""
+
+from __future__ import annotations
+
+import pytest
+
+from adjudge.observe import metrics, samples
+
+
+def test_a_sample_says_what_was_counted_since_the_last() -> None:
+    before = samples.take()
+    metrics.JOBS_STARTED.labels("judge").inc(3)
+    metrics.QUEUE_WAIT.observe(0.03)
+    metrics.DEAD_LETTERS.set(7)
+    found = samples.since(samples.take(), before)
+    assert found.counters["jobs_started"] == {"kind=judge": 3.0}
+    assert found.gauges["dead_letters"] == {"": 7.0}
+    assert found.histograms["queue_wait_seconds"]["0.05"] == 1.0
+    assert "0.025" not in found.histograms["queue_wait_seconds"]
+
+
+def test_what_did_not_move_is_left_out() -> None:
+    now = samples.take()
+    found = samples.since(now, now)
+    assert (found.counters, found.histograms) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("buckets", "share", "value"),
+    [
+        ({"0.1": 0, "1.0": 10, "+Inf": 10}, 0.5, 0.55),
+        ({"0.1": 10, "1.0": 10, "+Inf": 10}, 1.0, 0.1),
+        ({"0.1": 5, "1.0": 5, "+Inf": 10}, 0.99, 1.0),
+        ({}, 0.5, None),
+        ({"+Inf": 0}, 0.5, None),
+    ],
+)
+def test_quantiles_are_read_off_the_buckets(buckets: dict[str, float], share: float, value: float | None) -> None:
+    found = samples.quantile(buckets, share)
+    assert found == (None if value is None else pytest.approx(value))
+
+
+def test_figures_of_several_processes_add_up() -> None:
+    assert samples.added([{"a": 1, "b": 2}, {"b": 3}]) == {"a": 1, "b": 5}
