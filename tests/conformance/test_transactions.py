@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ COUNT = raw("SELECT count(*) AS n FROM users")
 NAMES = raw("SELECT name FROM users ORDER BY name")
 
 
-async def add(tx: Tx, name: str, **fields: str) -> None:
+async def add(tx: Tx, name: str, **fields: Any) -> None:
     await users.add(tx, NewUser(new_id(), name, **fields))
 
 
