@@ -49,12 +49,16 @@ SINCE_OF_SUBMISSION = Statement(
 PROGRESS_SINCE = Statement(
     "job_progress.since",
     "Read which judge runs have come further lately.",
+    # What is recent is found first, and what it belongs to by key: PostgreSQL believes the index of open submissions to
+    # be nearly empty, and left free to would start from there and go through the whole backlog.
     """
-    SELECT submission_id, user_id, job_id, job_progress.attempt_id AS attempt_id, stage, done, total, cases,
-           job_progress.updated_at AS updated_at
-    FROM job_progress JOIN jobs ON jobs.id = job_id JOIN submissions ON submissions.id = submission_id
-    WHERE job_progress.updated_at >= COALESCE(CAST(:since AS bigint), {now} - 2000000)
-      AND rejudge_batch_id IS NULL AND submissions.finished_at IS NULL
+    WITH recent AS MATERIALIZED (
+        SELECT job_id, attempt_id, stage, done, total, cases, updated_at FROM job_progress
+        WHERE updated_at >= COALESCE(CAST(:since AS bigint), {now} - 2000000))
+    SELECT submission_id, user_id, job_id, recent.attempt_id AS attempt_id, stage, done, total, cases,
+           recent.updated_at AS updated_at
+    FROM recent JOIN jobs ON jobs.id = job_id JOIN submissions ON submissions.id = submission_id
+    WHERE COALESCE(rejudge_batch_id, '') = '' AND COALESCE(submissions.finished_at, 0) = 0
     """,
 )
 ENDED_SUBMISSIONS = Statement(
