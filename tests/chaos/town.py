@@ -109,7 +109,8 @@ class Town:
     async def check(self, submissions: list[str]) -> None:
         """Each has the oracle's verdict, and it was written once."""
         verdicts = {row["id"]: row["verdict"] for row in await self.rows("SELECT id, verdict FROM submissions")}
-        assert {item: verdicts.get(item) for item in submissions} == {item: oracle(item) for item in submissions}
+        wrong = {item: (verdicts.get(item), oracle(item)) for item in submissions if verdicts.get(item) != oracle(item)}
+        assert not wrong, f"got and should have got: {wrong}"
         ends = await self.rows("SELECT job_id FROM job_status_log WHERE to_status IN ('succeeded', 'failed')")
         assert set(Counter(row["job_id"] for row in ends).values()) == {1}, "each job ended once"
         decided = await self.rows(

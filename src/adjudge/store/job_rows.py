@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
+from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.job_values import Finish, Job, NewJob, Release
 from adjudge.store.statement import Row
@@ -13,6 +14,7 @@ MILLISECOND = 1_000
 """In microseconds, the unit of every moment in the database."""
 
 
+_USUAL_ATTEMPTS = RetryPolicy().max_attempts
 _STATUS = {str(status): status for status in JobStatus}
 _DECODE = json.JSONDecoder().raw_decode
 _NAMES = [field.name for field in fields(Job)]
@@ -32,7 +34,7 @@ def job_of(row: Row) -> Job:
     return Job(*values)
 
 
-def insert_row(job: NewJob) -> tuple[object, ...]:
+def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[object, ...]:
     """What ``jobs.insert`` is given."""
     return (
         job.id,
@@ -43,7 +45,7 @@ def insert_row(job: NewJob) -> tuple[object, ...]:
         job.chain_run_id,
         job.node_id,
         job.origin_job_id,
-        job.max_attempts,
+        usual_attempts if job.max_attempts is None else job.max_attempts,
         job.priority,
         job.timeout_ms,
         job.delay_ms * MILLISECOND,

@@ -28,7 +28,8 @@ class NewJob:
     node_id: str | None = None
     origin_job_id: str | None = None
     """The job that this one replays."""
-    max_attempts: int = 4
+    max_attempts: int | None = None
+    """By default, as many as the retry policy allows."""
     priority: int = 2
     """The band: 0 is served first."""
     timeout_ms: int | None = None

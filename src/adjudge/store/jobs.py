@@ -63,7 +63,10 @@ class Jobs:
         """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
         if not jobs:
             return []
-        created = {row["id"] for row in await tx.fetch(sql.INSERT, [insert_row(job) for job in jobs])}
+        created = {
+            row["id"]
+            for row in await tx.fetch(sql.INSERT, [insert_row(job, self._policy.max_attempts) for job in jobs])
+        }
         fresh = [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in jobs if job.id in created]
         await outbox.insert(tx, fresh)
         accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])

@@ -35,7 +35,7 @@ from tests.support.store_fixtures import (  # noqa: F401  # fixtures by name
 )
 
 _ENVIRONMENTS = count(1)
-QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
+QUICK = RetryPolicy(max_retries=3, base_ms=10, cap_ms=50)
 
 
 class Handler:

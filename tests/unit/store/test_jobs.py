@@ -9,9 +9,11 @@ import pytest
 
 from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import new_id
+from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.job_statements import RETURNED
 from adjudge.store.job_values import Burial, Fence, Finish, Job, NewJob, Outcome, Release
+from adjudge.store.jobs import Jobs
 from tests.support.stores import Store, fence_of, figure
 
 LEASE_MS = 15_000
@@ -314,3 +316,10 @@ async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(sto
     assert figure("judge_run_duration_seconds_count", status="succeeded") == ended + 1
     await finish(store, fence)
     assert figure("judge_run_conflicts_total") == conflicts + 1
+
+
+async def test_a_job_gets_as_many_attempts_as_the_policy_allows_unless_it_says_otherwise(store: Store) -> None:
+    jobs = Jobs({}, policy=RetryPolicy(max_retries=6))
+    new = [NewJob(id=new_id(), kind="node"), NewJob(id=new_id(), kind="node", max_attempts=2)]
+    await store.do(lambda tx: jobs.enqueue(tx, new))
+    assert [(await store.job(job.id))["max_attempts"] for job in new] == [7, 2]
