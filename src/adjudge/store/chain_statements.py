@@ -2,7 +2,8 @@
 
 Rows are taken in one order everywhere: jobs, then runs (the youngest first, so that a sub-chain comes before the run
 that waits for it), then nodes. A node with an open job changes only under that job's lock; every other change of a
-run's nodes happens under the run's. So whoever counts, decides; nobody counts twice.
+run's nodes happens under the run's. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row
+that is inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LOCK_RUNS = f"SELECT {_STANDING} FROM {{given}} JOIN chain_runs ON id = given_i
 LOCK_RUNS = Statement(
     "chain_runs.lock",
     "Read where runs stand, and let nobody else advance them until this transaction ends.",
-    _LOCK_RUNS + " ORDER BY id DESC FOR UPDATE OF chain_runs",
+    _LOCK_RUNS + " ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs",
     given={"given_id": "text"},
     sqlite=_LOCK_RUNS,
 )
@@ -131,7 +132,7 @@ _OPEN_JOBS = """
 OPEN_JOBS = Statement(
     "chain_runs.open_jobs",
     "Find the jobs of a run, or of one node, that have not ended, and hold them: jobs are locked before runs.",
-    _OPEN_JOBS + "FOR UPDATE",
+    _OPEN_JOBS + "FOR NO KEY UPDATE",
     sqlite=_OPEN_JOBS,
 )
 

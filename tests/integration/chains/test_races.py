@@ -1,0 +1,88 @@
+"""Many transactions on one run at once, on PostgreSQL: nothing is counted twice, missed, or left hanging."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from adjudge.chains.patrol import ChainPatrol, PatrolSettings
+from adjudge.domain.errors import Conflict
+from adjudge.domain.states import NODE
+from adjudge.store.chain_values import NewRun, Suspended
+from tests.integration.chains.harness import Rig, dag, line, node
+from tests.support.stores import Store
+
+WIDTH = 24
+
+
+@pytest.fixture
+def rig(postgres_store: Store) -> Rig:
+    """An engine on PostgreSQL."""
+    return Rig(postgres_store)
+
+
+async def check_counts(rig: Rig, run_id: str) -> None:
+    run, nodes = await rig.run(run_id), await rig.nodes(run_id)
+    assert run.nodes_open == sum(item.status not in NODE.terminal for item in nodes.values())
+    assert run.nodes_failed == sum(item.status in ("failed", "stopped") for item in nodes.values())
+
+
+async def test_nodes_that_finish_at_once_start_their_join_once(rig: Rig) -> None:
+    wide = [node(f"a{index}") for index in range(WIDTH)]
+    joins = [node(f"j{index}", *(item["id"] for item in wide)) for index in range(3)]
+    run_id = await rig.start(dag(*wide, *joins))
+    jobs = await rig.claim()
+    await asyncio.gather(*(rig.finish(job) for job in jobs.values()))
+    assert sorted(row["node_id"] for row in await rig.waiting_jobs()) == ["j0", "j1", "j2"]
+    await check_counts(rig, run_id)
+    last = await rig.claim()
+    await asyncio.gather(*(rig.finish(job) for job in (*last.values(), *last.values())))
+    assert (await rig.run(run_id)).status == "success"
+
+
+@pytest.mark.slow
+async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: Rig) -> None:
+    async def hand(run_id: str, node_id: str) -> None:
+        with suppress(Conflict):
+            await rig.complete(run_id, node_id)
+        with suppress(Conflict):
+            await rig.retry(run_id, node_id)
+
+    async def stop(run_id: str) -> None:
+        with suppress(Conflict):
+            await rig.stop(run_id)
+
+    patrol = ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+    for round_number in range(3):
+        wide = [node(f"a{index}") for index in range(8)]
+        deep = [node(f"b{index}", f"a{index}", f"a{(index + 1) % 8}") for index in range(8)]
+        run_id = await rig.start(dag(*wide, *deep, node("end", *(item["id"] for item in deep))))
+        jobs = await rig.claim()
+        await asyncio.gather(
+            *(rig.fail(job) if index % 3 == 0 else rig.finish(job) for index, job in enumerate(jobs.values())),
+            *(hand(run_id, f"a{index}") for index in range(0, 8, 2)),
+            *([stop(run_id)] if round_number else []),
+        )
+        await check_counts(rig, run_id)
+        while await rig.drain(run_id) or await patrol.kill():
+            pass
+        run = await rig.run(run_id)
+        assert run.finished_at is not None, await rig.states(run_id)
+        await check_counts(rig, run_id)
+
+
+@pytest.mark.slow
+async def test_a_wait_that_begins_as_its_thing_ends_is_not_missed(rig: Rig) -> None:
+    child_chain = await rig.define(line(1))
+    for _ in range(8):
+        run_id = await rig.start(line(1))
+        wanted = NewRun(child_chain.id, parent_run_id=run_id, parent_node_id="n0")
+        child = await rig.store.do(lambda tx, wanted=wanted: rig.engine.start(tx, wanted))  # type: ignore[misc]
+        jobs = {job.chain_run_id: job for job in (await rig.claim_all()).values()}
+        await asyncio.gather(
+            rig.finish(jobs[run_id], outcome=Suspended("run", child.run_id)),
+            rig.finish(jobs[child.run_id]),
+        )
+        assert (await rig.run(run_id)).status == "success"
