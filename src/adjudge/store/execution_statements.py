@@ -97,11 +97,17 @@ END = Statement(
     "executions.end",
     "Note how executions ended.",
     """
-    UPDATE executions SET state = given_state, verdict = given_verdict, compile_message = given_message,
-        finished_at = {now}
-    FROM {given} WHERE job_id = given_job_id
+    UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
+        compile_message = given_message, finished_at = {now}
+    FROM {given} WHERE id = given_id
     """,
-    given={"given_job_id": "text", "given_state": "text", "given_verdict": "text", "given_message": "text"},
+    given={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_state": "text",
+        "given_verdict": "text",
+        "given_message": "text",
+    },
 )
 DELETE_EXPIRED = Statement(
     "executions.delete_expired",

@@ -174,7 +174,8 @@ def _end_row(item: Ended) -> tuple[object, ...]:
     found = item.outcome if isinstance(item.outcome, Outcome) else None
     state = states.get(item.job.status, "failed")
     verdict = found.verdict.value if found else Verdict.SE.value if state == "failed" else None
-    return (item.job.id, state, verdict, found.compile_message if found else None)
+    execution_id = item.job.payload["execution_id"]  # not its job's id: a replay is another job
+    return (execution_id, item.job.id, state, verdict, found.compile_message if found else None)
 
 
 def _run_rows(item: Ended) -> list[tuple[object, ...]]:

@@ -75,10 +75,11 @@ END = Statement(
     "webhook_deliveries.end",
     "Note how deliveries ended.",
     """
-    UPDATE webhook_deliveries SET state = given_state, response_status = given_status, finished_at = {now}
-    FROM {given} WHERE job_id = given_job_id
+    UPDATE webhook_deliveries SET job_id = given_job_id, state = given_state, response_status = given_status,
+        finished_at = {now}
+    FROM {given} WHERE id = given_id
     """,
-    given={"given_job_id": "text", "given_state": "text", "given_status": "bigint"},
+    given={"given_id": "text", "given_job_id": "text", "given_state": "text", "given_status": "bigint"},
 )
 DELIVERIES = Statement(
     "webhook_deliveries.page",

@@ -235,4 +235,5 @@ class DeliveryOwner:
 def _end_row(item: Ended) -> tuple[object, ...]:
     states = {JobStatus.SUCCEEDED: "delivered", JobStatus.CANCELED: "canceled"}
     status = item.outcome.response_status if isinstance(item.outcome, Delivered) else None
-    return (item.job.id, states.get(item.job.status, "failed"), status)
+    delivery_id = item.job.payload["delivery_id"]  # not its job's id: a replay is another job
+    return (delivery_id, item.job.id, states.get(item.job.status, "failed"), status)

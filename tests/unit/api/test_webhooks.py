@@ -141,6 +141,24 @@ async def test_a_refusal_is_tried_again_and_shown(hall: Hall) -> None:
         assert len(seen) == 2
 
 
+async def test_a_delivery_that_was_given_up_can_be_replayed(hall: Hall) -> None:
+    store = hall.api.store
+    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, _):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
+        await client.post(f"{ROOT}/{made['id']}:ping")
+        for _ in range(6):
+            with pytest.raises(DeliveryFailed):
+                await deliver(hall)
+        (given_up,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
+        assert (given_up["state"], given_up["attempts"]) == ("failed", 6)
+        await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
+        letter = await store.row("SELECT id FROM dead_letters")
+        await store.do(lambda tx: store.jobs.replay(tx, [letter["id"]], actor="ops", note="mended"))
+        await deliver(hall)
+        (told,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
+        assert (told["state"], told["response_status"]) == ("delivered", 204)
+
+
 async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
     hall = small_hall
     async with hall.somebody() as client, listening(302) as (url, _):
