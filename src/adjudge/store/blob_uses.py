@@ -17,7 +17,7 @@ _PAGE: Final = 5_000
 
 def _of(table: str, column: str, key: str, purpose: str) -> Statement:
     return Statement(
-        f"blob_uses.{table}.{column}",
+        f"blob_uses.{table}_{column}",
         purpose,
         f"""
         SELECT {key} AS key, {column} AS digest FROM {table}
@@ -30,7 +30,7 @@ SOURCES = _of("submissions", "source_digest", "id", "Page through the sources th
 MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
 ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives that problems are read from.")
 FILES = Statement(
-    "blob_uses.manifest_files.digest",
+    "blob_uses.manifest_files_digest",
     "Page through the files of all revisions, each once.",
     """
     SELECT digest AS key, digest FROM manifest_files WHERE digest > :after GROUP BY digest
@@ -38,7 +38,7 @@ FILES = Statement(
     """,
 )
 ARTIFACTS = Statement(
-    "blob_uses.chain_nodes.artifact_digest",
+    "blob_uses.chain_nodes_artifact_digest",
     "Page through what nodes of chains left for their dependents, run by run.",
     """
     SELECT chain_runs.id AS key, artifact_digest AS digest
