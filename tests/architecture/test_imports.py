@@ -24,7 +24,7 @@ class Import:
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"domain"}),
-    frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox"}),
+    frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox", "client"}),
     frozenset({"chains", "judge", "contests", "packages"}),
     frozenset({"api", "web", "worker", "relay"}),
     frozenset({"cli"}),
@@ -75,8 +75,8 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "joserfc": (frozenset({"api"}), "another provider's word is believed in one module"),
     "obstore": (frozenset({"blobs"}), "whoever wants a file asks for a blob, wherever it is kept"),
     "httpx": (
-        frozenset({"api", "registry", "chains", "worker"}),
-        "etcd has one room; executors call allowed hosts; people log in by another provider; workers deliver webhooks",
+        frozenset({"api", "registry", "chains", "client", "worker"}),
+        "etcd; what executors call; another provider's login; webhooks; and the client, which asks servers",
     ),
     "yaml": (frozenset({"packages", "chains"}), "YAML is a format of problem packages and of shipped chains"),
     "markdown_it": (frozenset({"packages"}), "statements become pages in one room"),
@@ -146,6 +146,14 @@ def test_domain_is_standard_library_only() -> None:
     ]
     assert not outside, "rules must be readable and testable with nothing installed:\n" + "\n".join(outside)
     assert not [item.place for item, room in BETWEEN_ROOMS if item.room == "domain"]
+
+
+def test_the_client_carries_no_server_with_it() -> None:
+    """A program that submits should import neither a judge nor a database."""
+    own = [item for item in ALL_IMPORTS if item.room == "client"]
+    outside = {item.target.split(".")[0] for item in own} - {*sys.stdlib_module_names, "adjudge"}
+    assert outside == {"httpx"}
+    assert {room for item, room in BETWEEN_ROOMS if item.room == "client"} <= {"domain", "__version__"}
 
 
 def test_observe_imports_no_room() -> None:

@@ -1,0 +1,47 @@
+"""The client: Adjudge from another program, blocking or with asyncio, by the same operations.
+
+What belongs here: what the API can be asked, how often a request is tried, and values for the answers. What does not:
+anything of the server. The room imports ``domain`` alone, so a program that submits does not carry a judge with it.
+
+Each operation is a generator of steps (``steps``): what to send, how long to pause, what to listen to. The two clients
+only take the steps, so there is no logic that exists twice.
+"""
+
+from adjudge.client.clients import AsyncClient, Client
+from adjudge.client.errors import (
+    ApiError,
+    ClientError,
+    Conflicting,
+    Missing,
+    Misunderstood,
+    NotAllowed,
+    NotLoggedIn,
+    Rejected,
+    ServerTrouble,
+    Throttled,
+    Unreachable,
+    WaitedTooLong,
+)
+from adjudge.client.retrying import Patience
+from adjudge.client.values import NewExecution, NewProgram, NewTrigger
+
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "Conflicting",
+    "Missing",
+    "Misunderstood",
+    "NewExecution",
+    "NewProgram",
+    "NewTrigger",
+    "NotAllowed",
+    "NotLoggedIn",
+    "Patience",
+    "Rejected",
+    "ServerTrouble",
+    "Throttled",
+    "Unreachable",
+    "WaitedTooLong",
+]

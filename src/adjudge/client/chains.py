@@ -1,0 +1,216 @@
+"""Operations: chains, their triggers, runs and nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from adjudge.client.asking import asked, asked_all, asked_page, done, get, path, post, post_once, query
+from adjudge.client.errors import ApiError, Missing, Misunderstood, NotAllowed, NotLoggedIn, Unreachable, WaitedTooLong
+from adjudge.client.reading import read
+from adjudge.client.retrying import Patience
+from adjudge.client.steps import Flow, Pause, Program, Request
+from adjudge.client.streaming import Sent, events
+from adjudge.client.values import Applied, Chain, LogLine, NewTrigger, Node, Page, Run, RunStarted, Trigger
+
+_LOOK_AGAIN_SEC: Final = 1.0
+
+
+def chains(
+    patience: Patience, *, keyword: str = "", enabled: bool | None = None, page: int = 1, size: int = 20
+) -> Program[tuple[Chain, ...]]:
+    """A numbered page of chains, by name, without their DAGs."""
+    wanted = query(keyword=keyword, enabled=enabled, page=page, size=size)
+    return (yield from asked_all(Chain, get(path("chains"), wanted), patience))
+
+
+def chain(patience: Patience, name: str) -> Program[Chain]:
+    """One chain, by its name or id."""
+    return (yield from asked(Chain, get(path("chains", name)), patience))
+
+
+def chain_triggers(patience: Patience, name: str) -> Program[tuple[Trigger, ...]]:
+    """What starts a chain by itself."""
+    return (yield from asked_all(Trigger, get(path("chains", name, "triggers")), patience))
+
+
+def chain_apply(
+    patience: Patience,
+    name: str,
+    dag: Mapping[str, Any],
+    *,
+    description: str | None = None,
+    enabled: bool = True,
+    triggers: Sequence[NewTrigger] = (),
+) -> Program[Applied]:
+    """Make the server's chain as it is given here: what is new is created, what differs changed, the rest stays.
+
+    Triggers that are not given are removed. ``enabled`` counts when the chain is created: one that somebody switched
+    off stays off. ``Conflicting`` where somebody else changes it in the meantime: apply it again.
+    """
+    standing, outcome = yield from _chain_made(patience, name, dag, description, enabled)
+    known = {item.name: item for item in (yield from chain_triggers(patience, standing.id))}
+    outcomes, secrets = dict[str, str](), dict[str, str]()
+    for old in known.values():
+        if old.name not in {item.name for item in triggers}:
+            yield from done(Request("DELETE", path("triggers", old.id), is_repeatable=True), patience)
+            outcomes[old.name] = "removed"
+    for item in triggers:
+        made, outcomes[item.name] = yield from _trigger_made(patience, standing.id, item, known.get(item.name))
+        if made.secret:
+            secrets[item.name] = made.secret
+    return Applied(standing, outcome, outcomes, secrets)
+
+
+def _chain_made(
+    patience: Patience, name: str, dag: Mapping[str, Any], description: str | None, enabled: bool
+) -> Program[tuple[Chain, str]]:
+    body = {"name": name, "description": description, "dag": dict(dag)}
+    try:
+        standing = yield from chain(patience, name)
+    except Missing:
+        request = post(path("chains"), {**body, "enabled": enabled})
+        return (yield from asked(Chain, request, patience)), "created"
+    if standing.dag == dag and standing.description == description:
+        return standing, "unchanged"
+    request = Request("PUT", path("chains", standing.id), json={**body, "version": standing.version})
+    return (yield from asked(Chain, request, patience)), "changed"
+
+
+def _trigger_made(
+    patience: Patience, chain_id: str, wanted: NewTrigger, standing: Trigger | None
+) -> Program[tuple[Trigger, str]]:
+    if standing is not None and standing.kind != wanted.kind:
+        yield from done(Request("DELETE", path("triggers", standing.id), is_repeatable=True), patience)
+        standing = None
+    spec = dict(wanted.spec)
+    if standing is None:
+        body = {"name": wanted.name, "kind": wanted.kind, "spec": spec, "enabled": wanted.enabled}
+        return (yield from asked(Trigger, post(path("chains", chain_id, "triggers"), body), patience)), "created"
+    if _given(standing) == spec:
+        return standing, "unchanged"
+    body = {"version": standing.version, "spec": spec}
+    request = Request("PATCH", path("triggers", standing.id), json=body)
+    return (yield from asked(Trigger, request, patience)), "changed"
+
+
+def _given(trigger: Trigger) -> dict[str, Any]:
+    """A spec as it was given: the server derives a filter for all but events."""
+    return {name: value for name, value in trigger.spec.items() if trigger.kind == "event" or name != "filter"}
+
+
+# Runs.
+
+
+def chain_start(
+    patience: Patience,
+    name: str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    reason: str = "",
+    key: str | None = None,
+) -> Program[RunStarted]:
+    """Start a chain; ``key`` makes one run of several calls."""
+    body = {"parameters": dict(parameters or {}), "reason": reason}
+    return (yield from asked(RunStarted, post_once(path("chains", name, action="start"), body, key), patience))
+
+
+def runs(
+    patience: Patience,
+    *,
+    chain: str | None = None,
+    status: str | None = None,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> Program[Page[Run]]:
+    """A page of runs, the newest first."""
+    wanted = query(chain=chain, status=status, cursor=cursor, limit=limit)
+    return (yield from asked_page(Run, get(path("runs"), wanted), patience))
+
+
+def run(patience: Patience, run_id: str) -> Program[Run]:
+    """One run."""
+    return (yield from asked(Run, get(path("runs", run_id)), patience))
+
+
+def run_nodes(patience: Patience, run_id: str) -> Program[tuple[Node, ...]]:
+    """The nodes of a run."""
+    return (yield from asked_all(Node, get(path("runs", run_id, "nodes")), patience))
+
+
+def node_log(
+    patience: Patience, run_id: str, node_id: str, *, after: int = 0, limit: int = 500
+) -> Program[tuple[LogLine, ...]]:
+    """What a node wrote, from after a known line."""
+    where = path("runs", run_id, "nodes", node_id, "log")
+    return (yield from asked_all(LogLine, get(where, query(after=after, limit=limit)), patience))
+
+
+def run_watch(patience: Patience, run_id: str) -> Flow[Run | Node]:
+    """How a run and its nodes stand, then whatever changes, until it ends."""
+    yield from _told(patience, run_id)
+
+
+def run_wait(patience: Patience, run_id: str, *, timeout_sec: float | None = None) -> Program[Run]:
+    """Wait until a run has ended; ``WaitedTooLong`` when the time is over."""
+    until_sec = math.inf if timeout_sec is None else patience.clock() + timeout_sec
+    try:
+        yield from _told(patience, run_id, until_sec)
+    except (NotLoggedIn, NotAllowed, Missing):
+        raise
+    except (Unreachable, Misunderstood, ApiError):
+        pass  # something in between does not let streams through
+    while not (found := (yield from run(patience, run_id))).is_over:
+        if patience.clock() >= until_sec:
+            raise WaitedTooLong(f"Run {run_id} is still {found.status}.")
+        yield Pause(_LOOK_AGAIN_SEC)
+    return found
+
+
+def _told(patience: Patience, run_id: str, until_sec: float = math.inf) -> Flow[Run | Node]:
+    last = yield from run(patience, run_id)
+
+    def convert(sent: Sent) -> Run | Node:
+        nonlocal last
+        if sent.name == "node":
+            return read(Node, sent.data)
+        if sent.name == "run":
+            last = read(Run, sent.data)
+        return last
+
+    yield from events(patience, path("runs", run_id, "events"), convert, until_sec=until_sec)
+
+
+def run_stop(patience: Patience, run_id: str, *, reason: str = "") -> Program[Run]:
+    """Ask a run to stop."""
+    yield from done(post(path("runs", run_id, action="stop"), {"reason": reason}), patience)
+    return (yield from run(patience, run_id))
+
+
+def run_rerun(
+    patience: Patience, run_id: str, *, from_node: str | None = None, reason: str = "", key: str | None = None
+) -> Program[RunStarted]:
+    """Repeat a run, whole or from a node on."""
+    body = {"from_node": from_node, "reason": reason}
+    return (yield from asked(RunStarted, post_once(path("runs", run_id, action="rerun"), body, key), patience))
+
+
+def node_retry(patience: Patience, run_id: str, node_id: str, *, reason: str = "") -> Program[Node]:
+    """Run a failed or stopped node again."""
+    request = post(path("runs", run_id, "nodes", node_id, action="retry"), {"reason": reason})
+    return (yield from asked(Node, request, patience))
+
+
+def node_complete(
+    patience: Patience, run_id: str, node_id: str, *, artifact: Any = None, reason: str = ""
+) -> Program[Node]:
+    """Declare a node done."""
+    body = {"artifact": artifact, "reason": reason}
+    return (yield from asked(Node, post(path("runs", run_id, "nodes", node_id, action="complete"), body), patience))
+
+
+def node_decide(patience: Patience, run_id: str, node_id: str, *, approved: bool, reason: str) -> Program[Node]:
+    """Answer the question that a node asks."""
+    body = {"approved": approved, "reason": reason}
+    return (yield from asked(Node, post(path("runs", run_id, "nodes", node_id, action="decide"), body), patience))

@@ -1,0 +1,40 @@
+"""Both clients, asked alike: what one does the other must do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.client import AsyncClient, Client, Patience
+from adjudge.domain.retry import RetryPolicy
+
+Answer = Callable[[httpx.Request], httpx.Response]
+Ask = Callable[..., Any]
+AT_ONCE = Patience(RetryPolicy(max_retries=3, base_ms=0, jitter=0), longest_wait_sec=0.0)
+
+
+def ask_blocking(answer: Answer, operation: str, *args: Any, patience: Patience = AT_ONCE, **named: Any) -> Any:
+    with Client("http://judge", "adj_x", patience=patience, transport=httpx.MockTransport(answer)) as client:
+        found = getattr(client, operation)(*args, **named)
+        return list(found) if isinstance(found, Iterator) else found
+
+
+def ask_with_asyncio(answer: Answer, operation: str, *args: Any, patience: Patience = AT_ONCE, **named: Any) -> Any:
+    async def run() -> Any:
+        transport = httpx.MockTransport(answer)
+        async with AsyncClient("http://judge", "adj_x", patience=patience, transport=transport) as client:
+            found = getattr(client, operation)(*args, **named)
+            return [item async for item in found] if hasattr(found, "__aiter__") else await found
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[ask_blocking, ask_with_asyncio], ids=["blocking", "asyncio"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    """Ask ``operation`` of a server that is ``answer``."""
+    asking: Ask = request.param
+    return asking

@@ -1,0 +1,275 @@
+"""What is sent, what is tried again, what comes back."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.client import (
+    ApiError,
+    AsyncClient,
+    Client,
+    Conflicting,
+    Missing,
+    Misunderstood,
+    NewExecution,
+    NewProgram,
+    NewTrigger,
+    NotAllowed,
+    NotLoggedIn,
+    Patience,
+    Rejected,
+    ServerTrouble,
+    Throttled,
+    Unreachable,
+    WaitedTooLong,
+)
+from adjudge.client import chains as chain_operations
+from adjudge.client import judging as judge_operations
+from adjudge.client.clients import _AsyncOperation, _AsyncTold, _Operation, _Told
+from adjudge.domain.retry import RetryPolicy
+
+Ask = Callable[..., Any]
+SUBMITTED = {"submission_id": "s1", "job_id": "j1", "status": "pending"}
+SUBMISSION = {
+    "id": "s1",
+    "user_id": "u",
+    "user_name": "ada",
+    "problem": "sum",
+    "language": "cpp20",
+    "status": "pending",
+    "verdict": None,
+    "score": None,
+    "time_ms": None,
+    "mem_kb": None,
+    "version": 1,
+    "created_at": "2026-01-31T12:00:00.000Z",
+    "finished_at": None,
+}
+ACCEPTED = SUBMISSION | {"status": "accepted", "verdict": "AC"}
+
+
+class Server:
+    """Answers with what it was given, one after the other, and remembers what it was asked."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers = list(answers)
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{item.method} {item.url.raw_path.decode()}" for item in self.asked]
+
+
+def problem(status: int, code: str = "X", **headers: str) -> httpx.Response:
+    body = {"status": status, "code": code, "detail": "No.", "request_id": "r1"}
+    return httpx.Response(status, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def stream(*events: str) -> httpx.Response:
+    return httpx.Response(200, text="".join(events), headers={"Content-Type": "text/event-stream"})
+
+
+def event(name: str, event_id: str = "", **data: Any) -> str:
+    return f"{f'id: {event_id}' if event_id else ': none'}\nevent: {name}\ndata: {json.dumps(data)}\n\n"
+
+
+def test_a_submission_is_retried_under_one_key(ask: Ask) -> None:
+    lost = httpx.ReadTimeout("too late")
+    server = Server(lost, problem(503), problem(429, retry_after="0"), httpx.Response(202, json=SUBMITTED))
+    assert ask(server, "submit", "sum", "cpp", "int main() {}").submission_id == "s1"
+    assert len({item.headers["Idempotency-Key"] for item in server.asked}) == 1
+    assert {item.headers["Authorization"] for item in server.asked} == {"Bearer adj_x"}
+    assert json.loads(server.asked[-1].content) == {"problem": "sum", "language": "cpp", "source": "int main() {}"}
+
+
+def test_a_key_of_the_callers_own_is_sent(ask: Ask) -> None:
+    server = Server(httpx.Response(202, json={"items": [SUBMITTED]}))
+    (made,) = ask(server, "submit_batch", [NewProgram("sum", "cpp", "x")], key="mine")
+    assert (made.job_id, server.asked[0].headers["Idempotency-Key"]) == ("j1", "mine")
+
+
+def test_what_must_not_happen_twice_is_not_sent_twice(ask: Ask) -> None:
+    server = Server(httpx.ReadTimeout("too late"))
+    with pytest.raises(Unreachable) as raised:
+        ask(server, "execute", "python3", "print(1)")
+    assert raised.value.was_sent
+    server = Server(problem(503))
+    with pytest.raises(ServerTrouble):
+        ask(server, "execute", "python3", "print(1)")
+    answer = httpx.Response(202, json={"id": "e", "state": "pending", "runs": []})
+    server = Server(httpx.ConnectError("nobody"), problem(429), answer)
+    assert not ask(server, "execute", "python3", "print(1)").is_over, "it never reached anybody, or was refused"
+
+
+def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask) -> None:
+    server = Server(*[httpx.ConnectError("nobody")] * 4)
+    with pytest.raises(Unreachable):
+        ask(server, "me")
+    assert len(server.asked) == 4
+    server = Server(problem(429, "QUOTA_EXHAUSTED", retry_after="3600"))
+    with pytest.raises(Throttled) as raised:
+        ask(server, "submit", "sum", "cpp", "x")
+    assert (raised.value.code, raised.value.retry_after_sec) == ("QUOTA_EXHAUSTED", 3600)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Rejected),
+        (401, NotLoggedIn),
+        (403, NotAllowed),
+        (404, Missing),
+        (409, Conflicting),
+        (413, Rejected),
+        (500, ServerTrouble),
+    ],
+)
+def test_a_refusal_has_a_type_and_says_everything(ask: Ask, status: int, kind: type[ApiError]) -> None:
+    with pytest.raises(kind) as raised:
+        ask(Server(problem(status, "SOME_CODE")), "me")
+    error = raised.value
+    assert (error.status, error.code, error.detail, error.request_id) == (status, "SOME_CODE", "No.", "r1")
+
+
+def test_answers_of_something_else_are_said_to_be_that(ask: Ask) -> None:
+    with pytest.raises(Misunderstood):
+        ask(Server(httpx.Response(200, text="<html>")), "me")
+    with pytest.raises(Misunderstood):
+        ask(Server(httpx.Response(200, json=[])), "problems")
+    with pytest.raises(Rejected) as raised:
+        ask(Server(httpx.Response(301, headers={"Location": "https://elsewhere"})), "me")
+    assert raised.value.code == "HTTP_301"
+    with pytest.raises(ValueError, match="begin it with"):
+        Client("judge.example.org")
+
+
+def test_old_clients_survive_new_servers_and_new_ones_old_ones(ask: Ask) -> None:
+    found = ask(Server(httpx.Response(200, json=ACCEPTED | {"mood": "good"})), "submission", "s1")
+    assert (found.verdict, found.is_over, found.extra) == ("AC", True, {"mood": "good"})
+    assert ask(Server(httpx.Response(200, json={"id": "u", "name": "ada"})), "me").role is None
+
+
+def test_names_stay_one_part_of_the_address(ask: Ask) -> None:
+    server = Server(problem(404))
+    with pytest.raises(Missing):
+        ask(server, "problem", "../users?x=1")
+    assert server.lines == ["GET /api/v1/problems/..%2Fusers%3Fx%3D1"]
+
+
+def test_watching_goes_on_where_the_stream_broke(ask: Ask) -> None:
+    first = stream("retry: 1000\n\n", event("status", "7", submission_id="s1", to="judging", verdict=None))
+    cut = stream(": alive\n\n", event("progress", submission_id="s1", stage="judging", done=1, total=2), "event: sta")
+    last = stream(event("reconnect"), event("status", "9", submission_id="s1", to="wrong_answer", verdict="WA"))
+    end = stream(event("end", submission_id="s1", status="wrong_answer"))
+    server = Server(first, httpx.ReadError("cut"), cut, last, end)
+    told = ask(server, "watch", "s1")
+    assert [(item.name, item.status) for item in told] == [
+        ("status", "judging"),
+        ("progress", None),
+        ("end", "wrong_answer"),
+    ]
+    assert (told[1].done, told[1].total) == (1, 2)
+    assert [item.headers.get("Last-Event-ID") for item in server.asked] == [None, "7", "7", "7", "7"]
+
+
+def test_waiting_listens_and_asks_where_streams_do_not_come_through(ask: Ask) -> None:
+    pending, accepted = httpx.Response(200, json=SUBMISSION), httpx.Response(200, json=ACCEPTED)
+    server = Server(pending, stream(event("end", submission_id="s1", status="accepted")), accepted)
+    assert [item.verdict for item in ask(server, "wait", ["s1"])] == ["AC"]
+    proxy = httpx.Response(200, text="<html>", headers={"Content-Type": "text/html"})
+    server = Server(
+        *[httpx.Response(200, json=SUBMISSION), proxy, httpx.Response(200, json=SUBMISSION)],
+        *[httpx.Response(200, json=SUBMISSION), httpx.Response(200, json=ACCEPTED)],
+    )
+    assert [item.verdict for item in ask(server, "wait", ["s1"])] == ["AC"]
+    assert server.lines[-2:] == ["GET /api/v1/submissions/s1?wait=30.0"] * 2
+    with pytest.raises(Missing):
+        ask(Server(problem(404)), "wait", ["s1"])
+
+
+def test_waiting_ends_when_the_time_is_over(ask: Ask) -> None:
+    times = iter([0.0, 1.0, 2.0, 6.0])
+    patience = Patience(RetryPolicy(max_retries=0), clock=lambda: next(times))
+    server = Server(*[httpx.Response(200, json=SUBMISSION) for _ in range(2)])
+    with pytest.raises(WaitedTooLong, match="still pending"):
+        ask(server, "wait", ["s1"], timeout_sec=5, patience=patience)
+    assert server.lines == ["GET /api/v1/submissions/s1", "GET /api/v1/submissions/s1?wait=3.0"]
+
+
+def test_executions_say_their_limits_only_where_there_are_any(ask: Ask) -> None:
+    server = Server(httpx.Response(202, json={"items": []}))
+    wanted = [NewExecution("c", "x", ["1", "2"]), NewExecution("c", "y", cpu_ms=100)]
+    assert ask(server, "execute_batch", wanted, wait_sec=5) == ()
+    assert json.loads(server.asked[0].content)["items"] == [
+        {"language": "c", "source": "x", "stdins": ["1", "2"]},
+        {"language": "c", "source": "y", "stdins": [""], "limits": {"cpu_ms": 100}},
+    ]
+
+
+CHAIN = {"id": "c1", "name": "n", "description": None, "enabled": True, "version": 4, "dag": {"nodes": [1]}}
+TRIGGER = {"id": "t1", "name": "old", "kind": "cron", "spec": {"cron": "* * * * *"}, "enabled": True, "version": 2}
+
+
+def test_applying_changes_what_differs_and_nothing_else(ask: Ask) -> None:
+    hook = TRIGGER | {"id": "t2", "name": "hook", "kind": "webhook", "spec": {}, "secret": "shh"}
+    every = TRIGGER | {"id": "t3", "name": "every"}
+    server = Server(
+        httpx.Response(200, json=CHAIN),
+        httpx.Response(200, json=CHAIN | {"version": 5}),
+        httpx.Response(200, json={"items": [TRIGGER, every]}),
+        httpx.Response(204),
+        httpx.Response(201, json=hook),
+        httpx.Response(200, json=every | {"spec": {"cron": "0 3 * * *"}}),
+    )
+    triggers = [NewTrigger("hook", "webhook", {}), NewTrigger("every", "cron", {"cron": "0 3 * * *"})]
+    applied = ask(server, "chain_apply", "n", {"nodes": [2]}, triggers=triggers)
+    assert (applied.outcome, applied.chain.version, applied.secrets) == ("changed", 5, {"hook": "shh"})
+    assert applied.triggers == {"old": "removed", "hook": "created", "every": "changed"}
+    assert json.loads(server.asked[1].content)["version"] == 4
+    assert server.lines[1:] == [
+        "PUT /api/v1/chains/c1",
+        "GET /api/v1/chains/c1/triggers",
+        "DELETE /api/v1/triggers/t1",
+        "POST /api/v1/chains/c1/triggers",
+        "PATCH /api/v1/triggers/t3",
+    ]
+
+
+def test_applying_creates_and_leaves_alone(ask: Ask) -> None:
+    empty = httpx.Response(200, json={"items": []})
+    server = Server(problem(404), httpx.Response(201, json=CHAIN), empty)
+    assert ask(server, "chain_apply", "n", {"nodes": [1]}, enabled=False).outcome == "created"
+    assert json.loads(server.asked[1].content)["enabled"] is False
+    derived = TRIGGER | {"spec": TRIGGER["spec"] | {"filter": {"x": 1}}}  # type: ignore[operator]  # both are objects
+    server = Server(httpx.Response(200, json=CHAIN), httpx.Response(200, json={"items": [derived]}))
+    trigger = NewTrigger("old", "cron", {"cron": "* * * * *"})
+    applied = ask(server, "chain_apply", "n", {"nodes": [1]}, triggers=[trigger])
+    assert (applied.outcome, dict(applied.triggers)) == ("unchanged", {"old": "unchanged"})
+
+
+def test_both_clients_offer_every_operation() -> None:
+    made = {
+        name: item
+        for module in (judge_operations, chain_operations)
+        for name, item in vars(module).items()
+        if inspect.isfunction(item) and item.__module__ == module.__name__ and not name.startswith("_")
+    }
+    blocking = {name for name, item in vars(Client).items() if isinstance(item, _Operation | _Told)}
+    with_asyncio = {name for name, item in vars(AsyncClient).items() if isinstance(item, _AsyncOperation | _AsyncTold)}
+    assert blocking == with_asyncio == set(made)
+    assert all(item.__doc__ for item in made.values())
+    with Client("http://judge") as client:
+        assert client.submit.__doc__ == judge_operations.submit.__doc__
