@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -44,6 +45,18 @@ async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box:
             found = await alone.run("find_traces")
             assert breaches(found) == []
             assert found.verdict is RunVerdict.OK
+
+
+async def test_directories_are_as_old_as_their_own_run(box: Box, host: Host) -> None:
+    """They may be made ahead, and must not tell when the last run ended."""
+    code = "import os; print(*(int(os.stat(name).st_mtime_ns) for name in ('/work', '/tmp')))"
+    async with Sandbox(slots=1, use_agent=box.way == "agent", state_dir=host.state / "dates") as sandbox:
+        for _ in range(2):
+            asked_ns = time.time_ns()
+            report = await sandbox.run(box.script(code))
+            # The kernel dates files by its last tick.
+            assert all(int(date) > asked_ns - 20_000_000 for date in report.stdout.split()), report
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped", "flood"])
