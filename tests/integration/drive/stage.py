@@ -1,0 +1,170 @@
+"""A worker that tests move by hand, a database and a stream that can be away, and what they saw."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from adjudge.domain.errors import Unavailable
+from adjudge.domain.states import JobStatus
+from adjudge.domain.verdict import Verdict
+from adjudge.relay.pump import Pump
+from adjudge.store import Database
+from adjudge.store.driver import Operation
+from adjudge.store.job_values import Fence, Finish
+from adjudge.store.statement import Statement
+from adjudge.store.submissions import JUDGE, Judgement
+from adjudge.stream import Hint, Message, Published, Stream
+from adjudge.worker.loop import Worker, WorkerSettings
+from tests.integration.drive.conftest import QUICK, Drive
+
+T = TypeVar("T")
+
+
+class Away:
+    """A database that can be told to be away."""
+
+    def __init__(self, inner: Database) -> None:
+        self._inner = inner
+        self.dialect = inner.dialect
+        self.is_away = False
+
+    def _check(self) -> None:
+        if self.is_away:
+            raise Unavailable("the database is away")
+
+    async def transact(self, operation: Operation[T]) -> T:
+        self._check()
+        return await self._inner.transact(operation)
+
+    async def read(self, operation: Operation[T]) -> T:
+        self._check()
+        return await self._inner.read(operation)
+
+    def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._inner.listen(channel, callback)
+
+    async def close(self) -> None:
+        """The test's own is closed by whoever opened it."""
+
+
+class Watched:
+    """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
+
+    def __init__(self, inner: Stream, drive: Drive) -> None:
+        self._inner, self._drive = inner, drive
+        self.acks: list[tuple[str | None, str | None]] = []
+        self.failing_acks = 0
+        self.tried_acks = 0
+        self.publishes_fail = False
+
+    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        if self.publishes_fail:
+            raise Unavailable("the stream is away")
+        return await self._inner.publish(hints)
+
+    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+        return await self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms)
+
+    async def ack(self, messages: Sequence[Message]) -> int:
+        self.tried_acks += 1
+        if self.failing_acks:
+            self.failing_acks -= 1
+            raise Unavailable("the stream is away")
+        for message in messages:
+            rows = await self._drive.rows("SELECT status FROM jobs WHERE id = :id", id=message.job_id or "")
+            self.acks.append((message.job_id, rows[0]["status"] if rows else None))
+        return await self._inner.ack(messages)
+
+    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+
+    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._inner.holds(entries)
+
+    async def pending(self) -> dict[int, int]:
+        return await self._inner.pending()
+
+    async def depth(self) -> dict[int, int]:
+        return await self._inner.depth()
+
+    async def close(self) -> None:
+        """The test's own is closed by whoever opened it."""
+
+
+class Stage:
+    """One worker that the test moves by hand, and what it sees."""
+
+    def __init__(self, drive: Drive) -> None:
+        self.drive = drive
+        self.database = Away(drive.database)
+        self.stream = Watched(drive.stream, drive)
+        self.pump = Pump(drive.database, drive.jobs, self.stream, name="pump")
+
+    @asynccontextmanager
+    async def worker(self, name: str = "worker", **settings: Any) -> Any:
+        """A worker whose loops for writing run, and whose reading is called by the test."""
+        told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
+        worker = Worker(self.database, self.drive.jobs, self.stream, {JUDGE: self.drive.handler}, told)
+        loops = [asyncio.create_task(worker._finisher.run())]
+        try:
+            yield worker
+        finally:
+            for task in [*loops, *worker._running.values()]:
+                task.cancel()
+            await asyncio.gather(*loops, *worker._running.values(), return_exceptions=True)
+
+    async def read(self, consumer: str = "worker") -> list[Message]:
+        return await self.stream.read(consumer=consumer, at_most=8, wait_ms=200)
+
+    async def job(self) -> dict[str, Any]:
+        (row,) = await self.drive.rows("SELECT * FROM jobs")
+        return dict(row)
+
+    async def delivered(self) -> str:
+        """Submit one and deliver it; its job."""
+        await self.drive.submit()
+        await self.pump.deliver()
+        return str((await self.job())["id"])
+
+    async def quiet(self, worker: Worker) -> None:
+        async def over() -> bool:
+            return worker.running == 0
+
+        await self.drive.until(over, "the worker has finished")
+
+    async def messages(self) -> int:
+        return sum((await self.stream.depth()).values())
+
+    async def write(self, sql: str, **parameters: object) -> None:
+        await self.drive.database.transact(lambda tx: tx.execute(Statement(sql, "A test's.", sql), **parameters))
+
+
+def unusable(message: Message, problem: Any, *, job_id: str | None) -> Message:
+    """The same message, come to harm."""
+    return Message(message.entry_id, message.band, None, problem, job_id, message.deliveries, 1, message.receipt)
+
+
+async def held_by_a_dead_worker(stage: Stage, *, lease_ms: int) -> str:
+    """A job whose message somebody read, who claimed it and then said nothing more."""
+    job_id = await stage.delivered()
+    assert await stage.read("dead")
+    await stage.drive.database.transact(
+        lambda tx: stage.drive.jobs.claim(tx, [job_id], worker="dead", lease_ms=lease_ms)
+    )
+    return job_id
+
+
+async def finish(stage: Stage, fence: Fence) -> Any:
+    done = Finish(fence, JobStatus.SUCCEEDED, {}, Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    return await stage.drive.database.transact(lambda tx: stage.drive.jobs.finish(tx, [done]))
+
+
+async def reclaim_now(stage: Stage, worker: Worker) -> None:
+    """Take over whatever is pending, however short a time: the rows decide."""
+    messages = await stage.stream.autoclaim(consumer="worker", idle_ms=0, at_most=8)
+    usable = await worker._usable(messages)
+    if usable:
+        await worker._take_over(usable)
