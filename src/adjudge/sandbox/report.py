@@ -167,19 +167,6 @@ _STATUS: Final = {
     RunVerdict.RE: "Runtime Error",
     RunVerdict.SE: "System Error",
 }
-_PLAIN_NUMBERS: Final = (
-    "time_ms",
-    "mem_kb",
-    "exit_signal",
-    "exit_code",
-    "time_us",
-    "wall_ms",
-    "wall_us",
-    "ended_ns",
-    "output_bytes",
-    "stdout_bytes",
-    "stderr_bytes",
-)
 _PLAIN_VERDICTS: Final = {
     (verdict.value.encode(), status.encode()): verdict
     for verdict, status in _STATUS.items()
@@ -291,35 +278,35 @@ def parse_plain_report(line: bytes, job_id: str, attempt_id: int) -> tuple[RunRe
     Whatever is not exactly so is left to ``parse_any_report``: None here says nothing.
     """
     match = _PLAIN.fullmatch(line)
-    if match is None or match["job_id"] != job_id.encode() or int(match["attempt_id"]) != attempt_id:
+    if match is None:
         return None
-    name, status, limit, source = match.group("verdict", "status", "limit", "memory_source")
-    numbers = tuple(map(int, match.group(*_PLAIN_NUMBERS)))
-    time_ms, mem_kb, exit_signal, exit_code, time_us, wall_ms, wall_us, ended_ns, output, stdout, stderr = numbers
+    job, attempt, name, time_ms, mem_kb, exit_signal, status, exit_code, *rest = match.groups()
+    time_us, wall_ms, wall_us, ended_ns, limit, source, refused, output, stdout, stderr, stdout_cut, stderr_cut = rest
     verdict = _PLAIN_VERDICTS.get((name, status))
-    if verdict is None or (verdict is RunVerdict.OK and (exit_code or exit_signal)):
+    if verdict is None or job != job_id.encode() or int(attempt) != attempt_id:
         return None
-    refused, stdout_cut, stderr_cut = match.group("processes_refused", "stdout_truncated", "stderr_truncated")
+    if verdict is RunVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
+        return None
     report = RunReport(
         verdict=verdict,
-        time_ms=time_ms,
-        wall_ms=wall_ms,
-        mem_kb=mem_kb,
-        exit_code=exit_code,
-        exit_signal=exit_signal,
+        time_ms=int(time_ms),
+        wall_ms=int(wall_ms),
+        mem_kb=int(mem_kb),
+        exit_code=int(exit_code),
+        exit_signal=int(exit_signal),
         limit=_PLAIN_LIMITS[limit],
         stdout_truncated=stdout_cut == b"true",
         stderr_truncated=stderr_cut == b"true",
-        output_bytes=output,
-        time_us=time_us,
-        wall_us=wall_us,
-        ended_ns=ended_ns,
+        output_bytes=int(output),
+        time_us=int(time_us),
+        wall_us=int(wall_us),
+        ended_ns=int(ended_ns),
         processes_refused=refused == b"true",
         memory_source=_PLAIN_SOURCES[source],
         job_id=job_id,
         attempt_id=attempt_id,
     )
-    return report, stdout, stderr
+    return report, int(stdout), int(stderr)
 
 
 def _load(line: bytes) -> dict[str, Any]:
