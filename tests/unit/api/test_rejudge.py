@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
@@ -131,6 +133,35 @@ async def test_what_changed_meanwhile_is_not_overwritten(hall: Hall) -> None:
         partly = (await judge.post(f"{ROOT}/{first}:apply", json={"skip_changed": True})).json()
         assert (partly["changed"], partly["skipped"]) == (1, 1)
         assert await verdicts_of(hall, ids) == ["TLE", "WA"]
+
+
+async def test_a_change_that_is_being_committed_wins_over_applying(postgres_store: Store, tmp_path: Path) -> None:
+    """Applying waits for whoever holds a submission, and then sees what they made of it."""
+    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
+        hall = await open_hall(api)
+        async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+            ids = await judged(hall, author, Verdict.AC, Verdict.AC)
+            batch_id = await batch_of(judge)
+            await rejudged(hall, batch_id, Verdict.WA, Verdict.WA)
+            connection = await asyncpg.connect(postgres_store.url)
+            try:
+                async with connection.transaction():
+                    await connection.execute(
+                        "UPDATE submissions SET verdict = 'TLE', status = 'error', judged_by_job_id = 'hand', "
+                        "version = version + 1 WHERE id = $1",
+                        ids[0],
+                    )
+                    applying = asyncio.create_task(judge.post(f"{ROOT}/{batch_id}:apply"))
+                    async with asyncio.timeout(10):
+                        while not await connection.fetchval(
+                            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                        ):
+                            await asyncio.sleep(0.01)
+            finally:
+                await connection.close()
+            answer = await applying
+            assert (answer.status_code, answer.json()["code"]) == (409, "CONFLICT")
+            assert await verdicts_of(hall, ids) == ["TLE", "AC"]
 
 
 async def test_discarded_and_canceled_batches_change_nothing(small_hall: Hall) -> None:
