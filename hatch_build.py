@@ -20,7 +20,7 @@ BINARY = ROOT / "src" / "adjudge" / "sandbox" / "bin" / "adjudge-box"
 FRONTEND = ROOT / "frontend"
 BUNDLE = ROOT / "src" / "adjudge" / "web" / "static" / "bundle" / "editor.js"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-HARDENING = ("-O2", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fPIE", "-Wl,-z,relro,-z,now")
+HARDENING = ("-O2", "-pthread", "-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-fPIE", "-Wl,-z,relro,-z,now")
 LINKS = (("-static-pie",), ("-pie",))
 """A static program forks faster and needs nothing of the host; not every system has a static C library."""
 
