@@ -16,6 +16,7 @@ from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
 from adjudge.store import audit, chain_runs
+from adjudge.store import chain_control_statements as by_hand
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import NodeView
 from adjudge.store.driver import Tx
@@ -75,7 +76,7 @@ class Control:
         Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
         a run that has ended is a Conflict.
         """
-        await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id="")
+        await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id="")
         run = await self._locked(tx, run_id)
         if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
             raise Conflict(
@@ -83,12 +84,12 @@ class Control:
             )
         if run.status in (RunStatus.STOPPING, RunStatus.STOPPED):
             return run.status
-        await tx.execute(sql.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
+        await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
         # Jobs made since the first look: they are few and fresh, and no more are made from here on.
-        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id="")
+        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id="")
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
-        rows = await tx.fetch(sql.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
+        rows = await tx.fetch(by_hand.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
         stopped = [
             EndedNode(run_id, row["node_id"], row["type"], NodeStatus.STOPPED, _parent(row["node_id"])) for row in rows
         ]
@@ -126,7 +127,7 @@ class Control:
         if running:
             raise Conflict(f"Node {node_id!r} is mapped and {running[0]!r} has not ended; complete its instances.")
         source = sheet.status[node_id]
-        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id=node_id)
         await self._jobs.cancel(tx, [row["id"] for row in jobs], actor=actor, reason="node_completed")
         if source in _RETRIABLE:
             sheet.reopen(node_id, NodeStatus.RUNNING)
@@ -150,7 +151,7 @@ class Control:
             return False
         by = _By(actor, "dead letter replayed")
         sheet.reopen(node_id, NodeStatus.RETRYING)
-        await tx.fetch(sql.RETRY_NODES, [(run_id, node_id, job_id)], **by.why(""))
+        await tx.fetch(by_hand.RETRY_NODES, [(run_id, node_id, job_id)], **by.why(""))
         await self._reopen_above(tx, sheet, node_id, by)
         await self._go_on(tx, sheet, by)
         return True
@@ -162,7 +163,7 @@ class Control:
         return runs[run_id]
 
     async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _Sheet:
-        await tx.fetch(sql.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id=node_id)
         run = await self._locked(tx, run_id)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
         instances: dict[str, list[str]] = {}
@@ -198,7 +199,7 @@ class Control:
         for node_id in targets:
             sheet.reopen(node_id, NodeStatus.RETRYING)
         rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
-        await tx.fetch(sql.RETRY_NODES, rows, **by.why("retried by hand"))
+        await tx.fetch(by_hand.RETRY_NODES, rows, **by.why("retried by hand"))
         return [
             Start(run_id, node_id, sheet.dag.node(node_id), job_ids[node_id], sheet.attempt[node_id])
             for node_id in targets
@@ -211,17 +212,17 @@ class Control:
         if sheet.instances.get(base):
             if sheet.status[base] in _RETRIABLE:
                 sheet.reopen(base, NodeStatus.RUNNING)
-                await tx.fetch(sql.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
-                await tx.execute(sql.RESUME_FAN, run_id=run_id, node_id=base)
+                await tx.fetch(by_hand.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
+                await tx.execute(by_hand.RESUME_FAN, run_id=run_id, node_id=base)
             if sheet.status[base] is NodeStatus.RUNNING:
                 c = count_statuses(sheet.status[item] for item in sheet.instances[base])
                 row = (run_id, base, c.waiting, c.success, c.failed, c.skipped)
-                await tx.execute(sql.SET_INSTANCE_COUNTS, [row])
+                await tx.execute(by_hand.SET_INSTANCE_COUNTS, [row])
         again = reopened(sheet.dag, sheet.status, sheet.began, base)
         for item in again:
             sheet.reopen(item, NodeStatus.PENDING)
         if again:
-            await tx.execute(sql.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
+            await tx.execute(by_hand.REOPEN_NODES, sorted((run_id, item) for item in again), **why)
         touched = {*again, *(found for item in (base, *again) for found in sheet.dag.dependents[item])}
         waiting = [item for item in sorted(touched) if sheet.status[item] is NodeStatus.PENDING]
         fresh = [item for item in waiting if item in again or await self._take_back(tx, sheet, item)]
@@ -231,7 +232,7 @@ class Control:
         """Take the job of a node back that waits again and that nobody claimed yet; false where it has begun."""
         if sheet.job[node_id] is None:
             return True
-        jobs = await tx.fetch(sql.OPEN_JOBS, run_id=sheet.run.id, node_id=node_id)
+        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=sheet.run.id, node_id=node_id)
         if not jobs or any(row["status"] == "running" for row in jobs):
             return False
         await self._jobs.cancel(tx, [row["id"] for row in jobs], actor="engine", reason="a dependency runs again")
@@ -243,7 +244,7 @@ class Control:
         """Let the run go on from where it was opened again."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
-            await tx.execute(sql.REOPEN_RUN, run_id=run_id, **by.why("a node was opened again"))
+            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, **by.why("a node was opened again"))
         ended = ended_delta(over).get(run_id, Delta())
         delta = Delta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
         runs = await count(tx, {run_id: delta})
@@ -257,7 +258,7 @@ def _parent(node_id: str) -> str | None:
 async def _settle_letters(tx: Tx, jobs: Mapping[str | None, str | None], state: str, actor: str, note: str) -> None:
     rows = sorted((old, new) for old, new in jobs.items() if old is not None)
     if rows:
-        await tx.execute(sql.SETTLE_LETTERS, rows, state=state, actor=actor, note=note)
+        await tx.execute(by_hand.SETTLE_LETTERS, rows, state=state, actor=actor, note=note)
 
 
 async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _By) -> None:

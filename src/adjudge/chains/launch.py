@@ -113,8 +113,8 @@ class Launch:
     ) -> None:
         """Write all nodes in one statement; those that need nothing but to run get their jobs with it."""
         if kept:
-            rows = [(node_id,) for node_id in sorted(kept)]
-            await tx.execute(sql.COPY_NODES, rows, run_id=run_id, origin_run_id=origin_run_id)
+            copied = [(node_id,) for node_id in sorted(kept)]
+            await tx.execute(sql.COPY_NODES, copied, run_id=run_id, origin_run_id=origin_run_id)
         rows, starts = [], []
         for ordinal, node in enumerate(dag.nodes):
             if node.id in kept:

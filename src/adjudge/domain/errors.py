@@ -222,4 +222,3 @@ class NodeFailed(InternalFault):
     """The node's work failed; another attempt may help."""
 
     code = "NODE_FAILED"
-    retryable = True

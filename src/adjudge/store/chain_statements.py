@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from adjudge.store.statement import Statement
 
-_STANDS = "COALESCE(chain_nodes.status, '')"
-_RUN = "COALESCE(chain_runs.status, '')"
-_NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
-_KEY = {"given_run_id": "text", "given_node_id": "text"}
+STANDS = "COALESCE(chain_nodes.status, '')"
+RUN_STANDS = "COALESCE(chain_runs.status, '')"
+NODE = "chain_nodes.run_id = given_run_id AND chain_nodes.node_id = given_node_id"
+KEY = {"given_run_id": "text", "given_node_id": "text"}
 
 # Runs.
 
@@ -85,7 +85,7 @@ BEGIN_RUNS = Statement(
     f"""
     UPDATE chain_runs SET prior_status = status, status = 'running', started_at = {{now}}, updated_at = {{now}},
         reason = 'first node ready'
-    FROM {{given}} WHERE id = given_id AND {_RUN} = 'pending'
+    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
     RETURNING id
     """,
     given={"given_id": "text"},
@@ -97,44 +97,12 @@ END_RUNS = Statement(
     f"""
     UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
         reason = given_reason
-    FROM {{given}} WHERE id = given_id AND {_RUN} IN ('running', 'stopping') AND nodes_open = 0
+    FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
     RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
     """,
     given={"given_id": "text", "given_status": "text", "given_reason": "text"},
 )
 
-REOPEN_RUN = Statement(
-    "chain_runs.reopen",
-    "Let a run that ended badly go on.",
-    f"""
-    UPDATE chain_runs SET prior_status = status, status = 'running', finished_at = NULL, stop_requested_at = NULL,
-        actor = :actor, reason = :reason, updated_at = {{now}}
-    WHERE id = :run_id AND {_RUN} IN ('failed', 'stopped')
-    """,
-)
-
-STOP_RUN = Statement(
-    "chain_runs.stop",
-    "Ask a run to stop.",
-    f"""
-    UPDATE chain_runs SET prior_status = status, status = 'stopping', stop_requested_at = {{now}}, actor = :actor,
-        reason = :reason, updated_at = {{now}}
-    WHERE id = :run_id AND {_RUN} IN ('pending', 'running')
-    """,
-)
-
-_OPEN_JOBS = """
-    SELECT id, node_id, status FROM jobs
-    WHERE chain_run_id = :run_id AND (:node_id = '' OR node_id = :node_id)
-      AND COALESCE(status, '') IN ('pending', 'queued', 'running')
-    ORDER BY id
-    """
-OPEN_JOBS = Statement(
-    "chain_runs.open_jobs",
-    "Find the jobs of a run, or of one node, that have not ended, and hold them: jobs are locked before runs.",
-    _OPEN_JOBS + "FOR NO KEY UPDATE",
-    sqlite=_OPEN_JOBS,
-)
 
 SELECT_DAG = Statement("chain_runs.select_dag", "Read a run's DAG.", "SELECT dag FROM chain_runs WHERE id = :run_id")
 
@@ -150,7 +118,7 @@ INSERT_NODES = Statement(
     FROM {given}
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_type": "text",
         "given_ordinal": "bigint",
         "given_priority": "bigint",
@@ -182,10 +150,10 @@ START_NODES = Statement(
     UPDATE chain_nodes SET prior_status = status, status = 'running', attempt = given_attempt, started_at = {{now}},
         ended_at = NULL, actor = given_actor, reason = given_reason, updated_at = {{now}}
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} IN ('pending', 'retrying')
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying')
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_job_id": "text",
         "given_attempt": "bigint",
         "given_actor": "text",
@@ -200,10 +168,10 @@ TAKE_OVER_NODES = Statement(
     UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor, reason = given_reason,
         updated_at = {{now}}
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_job_id": "text",
         "given_attempt": "bigint",
         "given_actor": "text",
@@ -219,9 +187,9 @@ RELEASE_NODES = Statement(
         last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error),
         updated_at = {{now}}
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     """,
-    given={**_KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
+    given={**KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
 )
 
 END_NODES = Statement(
@@ -234,12 +202,12 @@ END_NODES = Statement(
         last_error = CASE WHEN given_status = 'success' THEN NULL ELSE
             COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error) END
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} IN ('pending', 'running', 'retrying')
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'running', 'retrying')
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
               started_at, ended_at
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_job_id": "text",
         "given_status": "text",
         "given_actor": "text",
@@ -259,13 +227,13 @@ CLOSE_NODES = Statement(
         artifact = COALESCE(given_artifact, artifact), place = NULL,
         wait_on = NULL, wait_key = NULL, wait_until = NULL
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = given_from
+    WHERE {NODE} AND {STANDS} = given_from
       AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
               started_at, ended_at
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_from": "text",
         "given_status": "text",
         "given_actor": "text",
@@ -287,11 +255,11 @@ SUSPEND_NODES = Statement(
             WHEN given_until IS NULL OR started_at + given_timeout_us < given_until THEN started_at + given_timeout_us
             ELSE given_until END
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, wait_on, wait_key
     """,
     given={
-        **_KEY,
+        **KEY,
         "given_job_id": "text",
         "given_on": "text",
         "given_key": "text",
@@ -309,16 +277,16 @@ FAN_OUT = Statement(
     UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, place = NULL,
         reason = 'mapped', updated_at = {{now}}
     FROM {{given}}
-    WHERE {_NODE} AND job_id = given_job_id AND {_STANDS} = 'running'
+    WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id
     """,
-    given={**_KEY, "given_job_id": "text", "given_count": "bigint"},
+    given={**KEY, "given_job_id": "text", "given_count": "bigint"},
 )
 
 _COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
         deps_failed = deps_failed + given_failed, deps_skipped = deps_skipped + given_skipped"""
-_COUNTS = {
-    **_KEY,
+COUNTS = {
+    **KEY,
     "given_ended": "bigint",
     "given_success": "bigint",
     "given_failed": "bigint",
@@ -333,11 +301,11 @@ COUNT_DEPS = Statement(
         job_id = CASE WHEN given_job_id IS NOT NULL AND waiting_on = given_ended AND deps_failed + given_failed = 0
             AND deps_skipped + given_skipped = 0 THEN given_job_id ELSE job_id END
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = 'pending'
+    WHERE {NODE} AND {STANDS} = 'pending'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_success, deps_failed,
               deps_skipped, job_id
     """,
-    given={**_COUNTS, "given_job_id": "text"},
+    given={**COUNTS, "given_job_id": "text"},
 )
 
 COUNT_INSTANCES = Statement(
@@ -346,10 +314,10 @@ COUNT_INSTANCES = Statement(
     f"""
     UPDATE chain_nodes SET {_COUNTED}
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = 'running'
+    WHERE {NODE} AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_failed
     """,
-    given=_COUNTS,
+    given=COUNTS,
 )
 
 SKIP_NODES = Statement(
@@ -359,9 +327,9 @@ SKIP_NODES = Statement(
     UPDATE chain_nodes SET prior_status = status, status = 'skipped', ended_at = {{now}}, updated_at = {{now}},
         actor = 'engine', reason = given_reason
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = 'pending'
+    WHERE {NODE} AND {STANDS} = 'pending'
     """,
-    given={**_KEY, "given_reason": "text"},
+    given={**KEY, "given_reason": "text"},
 )
 
 GIVE_JOBS = Statement(
@@ -370,9 +338,9 @@ GIVE_JOBS = Statement(
     f"""
     UPDATE chain_nodes SET job_id = given_job_id, place = given_place, updated_at = {{now}}
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} IN ('pending', 'retrying')
+    WHERE {NODE} AND {STANDS} IN ('pending', 'retrying')
     """,
-    given={**_KEY, "given_job_id": "text", "given_place": "text"},
+    given={**KEY, "given_job_id": "text", "given_place": "text"},
 )
 
 HELD_PLACES = Statement(
@@ -393,8 +361,6 @@ WANTED_PLACES = Statement(
     """,
 )
 
-# What manual actions need besides.
-
 SELECT_STATES = Statement(
     "chain_nodes.select_states",
     "Read how all nodes of a run stand.",
@@ -404,18 +370,6 @@ SELECT_STATES = Statement(
     """,
 )
 
-REOPEN_NODES = Statement(
-    "chain_nodes.reopen",
-    "Let nodes wait again that were skipped, or stopped before they began.",
-    f"""
-    UPDATE chain_nodes SET prior_status = status, status = 'pending', ended_at = NULL, job_id = NULL, last_error = NULL,
-        actor = :actor, reason = :reason, updated_at = {{now}}
-    FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} IN ('skipped', 'stopped')
-    """,
-    given=_KEY,
-)
-
 SET_COUNTS = Statement(
     "chain_nodes.set_counts",
     "Write how the dependencies of waiting nodes stand, counted anew.",
@@ -423,67 +377,7 @@ SET_COUNTS = Statement(
     UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
         deps_skipped = given_skipped, place = NULL, job_id = NULL
     FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = 'pending'
+    WHERE {NODE} AND {STANDS} = 'pending'
     """,
-    given=_COUNTS,
-)
-
-SET_INSTANCE_COUNTS = Statement(
-    "chain_nodes.set_instance_counts",
-    "Write how the instances of a mapped node stand, counted anew.",
-    f"""
-    UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
-        deps_skipped = given_skipped
-    FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} = 'running'
-    """,
-    given=_COUNTS,
-)
-
-RETRY_NODES = Statement(
-    "chain_nodes.retry",
-    "Give nodes that failed or were stopped another attempt.",
-    f"""
-    UPDATE chain_nodes SET prior_status = status, status = 'retrying', attempt = attempt + 1, ended_at = NULL,
-        job_id = given_job_id, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL,
-        actor = :actor, reason = :reason, updated_at = {{now}}
-    FROM {{given}}
-    WHERE {_NODE} AND {_STANDS} IN ('failed', 'stopped')
-    RETURNING chain_nodes.node_id AS node_id, attempt
-    """,
-    given={**_KEY, "given_job_id": "text"},
-)
-
-RESUME_FAN = Statement(
-    "chain_nodes.resume_fan",
-    "Let a mapped node that is being retried wait for its instances again.",
-    f"""
-    UPDATE chain_nodes SET prior_status = status, status = 'running', updated_at = {{now}}, reason = 'mapped'
-    WHERE run_id = :run_id AND node_id = :node_id AND {_STANDS} = 'retrying'
-    """,
-)
-
-STOP_WAITING = Statement(
-    "chain_nodes.stop_waiting",
-    "Stop all nodes of a run that no job is running.",
-    f"""
-    UPDATE chain_nodes SET prior_status = status, status = 'stopped', ended_at = {{now}}, updated_at = {{now}},
-        actor = :actor, reason = :reason, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL
-    WHERE run_id = :run_id AND {_STANDS} IN ('pending', 'retrying', 'running')
-      AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = chain_nodes.job_id
-                      AND COALESCE(jobs.status, '') IN ('pending', 'queued', 'running'))
-    RETURNING node_id, type, started_at, ended_at
-    """,
-)
-
-SETTLE_LETTERS = Statement(
-    "chain_nodes.settle_letters",
-    "Close the dead letters of jobs whose nodes were retried or completed by hand.",
-    """
-    UPDATE dead_letters SET state = :state, replayed_by_job_id = given_replayed_by, resolved_by = :actor, note = :note,
-        resolved_at = {now}
-    FROM {given}
-    WHERE job_id = given_job_id AND COALESCE(state, '') = 'open'
-    """,
-    given={"given_job_id": "text", "given_replayed_by": "text"},
+    given=COUNTS,
 )
