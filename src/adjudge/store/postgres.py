@@ -24,8 +24,16 @@ _Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)"
 """Stable within a statement, so an index can be searched by it; advances from statement to statement."""
 
-SESSION = {"application_name": "adjudge", "jit": "off", "random_page_cost": "0.5"}
-"""A page found by key costs less than one met on the way through a table: a session keeps its plans, and one that it
+SESSION = {
+    "application_name": "adjudge",
+    "jit": "off",
+    "random_page_cost": "0.5",
+    "idle_in_transaction_session_timeout": "10s",
+}
+"""A process that is frozen in the middle of a transaction keeps its rows locked, and a watchdog passes locked rows by:
+after a while the server ends such a session, so that others can take the work.
+
+A page found by key costs less than one met on the way through a table: a session keeps its plans, and one that it
 made for an empty table must still do when the table has grown."""
 
 _TRIES = 5
@@ -38,6 +46,7 @@ _AGAIN = (
 """PostgreSQL undid the transaction and asks for it again; the last two after a migration under a running server."""
 _LOST = (
     asyncpg.PostgresConnectionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     OSError,
