@@ -18,7 +18,7 @@ from adjudge.blobs.driver import Blobs
 from adjudge.blobs.s3 import S3Blobs, S3Settings
 from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
 from adjudge.chains.engine import Engine
-from adjudge.chains.patrol import ChainPatrol
+from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.chaining import make_engine, make_executors, make_owners, run_starter
 from adjudge.cli.judging import open_judge
@@ -253,6 +253,12 @@ def _ahead(settings: Settings) -> int:
     return min(_AHEAD, settings.jobs.stream_maxlen // 2)
 
 
+def _chain_rounds(settings: Settings) -> PatrolSettings:
+    chains = settings.chains
+    keep_ms = round(chains.keep_days * 86_400_000) or None
+    return PatrolSettings(stop_grace_ms=round(chains.stop_grace_sec * 1_000), keep_ms=keep_ms)
+
+
 async def schedule(
     settings: Settings, database: Database, stream: Stream, name: str, pulse: Pulse | None = None
 ) -> None:
@@ -268,5 +274,6 @@ async def schedule(
         roles.create_task(patrol(Census(database, stream).tick, every_ms=_RECONCILE_MS))
         retention = Retention(database, deliveries_ms=settings.webhooks.keep_sec * 1_000)
         roles.create_task(patrol(retention.tick, every_ms=_RETENTION_MS))
-        roles.create_task(patrol(ChainPatrol(database, jobs, engine, name=name).tick, every_ms=_CHAINS_MS))
+        chains = ChainPatrol(database, jobs, engine, name=name, settings=_chain_rounds(settings))
+        roles.create_task(patrol(chains.tick, every_ms=_CHAINS_MS))
         roles.create_task(TriggerScheduler(database, run_starter(engine), name=name).run())

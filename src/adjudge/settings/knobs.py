@@ -339,7 +339,15 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """What chains may do to the outside."""
+    """How long runs of chains stay, and what they may do to the outside."""
+
+    keep_days: float = _knob(0.0, "How long runs that ended are kept; 0: for ever.", "CHAINS_KEEP_DAYS", least=0)
+    stop_grace_sec: float = _knob(
+        10.0,
+        "How long a running node may take to end in good order once its run is to stop.",
+        "CHAINS_STOP_GRACE_SEC",
+        least=0,
+    )
 
     http_allow: str = _knob(
         "",
