@@ -70,7 +70,7 @@ class Servers:
         return self.redis.url.rpartition("/")[0] + f"/{number}"
 
 
-def _sqlite(folder: Path, name: str) -> str:
+def create_sqlite(folder: Path, name: str) -> str:
     url = f"sqlite:///{folder / name}.db"
     asyncio.run(migrations.upgrade(url))
     return url
@@ -91,8 +91,8 @@ def recipes(servers: Servers, folder: Path, peers: Sequence[str]) -> list[Recipe
     found = [
         our_recipe(OURS, servers.create("ours"), servers.redis_url(0)),
         raw_recipe(RAW, servers.create("raw"), servers.redis_url(1)),
-        our_recipe(EMBEDDED, _sqlite(folder, "ours"), None),
-        raw_recipe(RAW_EMBEDDED, _sqlite(folder, "raw"), None),
+        our_recipe(EMBEDDED, create_sqlite(folder, "ours"), None),
+        raw_recipe(RAW_EMBEDDED, create_sqlite(folder, "raw"), None),
     ]
     addresses = {
         "procrastinate": servers.create("procrastinate", migrated=False),
@@ -157,7 +157,7 @@ def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> Recip
         url = servers.create(name)
         asyncio.run(load_postgres(url, size))
         return our_recipe(name, url, servers.redis_url(4 + BACKLOGS.index(size)))
-    url = _sqlite(folder, name)
+    url = create_sqlite(folder, name)
     load_sqlite(folder / f"{name}.db", size)
     return our_recipe(name, url, None)
 

@@ -25,14 +25,15 @@ _LIMIT_SEC = 120.0
 _LOOK_SEC = 0.002
 
 
-def install(peer: str) -> str:
+def install(peer: str, packages: Sequence[str] = ()) -> str:
     """Have a peer in an environment of its own; gives the reason where it cannot be had."""
+    packages = packages or PACKAGES[peer]
     folder = PEERS / peer.lower()
     marker = folder / "installed"
     if marker.exists():
         return ""
     python = str(folder / "bin" / "python")
-    for step in ([sys.executable, "-m", "venv", "--clear", str(folder)], [python, *_PIP, *PACKAGES[peer]]):
+    for step in ([sys.executable, "-m", "venv", "--clear", str(folder)], [python, *_PIP, *packages]):
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines()
