@@ -1,4 +1,4 @@
-"""Fixtures that every suite may use: the private servers, and a fresh database per test.
+"""Fixtures that every suite may use: the private servers, a fresh database per test, a store on either database.
 
 Servers start when the first test asks for one and stop at the end of the session. Where a server is missing and cannot
 be installed a test is skipped with the reason, except with ``CI=true``: there it fails.
@@ -15,6 +15,27 @@ import pytest
 from tests.support.databases import PostgresDatabases
 from tests.support.service import MissingService, Service
 from tests.support.services import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
+from tests.support.store_fixtures import (
+    postgres_store,
+    postgres_url,
+    shared_postgres_url,
+    sqlite_store,
+    sqlite_template,
+    sqlite_url,
+    store,
+    store_url,
+)
+
+__all__ = [
+    "postgres_store",
+    "postgres_url",
+    "shared_postgres_url",
+    "sqlite_store",
+    "sqlite_template",
+    "sqlite_url",
+    "store",
+    "store_url",
+]
 
 S = TypeVar("S", bound=Service)
 

@@ -227,6 +227,8 @@ _REVISION = (
 _CONTEST = "INSERT INTO contests (id, slug, title, starts_at, ends_at, created_at, updated_at) VALUES"
 _RUN = "INSERT INTO chain_runs (id, chain_id, chain_version, dag, created_at, updated_at) VALUES"
 _CHAIN = "INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES"
+_IDENTITY = "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES"
+_TRIGGER = "INSERT INTO chain_triggers (id, chain_id, name, kind, spec, created_at, updated_at) VALUES"
 DUPLICATES = {
     "users_name_key": [f"{_USER} ('a', 'x', NULL, 0, 0)", f"{_USER} ('b', 'x', NULL, 0, 0)"],
     "users_email_key": [f"{_USER} ('a', 'x', 'e', 0, 0)", f"{_USER} ('b', 'y', 'e', 0, 0)"],
@@ -237,6 +239,12 @@ DUPLICATES = {
         f"{_REVISION} ('a', 'p', 1, 'f', 'd', '{{}}', 'u', 0), ('b', 'p', 1, 'f', 'd', '{{}}', 'u', 0)",
     ],
     "contests_slug_key": [f"{_CONTEST} ('a', 's', 't', 0, 1, 0, 0), ('b', 's', 't', 0, 1, 0, 0)"],
+    "identities_pkey": [f"{_IDENTITY} ('i', 's', 'u', 0), ('i', 's', 'u', 0)"],
+    "identities_issuer_subject_key": [f"{_IDENTITY} ('i', 's', 'u', 0), ('i', 's', 'u', 0)"],  # as SQLite calls it
+    "chain_triggers_chain_id_name_key": [
+        f"{_CHAIN} ('c', 'n', '{{}}', 0, 0)",
+        f"{_TRIGGER} ('a', 'c', 'n', 'cron', '{{}}', 0, 0), ('b', 'c', 'n', 'cron', '{{}}', 0, 0)",
+    ],
     "chains_name_key": [f"{_CHAIN} ('a', 'n', '{{}}', 0, 0), ('b', 'n', '{{}}', 0, 0)"],
 }
 

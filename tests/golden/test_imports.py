@@ -10,7 +10,6 @@ import pytest
 from adjudge.judge.pipeline import Judge
 from tests.support.api import Api, make_api
 from tests.support.problems import archive, imported, package, work
-from tests.support.store_fixtures import sqlite_store, sqlite_template, sqlite_url
 from tests.support.stores import Store
 
 __all__ = ["sqlite_store", "sqlite_template", "sqlite_url"]

@@ -27,12 +27,6 @@ from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
 from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.rate import Pace
-from tests.support.store_fixtures import (  # noqa: F401  # fixtures by name
-    postgres_url,
-    shared_postgres_url,
-    sqlite_template,
-    sqlite_url,
-)
 
 _ENVIRONMENTS = count(1)
 QUICK = RetryPolicy(max_retries=3, base_ms=10, cap_ms=50)

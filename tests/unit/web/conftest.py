@@ -9,14 +9,11 @@ import pytest
 
 from adjudge.web.app import install
 from tests.support.api import Api, make_api
-from tests.support.store_fixtures import sqlite_store, sqlite_template, sqlite_url
 from tests.support.stores import Store
-
-__all__ = ["sqlite_store", "sqlite_template", "sqlite_url"]
 
 
 @pytest.fixture
-async def pages(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:  # pytest's way
+async def pages(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
     """The application with its pages, on SQLite."""
     async with make_api(sqlite_store, tmp_path) as api:
         install(api.app, api.parts)
