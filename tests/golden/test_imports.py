@@ -12,8 +12,6 @@ from tests.support.api import Api, make_api
 from tests.support.problems import archive, imported, package, work
 from tests.support.stores import Store
 
-__all__ = ["sqlite_store", "sqlite_template", "sqlite_url"]
-
 ROOT = "/api/v1"
 
 
