@@ -39,8 +39,8 @@ from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
-_UPLOADS: Final = re.compile(rf"{API_ROOT}/problems(/|:|$)")
-"""Where problem packages come in."""
+_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|/setting/import)$")
+"""Where problem packages come in. Nowhere else: other bodies are in memory before it is asked whose they are."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
