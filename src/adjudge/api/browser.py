@@ -61,6 +61,15 @@ def drop_cookie(response: Response, request: Request, name: str) -> None:
     )
 
 
+def own_path(wanted: str) -> str:
+    """``wanted`` if it is a path of ours, else the front page: nobody is sent elsewhere by a link they were given.
+
+    Browsers drop tabs and line ends from an address before they read it, so nothing but plain characters passes.
+    """
+    is_plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set(' ",;\\')
+    return wanted if is_plain and wanted.startswith("/") and not wanted.startswith("//") else "/"
+
+
 def session_secret(request: Request) -> str | None:
     """The session that the browser says it has."""
     return request.cookies.get(cookie_name(SESSION_COOKIE, request)) or None

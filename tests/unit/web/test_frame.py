@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.web.routes.preferences import own_path
+from adjudge.api.browser import own_path
 from adjudge.web.static_files import Assets
 from tests.support.api import Api
 
@@ -32,7 +32,15 @@ async def test_a_chosen_language_is_kept(pages: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "x", "/a\r\nb"]
+    "wanted",
+    [
+        "https://elsewhere.example/",
+        "//elsewhere.example",
+        "/\\elsewhere.example",
+        "x",
+        "/a\r\nb",
+        "/\t/elsewhere.example",
+    ],
 )
 def test_nobody_is_sent_elsewhere(wanted: str) -> None:
     assert own_path(wanted) == "/"

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
 
 from adjudge.api.actions import login
-from adjudge.api.browser import SESSION_COOKIE, cookie_name, drop_cookie, set_cookie
+from adjudge.api.browser import SESSION_COOKIE, cookie_name, drop_cookie, own_path, set_cookie
 from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import origin_of
@@ -31,7 +31,7 @@ def router(parts: Parts) -> APIRouter:
     ) -> RedirectResponse:
         begun = await _provider(parts).begin(_return_address(request))
         answer = RedirectResponse(begun.url, 303)
-        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{_own_path(to)}", max_age_sec=_PATIENCE_SEC)
+        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{own_path(to)}", max_age_sec=_PATIENCE_SEC)
         return answer
 
     @routes.get(
@@ -50,7 +50,7 @@ def router(parts: Parts) -> APIRouter:
             code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)
         )
         opened = await login.login_by_identity(parts, identity, origin_of(request))
-        answer = RedirectResponse(_own_path(to), 303)
+        answer = RedirectResponse(own_path(to), 303)
         set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
         drop_cookie(answer, request, _COOKIE)
         return answer
@@ -68,9 +68,3 @@ def _return_address(request: Request) -> str:
     public_url: str = request.app.state.public_url
     base = public_url or f"{request.url.scheme}://{request.headers.get('Host', '')}"
     return f"{base.rstrip('/')}{_CALLBACK}"
-
-
-def _own_path(to: str) -> str:
-    """A path of ours, whatever was asked for: an address elsewhere would lend our name to it."""
-    is_ours = to.startswith("/") and not to.startswith(("//", "/\\")) and to.isascii() and to.isprintable()
-    return to if is_ours and not set(to) & set(' ",;\\') else "/"

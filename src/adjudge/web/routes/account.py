@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, login
 from adjudge.api.actions.login import NewAccount, Opened
-from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, set_cookie
+from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, own_path, set_cookie
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import origin_of
 from adjudge.api.viewer import Viewer, needs, viewer_of
@@ -17,10 +17,10 @@ from adjudge.domain.access import EVERYTHING, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.web import forms
 from adjudge.web.render import Pages, see_other
-from adjudge.web.routes.preferences import own_path
 from adjudge.web.routes.router import page_router
 
 Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
+_DAYS_MOST: Final = 3650
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -110,13 +110,11 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         return see_other("/me")
 
     @routes.get("/me/password")
-    async def password_page(request: Request) -> Response:
-        viewer = await viewer_of(request)
+    async def password_page(request: Request, viewer: Own) -> Response:
         return await pages.show(request, "password.html", error=None, required=viewer.must_change_password)
 
     @routes.post("/me/password")
-    async def change_password(request: Request) -> Response:
-        viewer = await viewer_of(request)
+    async def change_password(request: Request, viewer: Own) -> Response:
         new = await forms.text(request, "new")
         try:
             if new != await forms.text(request, "again"):
@@ -147,10 +145,9 @@ def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def create(request: Request, viewer: Own) -> Response:
         scopes = await forms.choices(request, "scope") or [EVERYTHING]
         name, days = await forms.text(request, "name", at_most=100), await forms.text(request, "days", at_most=10)
-        try:
-            expires = float(days) if days else None
-        except ValueError:
-            raise InvalidInput("days: give a number of days, or nothing.", field="days") from None
+        if days and not days.isdecimal():
+            raise InvalidInput("days: give a whole number of days, or nothing.", field="days")
+        expires = min(int(days), _DAYS_MOST) if days else None
         made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
         return await page(request, viewer, made=made)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
+from adjudge.api.browser import own_path
 from adjudge.domain.errors import InvalidInput
 from adjudge.web import words
 from adjudge.web.render import Pages, see_other
@@ -34,9 +35,3 @@ def router(pages: Pages) -> APIRouter:
         return answer
 
     return routes
-
-
-def own_path(wanted: str) -> str:
-    """``wanted`` if it is a path of ours, else the front page: nobody is sent elsewhere by a link they were given."""
-    safe = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and "\n" not in wanted and "\r" not in wanted
-    return wanted if safe else "/"

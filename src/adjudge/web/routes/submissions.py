@@ -29,6 +29,7 @@ from adjudge.web.routes.router import page_router
 
 Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
+Canceler = Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL)]
 _SOURCE_MOST: Final = 4 * 1024 * 1024
 _PAGE: Final = 50
 _YEAR_SEC: Final = 365 * 24 * 3600
@@ -53,7 +54,7 @@ def _handing_in(routes: APIRouter, parts: Parts) -> None:
         return answer
 
     @routes.post("/submissions/{submission_id}/cancel")
-    async def cancel(viewer: Reader, request: Request, submission_id: str) -> Response:
+    async def cancel(viewer: Canceler, request: Request, submission_id: str) -> Response:
         await submissions.cancel(parts, viewer, submission_id, await forms.text(request, "reason", at_most=500))
         return see_other(f"/submissions/{submission_id}")
 
