@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from adjudge import __version__
+from adjudge.domain.addresses import Address, Network, behind, is_public
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.store import Database, webhooks
@@ -28,7 +29,6 @@ from adjudge.store.job_values import Job
 from adjudge.store.webhooks import Delivered, Parcel
 from adjudge.worker.handler import Completion
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -44,7 +44,7 @@ class Allowed:
     """Hosts and networks inside that may be called all the same."""
 
     hosts: frozenset[str] = frozenset()
-    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    networks: tuple[Network, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Allowed:
@@ -62,9 +62,8 @@ class Allowed:
 
     def check(self, host: str, address: Address) -> None:
         """Refuse an address inside, unless it is allowed."""
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        real = mapped or address
-        if (real.is_global and not real.is_multicast) or host in self.hosts:
+        real = behind(address)
+        if is_public(real) or host in self.hosts:
             return
         if not any(real in network for network in self.networks if network.version == real.version):
             raise InvalidInput(

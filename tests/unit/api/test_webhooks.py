@@ -169,7 +169,11 @@ async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:10.0.0.1", "224.0.0.1", "0.0.0.0", "fd00::1"]
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "169.254.169.254", "224.0.0.1", "0.0.0.0"),
+        *("::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "2002:0a00:0001::1"),
+    ],
 )
 def test_an_address_inside_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a public one"):

@@ -18,7 +18,7 @@ import socket
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -26,18 +26,17 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import httpx
 
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.addresses import Address, Network, behind, is_public
 from adjudge.domain.errors import InvalidInput, NodeFailed
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 SIGNATURE_HEADER: Final = "Adjudge-Signature"
 TIMESTAMP_HEADER: Final = "Adjudge-Timestamp"
 MAX_REDIRECTS: Final = 5
 _PORTS: Final = {"http": 80, "https": 443}
-_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SECRETS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
 _LATER: Final = frozenset({408, 425, 429})
 """Besides 5xx: answers that may be another one later."""
 
@@ -87,8 +86,8 @@ class AllowList:
 
     def check_address(self, address: Address, host: str) -> None:
         """Refuse an address inside, unless it is listed as such."""
-        real = _behind(address)
-        if real.is_global and not real.is_multicast:
+        real = behind(address)
+        if is_public(real):
             return
         listed = any(place.host == str(real) for place in self.places)
         if not listed and not any(real in network for network in self.networks if network.version == real.version):
@@ -96,15 +95,6 @@ class AllowList:
                 f"url: {host} has the address {real}, which is not a public one; an operator adds the address or its "
                 "network to the setting chains.http_allow."
             )
-
-
-def _behind(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address only wraps (mapped, 6to4, NAT64), else itself."""
-    if not isinstance(address, ipaddress.IPv6Address):
-        return address
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _network(item: str) -> Network:
@@ -233,7 +223,9 @@ class Outgoing:
             answer = await self._once(client, call, method, url, body)
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
-            url = urljoin(url, answer.headers["location"])
+            came_from, url = url, urljoin(url, answer.headers["location"])
+            if _origin(came_from) != _origin(url):
+                call = replace(call, headers=_without_secrets(call.headers))
             if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
                 method, body = "GET", b""
         raise NodeRefused(f"{call.url}: more than {MAX_REDIRECTS} redirects.")
@@ -289,6 +281,16 @@ class Outgoing:
             TIMESTAMP_HEADER: timestamp,
             SIGNATURE_HEADER: signature(self._secret, timestamp, method, target, body),
         }
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
+
+
+def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    """What another place may be sent: a redirect must not carry one place's credentials to the next."""
+    return {name: value for name, value in headers.items() if name.lower() not in _SECRETS}
 
 
 async def _read(response: httpx.Response, max_bytes: int, url: str) -> bytes:
