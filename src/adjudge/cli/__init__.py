@@ -22,6 +22,7 @@ from adjudge.observe import logs
 
 COMMANDS: Final[dict[str, str]] = {
     "api": "adjudge.cli.api",
+    "chain": "adjudge.cli.chain",
     "check": "adjudge.cli.check",
     "config": "adjudge.cli.config",
     "dlq": "adjudge.cli.dlq",
@@ -30,8 +31,13 @@ COMMANDS: Final[dict[str, str]] = {
     "problem": "adjudge.cli.problem",
     "judge": "adjudge.cli.judge",
     "languages": "adjudge.cli.languages",
+    "login": "adjudge.cli.login",
+    "logout": "adjudge.cli.logout",
+    "problems": "adjudge.cli.problems",
     "run": "adjudge.cli.run",
     "scheduler": "adjudge.cli.scheduler",
+    "status": "adjudge.cli.status",
+    "submit": "adjudge.cli.submit",
     "up": "adjudge.cli.up",
     "user": "adjudge.cli.user",
     "worker": "adjudge.cli.worker",

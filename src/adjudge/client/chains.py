@@ -30,6 +30,15 @@ def chain(patience: Patience, name: str) -> Program[Chain]:
     return (yield from asked(Chain, get(path("chains", name)), patience))
 
 
+def chain_version(patience: Patience, name: str, version: int) -> Program[Chain]:
+    """A chain as it was at a version."""
+    where = get(path("chains", name, "versions"), query(before=version + 1, limit=1))
+    found = yield from asked_all(Chain, where, patience)
+    if not found or found[0].version != version:
+        raise Misunderstood(f"The server has no version {version} of the chain {name}.")
+    return found[0]
+
+
 def chain_triggers(patience: Patience, name: str) -> Program[tuple[Trigger, ...]]:
     """What starts a chain by itself."""
     return (yield from asked_all(Trigger, get(path("chains", name, "triggers")), patience))

@@ -132,6 +132,7 @@ class Client:
                     proceed = partial(program.throw, error)
 
     log_in = _Operation(judging.log_in)
+    revoke_token = _Operation(judging.revoke_token)
     me = _Operation(judging.me)
     languages = _Operation(judging.languages)
     problems = _Operation(judging.problems)
@@ -155,6 +156,7 @@ class Client:
     rejudge_discard = _Operation(judging.rejudge_discard)
     chains = _Operation(chaining.chains)
     chain = _Operation(chaining.chain)
+    chain_version = _Operation(chaining.chain_version)
     chain_triggers = _Operation(chaining.chain_triggers)
     chain_apply = _Operation(chaining.chain_apply)
     chain_start = _Operation(chaining.chain_start)
@@ -225,6 +227,7 @@ class AsyncClient:
                     proceed = await taken(line, step, flow)
 
     log_in = _AsyncOperation(judging.log_in)
+    revoke_token = _AsyncOperation(judging.revoke_token)
     me = _AsyncOperation(judging.me)
     languages = _AsyncOperation(judging.languages)
     problems = _AsyncOperation(judging.problems)
@@ -248,6 +251,7 @@ class AsyncClient:
     rejudge_discard = _AsyncOperation(judging.rejudge_discard)
     chains = _AsyncOperation(chaining.chains)
     chain = _AsyncOperation(chaining.chain)
+    chain_version = _AsyncOperation(chaining.chain_version)
     chain_triggers = _AsyncOperation(chaining.chain_triggers)
     chain_apply = _AsyncOperation(chaining.chain_apply)
     chain_start = _AsyncOperation(chaining.chain_start)

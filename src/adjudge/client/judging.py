@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from adjudge.client.asking import asked, asked_all, asked_page, get, path, post, post_once, query
+from adjudge.client.asking import asked, asked_all, asked_page, done, get, path, post, post_once, query
 from adjudge.client.errors import ApiError, Missing, Misunderstood, NotAllowed, NotLoggedIn, Unreachable, WaitedTooLong
 from adjudge.client.reading import read
 from adjudge.client.retrying import Patience, perform
-from adjudge.client.steps import Flow, Program
+from adjudge.client.steps import Flow, Program, Request
 from adjudge.client.streaming import Sent, events
 from adjudge.client.values import (
     Event,
@@ -42,6 +42,11 @@ def log_in(
     """Make an API token with a name and a password."""
     body = {"name": name, "password": password, "token_name": token_name, "expires_in_days": expires_in_days}
     return (yield from asked(Token, post(path("login", action="token"), body), patience))
+
+
+def revoke_token(patience: Patience, token_id: str) -> Program[None]:
+    """Let one of the caller's own tokens count no more."""
+    yield from done(Request("DELETE", path("me", "tokens", token_id), is_repeatable=True), patience)
 
 
 def me(patience: Patience) -> Program[Me]:

@@ -1,0 +1,152 @@
+"""``adjudge chain``: define chains at a server, start them, and look after their runs. Two files share the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from adjudge.chains import shipped
+from adjudge.chains.definition import Definition, read_definition
+from adjudge.cli.chain_drawing import draw
+from adjudge.cli.chain_run import RUN_COMMANDS, STATES
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.client import NewTrigger
+from adjudge.client.values import Applied
+from adjudge.domain.chain_document import parse
+from adjudge.domain.errors import InvalidInput
+
+
+@click.group(name="chain")
+def command() -> None:
+    """Define chains at a server, start them, and look after their runs."""
+
+
+for _command in RUN_COMMANDS:
+    command.add_command(_command)
+
+
+@command.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.option("--shipped", "names", multiple=True, help="A chain that comes with Adjudge; several times for several.")
+@server_option
+def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -> None:
+    """Make the server's chains as FILEs of YAML or JSON say: create what is new, change what differs.
+
+    A chain is known by its name. Triggers that a file does not have are removed; a chain that somebody switched off
+    stays off. Applying the same file twice changes nothing.
+    """
+    if not files and not names:
+        known = ", ".join(shipped.names())
+        raise InvalidInput(f"Give a file, or --shipped with one of {known}.", field="files")
+    wanted = [_checked(path) for path in files] + [shipped.definition(name) for name in names]
+    with connected(server) as client:
+        for item in wanted:
+            triggers = [NewTrigger(each.name, each.kind, each.spec, each.enabled) for each in item.triggers]
+            done = client.chain_apply(
+                item.name, item.dag, description=item.description, enabled=item.enabled, triggers=triggers
+            )
+            _say(done)
+
+
+def _checked(path: Path) -> Definition:
+    """Read a file; everything that is wrong with its DAG is said on a line of its own, before a server is asked."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {error}.", field="file") from None
+    definition = read_definition(text, place=str(path))
+    try:
+        parse(definition.dag)
+    except InvalidInput as error:
+        problems = error.fields.get("problems")
+        listed = problems if isinstance(problems, list) else [error.message]
+        for problem in listed:
+            click.echo(f"{path}: {problem}", err=True)
+        raise InvalidInput(f"{path}: {len(listed)} to be mended; nothing was applied.", field="dag") from None
+    return definition
+
+
+def _say(done: Applied) -> None:
+    click.echo(f"{done.chain.name}: {done.outcome}, version {done.chain.version}")
+    for name, outcome in done.triggers.items():
+        click.echo(f"  trigger {name}: {outcome}")
+    for name, secret in done.secrets.items():
+        click.echo(f"  secret of {name}, shown this once: {secret}")
+
+
+@command.command("list")
+@click.option("--search", default="", help="A part of the name or the description.")
+@click.option("--page", default=1, show_default=True, type=click.IntRange(1))
+@server_option
+def list_(search: str, page: int, server: str | None) -> None:
+    """List chains by name."""
+    with connected(server) as client:
+        found = client.chains(keyword=search, page=page, size=100)
+    table = Table("name", "version", "state", "changed", "description")
+    for item in found:
+        state = "[green]on[/]" if item.enabled else "[dim]off[/]"
+        about = escape((item.description or "").splitlines()[0] if item.description else "")
+        table.add_row(escape(item.name), str(item.version), state, item.updated_at, about)
+    open_console().print(table)
+
+
+@command.command()
+@click.argument("name")
+@server_option
+def show(name: str, server: str | None) -> None:
+    """Show a chain: what it is for, what starts it, its DAG."""
+    with connected(server) as client:
+        found, triggers = client.chain(name), client.chain_triggers(name)
+    console = open_console()
+    state = "" if found.enabled else ", switched off"
+    console.print(f"[bold]{escape(found.name)}[/]  [dim]{found.id}, version {found.version}{state}[/]")
+    if found.description:
+        console.print(escape(found.description))
+    for item in triggers:
+        following = f", next {item.next_at}" if item.next_at else ""
+        failed = f"  [red]{escape(item.last_error)}[/]" if item.last_error else ""
+        console.print(f"trigger {escape(item.name)}: {item.kind} {escape(str(dict(item.spec)))}{following}{failed}")
+    _draw(found.dag, {})
+
+
+@command.command()
+@click.argument("name", required=False)
+@click.option("--run", "run_id", help="A run's id: its nodes are coloured by how they stand.")
+@server_option
+def graph(name: str | None, run_id: str | None, server: str | None) -> None:
+    """Draw a chain by its NAME, or with --run a run of it."""
+    if bool(name) == bool(run_id):
+        raise InvalidInput("Give the name of a chain, or --run with the id of a run.", field="name")
+    with connected(server) as client:
+        if run_id:
+            run = client.run(run_id)
+            dag = client.chain_version(run.chain_id, run.chain_version).dag
+            states = {node.node_id: node.status for node in client.run_nodes(run_id)}
+        else:
+            dag, states = client.chain(str(name)).dag, {}
+    _draw(dag, states)
+
+
+def _draw(dag: Any, states: dict[str, str]) -> None:
+    """Draw; what is wider than the terminal is listed layer by layer instead."""
+    nodes = {str(node["id"]): node for node in dag.get("nodes", ())}
+    dependencies = {name: list(node.get("deps") or ()) for name, node in nodes.items()}
+
+    def caption(node: str) -> str:
+        return states.get(node, str(nodes[node].get("type", "")))
+
+    drawing = draw(dependencies, caption, lambda node: STATES.get(states.get(node, ""), ""))
+    console = open_console()
+    if max((len(line) for line in drawing.plain.splitlines()), default=0) <= console.width:
+        console.print(drawing)
+        return
+    for node, needed in dependencies.items():
+        after = f"  after {', '.join(needed)}" if needed else ""
+        console.print(
+            f"[{STATES.get(states.get(node, ''), 'default')}]{escape(node)}[/] ({escape(caption(node))}){after}"
+        )

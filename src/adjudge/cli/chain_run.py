@@ -1,0 +1,234 @@
+"""The commands of ``adjudge chain`` that are about runs: start, watch, stop, retry, complete, approve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.client import Client
+from adjudge.client.values import Node, Run
+from adjudge.domain.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+STATES: Final = {
+    "pending": "dim",
+    "running": "cyan",
+    "retrying": "yellow",
+    "stopping": "yellow",
+    "success": "green",
+    "failed": "red",
+    "stopped": "magenta",
+    "skipped": "dim",
+}
+"""The colour of a state."""
+EXIT_NOT_DONE: Final = 1
+_ROWS: Final = 30
+"""Nodes that a live table shows; those at work come first."""
+_reason = click.option("--reason", default="", help="Why; it is kept with what was done.")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--param", "parameters", multiple=True, metavar="KEY=VALUE", help="VALUE is JSON, or else a text.")
+@click.option("--key", help="The same key starts one run, however often it is asked for.")
+@click.option("--wait", is_flag=True, help="Follow the run until it ends.")
+@_reason
+@server_option
+def start(
+    *, name: str, parameters: tuple[str, ...], key: str | None, wait: bool, reason: str, server: str | None
+) -> None:
+    """Start the chain NAME and print the run's id.
+
+    Exit codes: with --wait 0 for success; 1 if it failed or was stopped. Without, 0 means that it was started.
+    """
+    with connected(server) as client:
+        started = client.chain_start(name, parameters=_parameters(parameters), reason=reason, key=key)
+        click.echo(started.run_id)
+        if wait:
+            _follow(client, started.run_id)
+
+
+def _parameters(given: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for item in given:
+        key, is_there, value = item.partition("=")
+        if not is_there or not key:
+            raise InvalidInput(f"--param {item!r}: write it as KEY=VALUE.", field="param")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+@click.command()
+@click.option("--chain", help="Only those of this chain.")
+@click.option("--status", help="Only those that stand so.")
+@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@server_option
+def runs(chain: str | None, status: str | None, at_most: int, server: str | None) -> None:
+    """List runs, the newest first."""
+    with connected(server) as client:
+        found = client.runs(chain=chain, status=status, limit=at_most).items
+    table = Table("status", "chain", "nodes", "by", "begun", "id")
+    for item in found:
+        ended = item.nodes_total - item.nodes_open
+        who = escape(item.started_by or item.trigger_kind)
+        table.add_row(
+            _state(item.status), escape(item.chain_name), f"{ended}/{item.nodes_total}", who, item.created_at, item.id
+        )
+    open_console().print(table)
+
+
+@click.command()
+@click.argument("run_id")
+@click.option("--follow", is_flag=True, help="Watch it until it ends.")
+@server_option
+def run(run_id: str, follow: bool, server: str | None) -> None:
+    """Show a run and its nodes; with --follow as they change, with the exit codes of `chain start --wait`."""
+    with connected(server) as client:
+        if follow:
+            _follow(client, run_id)
+            return
+        found, nodes = client.run(run_id), client.run_nodes(run_id)
+    console = open_console()
+    console.print(_table(found, {node.node_id: node for node in nodes}, at_most=len(nodes)))
+
+
+@click.command()
+@click.argument("run_id")
+@_reason
+@server_option
+def stop(run_id: str, reason: str, server: str | None) -> None:
+    """Ask a run to stop."""
+    with connected(server) as client:
+        found = client.run_stop(run_id, reason=reason)
+    click.echo(f"{found.id}: {found.status}")
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("node_id")
+@_reason
+@server_option
+def retry(run_id: str, node_id: str, reason: str, server: str | None) -> None:
+    """Run a failed or stopped node again."""
+    with connected(server) as client:
+        _say(client.node_retry(run_id, node_id, reason=reason))
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("node_id")
+@click.option("--artifact", help="What the node should have left behind, as JSON.")
+@_reason
+@server_option
+def complete(run_id: str, node_id: str, artifact: str | None, reason: str, server: str | None) -> None:
+    """Declare a failed, stopped or running node done."""
+    try:
+        left = json.loads(artifact) if artifact else None
+    except ValueError as error:
+        raise InvalidInput(f"--artifact: no JSON: {error}.", field="artifact") from None
+    with connected(server) as client:
+        _say(client.node_complete(run_id, node_id, artifact=left, reason=reason))
+
+
+@click.command()
+@click.argument("run_id")
+@click.argument("node_id")
+@click.option("--yes/--no", "approved", default=True, show_default=True, help="The answer.")
+@click.option("--reason", required=True, help="Why; it is kept with the answer.")
+@server_option
+def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
+    """Answer the question that a node asks."""
+    with connected(server) as client:
+        _say(client.node_decide(run_id, node_id, approved=approved, reason=reason))
+
+
+@click.command()
+@click.argument("run_id")
+@click.option("--from", "from_node", help="The node to begin with; else the beginning.")
+@click.option("--wait", is_flag=True, help="Follow the new run until it ends.")
+@_reason
+@server_option
+def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: str | None) -> None:
+    """Repeat a run, whole or from a node on, and print the new run's id."""
+    with connected(server) as client:
+        started = client.run_rerun(run_id, from_node=from_node, reason=reason)
+        click.echo(started.run_id)
+        if wait:
+            _follow(client, started.run_id)
+
+
+RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun)
+
+
+def _say(node: Node) -> None:
+    click.echo(f"{node.node_id}: {node.status}, attempt {node.attempt}")
+
+
+def _state(status: str) -> str:
+    return f"[{STATES.get(status, 'default')}]{escape(status)}[/]"
+
+
+def _follow(client: Client, run_id: str) -> None:
+    """Show how a run gets on: a table where there is a terminal, else a line for each change."""
+    console = open_console()
+    run = _live(console, client, run_id) if console.is_terminal else _lines(console, client, run_id)
+    console.print(f"{_state(run.status)} {escape(run.chain_name)} {run.id}")
+    if run.status != "success":
+        raise click.exceptions.Exit(EXIT_NOT_DONE)
+
+
+def _lines(console: Console, client: Client, run_id: str) -> Run:
+    for found in client.run_watch(run_id):
+        if isinstance(found, Node):
+            console.print(_line(found, run_id))
+    return client.run_wait(run_id)
+
+
+def _line(node: Node, run_id: str) -> str:
+    again = f" (attempt {node.attempt})" if node.attempt > 1 else ""
+    failed = f": {escape(node.last_error)}" if node.last_error and node.status in {"failed", "retrying"} else ""
+    return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_question(node, run_id))}"
+
+
+def _question(node: Node, run_id: str) -> str:
+    """How to answer a node that asks."""
+    asks = node.type == "wait_approval" and node.status == "running"
+    return f"  answer it: adjudge chain approve {run_id} {node.node_id} --reason …" if asks else ""
+
+
+def _live(console: Console, client: Client, run_id: str) -> Run:
+    run, nodes = client.run(run_id), dict[str, Node]()
+    with Live(_table(run, nodes), console=console, refresh_per_second=8) as live:
+        for found in client.run_watch(run_id):
+            if isinstance(found, Run):
+                run = found
+            else:
+                nodes[found.node_id] = found
+            live.update(_table(run, nodes))
+    return client.run_wait(run_id)
+
+
+def _table(run: Run, nodes: dict[str, Node], at_most: int = _ROWS) -> Table:
+    ended = run.nodes_total - run.nodes_open
+    title = f"{escape(run.chain_name)}: {_state(run.status)}, {ended} of {run.nodes_total} nodes"
+    table = Table("node", "status", "type", "attempt", "", title=title, title_justify="left")
+    order = {"running": 0, "retrying": 0, "failed": 1, "stopped": 1}
+    shown = list(nodes.values())
+    if len(shown) > at_most:
+        shown.sort(key=lambda node: order.get(node.status, 2))
+    for node in shown[:at_most]:
+        said = escape(node.last_error or _question(node, run.id).strip())
+        table.add_row(escape(node.node_id), _state(node.status), escape(node.type), str(node.attempt), said)
+    return table

@@ -1,0 +1,47 @@
+"""``adjudge login``: get an API token of a server, and keep it for the other commands."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+import click
+
+from adjudge.cli.remote import Login, Logins, refusals_shown, spelled
+from adjudge.client import Client
+from adjudge.domain.errors import InvalidInput
+
+
+@click.command(name="login")
+@click.argument("url")
+@click.option("--name", help="Your user name; else it is asked for.")
+@click.option("--token", help="An API token you have already; `-` reads it from standard input.")
+@click.option("--days", default=90.0, show_default=True, help="When the new token expires.")
+def command(url: str, name: str | None, token: str | None, days: float) -> None:
+    """Log in at the server at URL with a name and a password, or with an API token.
+
+    The token is kept in a file that only you can read; `adjudge logout` revokes and removes it. The password is read
+    from standard input where that is no terminal.
+    """
+    address = spelled(url)
+    with refusals_shown(address):
+        login = Login(_line("token") if token == "-" else token) if token else _made(address, name, days)  # noqa: S105  # a dash is no password
+        with Client(address, login.token) as client:
+            me = client.me()
+    Logins().put(address, login)
+    click.echo(f"{me.name} ({me.role}) is logged in at {address}")
+
+
+def _made(address: str, name: str | None, days: float) -> Login:
+    name = name or click.prompt("Name")
+    password = click.prompt("Password", hide_input=True) if sys.stdin.isatty() else _line("password")
+    with Client(address) as client:
+        made = client.log_in(name, password, token_name=f"adjudge on {socket.gethostname()}", expires_in_days=days)
+    return Login(made.secret, made.id)
+
+
+def _line(what: str) -> str:
+    given = sys.stdin.readline().rstrip("\n")
+    if not given:
+        raise InvalidInput(f"{what}: there was nothing on standard input.", field=what)
+    return given

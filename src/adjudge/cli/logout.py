@@ -1,0 +1,24 @@
+"""``adjudge logout``: forget a server's token, and let it count no more."""
+
+from __future__ import annotations
+
+import click
+
+from adjudge.cli.remote import Logins, server_option
+from adjudge.client import Client, ClientError
+
+
+@click.command(name="logout")
+@server_option
+def command(server: str | None) -> None:
+    """Forget the token of a server; one that `adjudge login` made is revoked as well."""
+    logins = Logins()
+    url, login = logins.find(server)
+    logins.drop(url)
+    if login.token_id:
+        try:
+            with Client(url, login.token) as client:
+                client.revoke_token(login.token_id)
+        except ClientError as error:
+            click.echo(f"adjudge: the token is forgotten here, but {url} did not revoke it: {error}", err=True)
+    click.echo(f"Logged out at {url}")

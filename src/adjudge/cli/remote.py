@@ -1,0 +1,122 @@
+"""Commands that ask a server: where logins are kept, which server is meant, and how its refusals are shown.
+
+What belongs here: what every such command needs. What does not: any command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from adjudge.cli import EXIT_BAD_INPUT, EXIT_OUR_FAILURE
+from adjudge.client import ApiError, Client, ClientError, NotLoggedIn
+from adjudge.domain.errors import InvalidInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+_FILE: Final = "logins.json"
+_MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How one gets in at a server."""
+
+    token: str
+    token_id: str = ""
+    """Known where this machine made the token, so that logging out can revoke it."""
+
+
+def server_option(function: F) -> F:
+    """Add ``--server``."""
+    return click.option("--server", metavar="URL", help="Default: where `adjudge login` was last.")(function)
+
+
+class Logins:
+    """A file that only its owner can read: a server's address → its token; the last one logged in at comes first."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = (folder or Path(click.get_app_dir("adjudge"))) / _FILE
+
+    def all(self) -> dict[str, Login]:
+        """Every login."""
+        try:
+            kept = json.loads(self._path.read_text(encoding="utf-8"))
+            return {url: Login(**login) for url, login in kept.items()}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, AttributeError):
+            raise InvalidInput(f"{self._path}: it cannot be read; remove it and log in again.", field="login") from None
+
+    def put(self, url: str, login: Login) -> None:
+        """Keep a login; it is the one that is meant from now on."""
+        self._write({url: login} | {known: kept for known, kept in self.all().items() if known != url})
+
+    def drop(self, url: str) -> None:
+        """Forget a login."""
+        self._write({known: login for known, login in self.all().items() if known != url})
+
+    def find(self, server: str | None) -> tuple[str, Login]:
+        """The login that is meant."""
+        known = self.all()
+        url = spelled(server) if server else next(iter(known), "")
+        if url not in known:
+            where = url or "URL"
+            raise InvalidInput(f"Nobody is logged in{f' at {url}' if url else ''}: run `adjudge login {where}` first.")
+        return url, known[url]
+
+    def _write(self, logins: dict[str, Login]) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump({url: asdict(login) for url, login in logins.items()}, file, indent=2)
+        fresh.replace(self._path)
+
+
+def spelled(url: str) -> str:
+    """An address in its one spelling."""
+    whole = url if "://" in url else f"https://{url}"
+    if not whole.startswith(("http://", "https://")):
+        raise InvalidInput(f"{url!r} is no address of a server; begin it with https:// or http://.", field="server")
+    return whole.rstrip("/")
+
+
+@contextmanager
+def connected(server: str | None) -> Iterator[Client]:
+    """A client of the server that is meant; what it refuses ends the command."""
+    url, login = Logins().find(server)
+    with refusals_shown(url), Client(url, login.token) as client:
+        yield client
+
+
+@contextmanager
+def refusals_shown(url: str) -> Iterator[None]:
+    """End the command with what the server said, everything that is wrong on a line of its own."""
+    try:
+        yield
+    except ApiError as error:
+        for wrong in error.refusal.errors:
+            click.echo(f"  {wrong.get('field', '')}: {wrong.get('message', '')}", err=True)
+        click.echo(f"adjudge: {_summary(error)} [{error.code}]", err=True)
+        if isinstance(error, NotLoggedIn) and error.code != "LOGIN_FAILED":
+            click.echo(f"adjudge: run `adjudge login {url}` again.", err=True)
+        if error.status >= 500:
+            click.echo(f"adjudge: the server's log has the request {error.request_id}.", err=True)
+        raise click.exceptions.Exit(EXIT_BAD_INPUT if error.status < 500 else EXIT_OUR_FAILURE) from error
+    except ClientError as error:
+        click.echo(f"adjudge: {url}: {error}", err=True)
+        raise click.exceptions.Exit(EXIT_OUR_FAILURE) from error
+
+
+def _summary(error: ApiError) -> str:
+    """The detail repeats what was said line by line; then a count is enough."""
+    wrong = len(error.refusal.errors)
+    return error.detail if not wrong else f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong"

@@ -1,0 +1,67 @@
+"""``adjudge status``: what became of submissions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.cli.verdicts import case_line, coloured, print_submission
+from adjudge.client.values import Submission
+
+
+@click.command(name="status")
+@click.argument("submission_ids", nargs=-1, metavar="[ID]...")
+@click.option("--problem", help="Only those to this problem.")
+@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("--wait", is_flag=True, help="Wait until each has a verdict.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@server_option
+def command(
+    *, submission_ids: tuple[str, ...], problem: str | None, at_most: int, wait: bool, as_json: bool, server: str | None
+) -> None:
+    """Show submissions by ID, one of them with its tests; without an ID, the latest that you may see."""
+    with connected(server) as client:
+        if not submission_ids:
+            found = client.submissions(problem=problem, limit=at_most).items
+        elif wait:
+            found = client.wait(submission_ids)
+        else:
+            found = tuple(client.submission(item) for item in submission_ids)
+        results = client.results(found[0].id) if len(submission_ids) == 1 else None
+    if as_json:
+        click.echo(json.dumps([_plain(item) for item in found]))
+        return
+    console = open_console()
+    if results is None:
+        console.print(_table(found))
+        return
+    for case in (results.document or {}).get("cases", ()):
+        console.print(case_line(case))
+    print_submission(console, found[0], results)
+
+
+def _table(found: tuple[Submission, ...]) -> Table:
+    table = Table("verdict", "problem", "language", "by", "time", "handed in", "id")
+    for item in found:
+        used = f"{item.time_ms} ms" if item.time_ms is not None else ""
+        table.add_row(
+            coloured(item.verdict, item.status),
+            escape(item.problem),
+            escape(item.language),
+            escape(item.user_name),
+            used,
+            item.created_at,
+            item.id,
+        )
+    return table
+
+
+def _plain(item: Submission) -> dict[str, object]:
+    known = {field.name: getattr(item, field.name) for field in dataclasses.fields(item) if field.name != "extra"}
+    return known | dict(item.extra)

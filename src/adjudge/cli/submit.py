@@ -1,0 +1,105 @@
+"""``adjudge submit``: hand a program in at a server, and watch it being judged."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.cli.verdicts import case_line, exit_code, print_submission
+from adjudge.client import Client, ClientError
+from adjudge.client.values import Event
+from adjudge.domain.errors import InvalidInput
+
+
+@click.command(name="submit")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--problem", required=True, metavar="SLUG", help="The problem, by its slug or id.")
+@click.option("--language", default="", help="Default: what the file's ending means at the server.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Watch until there is a verdict.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+@server_option
+def command(*, file: Path, problem: str, language: str, wait: bool, as_json: bool, server: str | None) -> None:
+    """Hand FILE in at the server, and show each test as it is judged.
+
+    Exit codes: with --wait 0 accepted; 1 rejected; 2 judging failed, or the server is away; 3 the request is wrong.
+    With --no-wait 0 means that it was handed in.
+    """
+    source = _source(file)
+    with connected(server) as client:
+        made = client.submit(problem, language or _language(client, file), source)
+        if not wait:
+            known = {"submission_id": made.submission_id, "status": made.status}
+            click.echo(json.dumps(known) if as_json else made.submission_id)
+            return
+        console = open_console(stderr=as_json)
+        _watch(console, client, made.submission_id)
+        (found,) = client.wait([made.submission_id])
+        results = client.results(found.id)
+    if as_json:
+        click.echo(json.dumps({"id": found.id, "verdict": found.verdict, "result": results.document}))
+    else:
+        print_submission(console, found, results)
+    raise click.exceptions.Exit(exit_code(found))
+
+
+def _source(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{file}: cannot be read: {error.strerror}.", field="file") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{file}: it is not UTF-8; save it as UTF-8.", field="file") from None
+
+
+def _language(client: Client, file: Path) -> str:
+    """What the server takes the file's ending for; several languages of one ending share a code."""
+    known = client.languages()
+    ending = file.suffix.removeprefix(".")
+    codes = sorted({item.code for item in known if ending in item.extensions})
+    if len(codes) == 1:
+        return codes[0]
+    reason = f"the ending {file.suffix!r} could be {', '.join(codes)}" if codes else f"no language ends in {ending!r}"
+    choices = ", ".join(item.id for item in known)
+    raise InvalidInput(f"{file.name}: {reason}; give --language, one of {choices}.", field="language")
+
+
+def _watch(console: Console, client: Client, submission_id: str) -> None:
+    """Show every test once, as it comes; where standard output is no terminal, a line each and no bar."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not (console.is_terminal and sys.stdout.isatty()),
+    )
+    task = bar.add_task("waiting", total=None)
+    seen: set[str] = set()
+    with bar:
+        try:
+            for event in client.watch(submission_id):
+                _show(bar, console, seen, event)
+                if event.stage or event.status:
+                    bar.update(task, description=event.stage or event.status or "")
+                if event.total:
+                    bar.update(task, completed=event.done, total=event.total)
+        except ClientError as error:
+            console.print(f"[dim]{error}; waiting without progress[/]")
+
+
+def _show(bar: Progress, console: Console, seen: set[str], event: Event) -> None:
+    if bar.disable and event.name == "status":
+        console.print(f"[dim]{event.status}[/]")
+    for case in event.cases:
+        name = str(case.get("name"))
+        if name not in seen:
+            seen.add(name)
+            console.print(case_line(case))

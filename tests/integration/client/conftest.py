@@ -1,0 +1,19 @@
+"""A server on a port, and people who have logged in there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.judging import OPEN_GATE
+from tests.support.served import Served, served
+
+
+@pytest.fixture
+def server(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """The application, served; whoever logs in is remembered below the test's own folder."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with served(sqlite_url, tmp_path, OPEN_GATE) as server:
+        yield server

@@ -1,0 +1,168 @@
+"""The commands against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from adjudge.api.actions import users
+from adjudge.api.actions.users import UserOrder
+from adjudge.cli import main
+from adjudge.domain.access import Role
+from adjudge.domain.verdict import Verdict
+from adjudge.store.idempotency import Answer
+from adjudge.store.orders import Order
+from tests.support.judging import SOURCE, Hall, open_hall
+from tests.support.served import Served
+
+pytestmark = pytest.mark.slow
+PASSWORD = "correct horse battery"
+CHAIN = """
+name: night
+description: By night.
+dag:
+  nodes:
+    - {id: check, type: noop}
+    - {id: left, type: noop, deps: [check]}
+    - {id: right, type: noop, deps: [check]}
+triggers:
+  - {name: daily, kind: cron, spec: {cron: "0 3 * * *"}}
+"""
+
+
+def _run(*argv: str, given: str = "") -> Result:
+    return CliRunner().invoke(main, list(argv), input=given)
+
+
+@pytest.fixture
+def hall(server: Served) -> Hall:
+    """An admin who has logged in with a password."""
+    order = UserOrder("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
+    server.do(users.make_user(server.api.parts, order, actor="test"))
+    answer = _run("login", server.url, "--name", "ada", given=f"{PASSWORD}\n")
+    assert answer.output == f"ada (admin) is logged in at {server.url}\n"
+    return server.do(open_hall(server.api))
+
+
+def test_logging_in_keeps_a_token_for_its_owner_alone(server: Served, hall: Hall, tmp_path: Path) -> None:
+    (kept,) = (tmp_path / "config").rglob("logins.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    token = json.loads(kept.read_text())[server.url]["token"]
+    assert _run("login", server.url, "--token", "-", given=f"{token}\n").exit_code == 0
+    wrong = _run("login", server.url, "--name", "ada", given="wrong\n")
+    assert (wrong.exit_code, "LOGIN_FAILED" in wrong.stderr) == (3, True)
+    assert _run("login", server.url, "--name", "ada", given=f"{PASSWORD}\n").exit_code == 0
+    token = json.loads(kept.read_text())[server.url]["token"]
+    assert _run("logout").exit_code == 0
+    assert json.loads(kept.read_text()) == {}
+    gone = _run("login", server.url, "--token", token)
+    assert (gone.exit_code, "UNAUTHENTICATED" in gone.stderr) == (3, True), "logging out revoked it"
+    assert "adjudge login" in _run("status").stderr
+
+
+def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "sum.cpp"
+    file.write_text(SOURCE)
+    handed = _run("submit", str(file), "--problem", "sum", "--no-wait")
+    submission_id = handed.output.strip()
+    assert handed.exit_code == 0
+    listed = json.loads(_run("status", "--json").stdout)
+    assert [(item["id"], item["language"], item["status"]) for item in listed] == [(submission_id, "cpp20", "pending")]
+    server.do(_judge_latest(hall, Verdict.WA))
+    shown = _run("status", submission_id)
+    assert all(word in shown.output for word in ("WA", "secret", "sample", submission_id))
+    assert "sum" in _run("status").output
+
+    code, output = _submitted_and_judged(server, hall, file, Verdict.AC)
+    assert (code, "AC" in output, "accepted" in output) == (0, True, True)
+    code, output = _submitted_and_judged(server, hall, file, Verdict.TLE)
+    assert (code, "TLE" in output) == (1, True)
+
+
+def _submitted_and_judged(server: Served, hall: Hall, file: Path, verdict: Verdict) -> tuple[int, str]:
+    """Submit and wait, while a judge behind the server's back finds the job and gives a verdict."""
+    desk = server.api.parts.desk
+    place, judging = desk.place, list[asyncio.Task[None]]()
+
+    async def place_and_judge(order: Order) -> Answer:
+        placed = await place(order)
+        judging.append(asyncio.create_task(_judge_latest(hall, verdict)))
+        return placed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(desk, "place", place_and_judge)
+        answer = _run("submit", str(file), "--problem", "sum")
+    return answer.exit_code, answer.output
+
+
+async def _judge_latest(hall: Hall, verdict: Verdict) -> None:
+    latest = await hall.api.store.row("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")
+    await hall.judge(latest["id"], verdict)
+
+
+def test_mistakes_are_told_apart(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "sum.xyz"
+    file.write_text(SOURCE)
+    for argv, code, said in [
+        (["submit", str(file), "--problem", "sum"], 3, "give --language, one of"),
+        (["submit", str(file), "--problem", "none", "--language", "cpp"], 3, "PROBLEM_NOT_FOUND"),
+        (["submit", str(tmp_path / "gone.cpp"), "--problem", "sum"], 3, "cannot be read"),
+        (["status", "nothing"], 3, "SUBMISSION_NOT_FOUND"),
+        (["status", "--server", "http://127.0.0.1:9"], 3, "adjudge login http://127.0.0.1:9"),
+        (["login", "ftp://example.org", "--token", "x"], 3, "no address of a server"),
+    ]:
+        answer = _run(*argv)
+        assert (answer.exit_code, said in answer.stderr) == (code, True), answer.output
+
+
+def test_problems_are_listed_and_shown(server: Served, hall: Hall) -> None:
+    assert "sum" in _run("problems").output
+    assert "sum" in _run("problems", "list", "--search", "su").output
+    shown = _run("problems", "show", "sum")
+    assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
+
+
+def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "night.yaml"
+    file.write_text(CHAIN)
+    assert _run("chain", "apply", str(file)).output == "night: created, version 1\n  trigger daily: created\n"
+    assert "night: unchanged" in _run("chain", "apply", str(file)).output
+    assert "problem-pipeline: created" in _run("chain", "apply", "--shipped", "problem-pipeline").output
+    assert all(name in _run("chain", "list").output for name in ("night", "problem-pipeline"))
+    shown = _run("chain", "show", "night").output
+    assert all(word in shown for word in ("By night.", "0 3 * * *", "│ check │", "│ right │"))
+    run_id = _run("chain", "start", "night", "--param", "n=1", "--param", "who=ada").output.strip()
+    assert run_id in _run("chain", "runs", "--chain", "night").output
+    assert "pending" in _run("chain", "graph", "--run", run_id).output
+    assert _run("chain", "stop", run_id).output == f"{run_id}: stopped\n"
+    followed = _run("chain", "run", run_id, "--follow")
+    assert (followed.exit_code, "stopped night" in followed.output) == (1, True)
+    assert _run("chain", "complete", run_id, "check", "--artifact", "{").exit_code == 3
+    for node_id in ("left", "right", "check"):
+        assert f"{node_id}: success" in _run("chain", "complete", run_id, node_id).output
+    assert _run("chain", "run", run_id, "--follow").exit_code == 0
+    assert _run("chain", "retry", run_id, "left").exit_code == 3, "it has succeeded"
+    assert _run("chain", "approve", run_id, "left", "--reason", "x").exit_code == 3, "it asks nothing"
+    assert "success" in _run("chain", "run", run_id).output
+
+
+def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text("name: bad\ndag:\n  nodes:\n    - {id: a, type: noop, deps: [b]}\n    - {id: a, type: noop}\n")
+    answer = _run("chain", "apply", str(file))
+    assert answer.exit_code == 3
+    assert [line for line in answer.stderr.splitlines() if "unknown dependency" in line or "duplicate id" in line] == [
+        f"{file}: node 'a': duplicate id: 2 nodes have it; rename all but one",
+        f"{file}: node 'a': unknown dependency 'b': no node has that id",
+    ]
+    file.write_text("name: bad\ndag:\n  nodes:\n    - {id: a, type: nothing}\n    - {id: b, type: nothing}\n")
+    answer = _run("chain", "apply", str(file))
+    assert (answer.exit_code, answer.stderr.count("dag: node ")) == (3, 2), answer.stderr
+    file.write_text("name: [\n")
+    answer = _run("chain", "apply", str(file))
+    assert (answer.exit_code, f"{file}:" in answer.stderr) == (3, True)

@@ -1,0 +1,96 @@
+"""The client against a real server: what is judged while it waits and watches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from adjudge.client import AsyncClient, Client, Conflicting, Missing, NewProgram, NewTrigger, NotLoggedIn, Rejected
+from adjudge.domain.verdict import Verdict
+from tests.support.judging import SOURCE, Hall, open_hall
+from tests.support.served import Served
+
+pytestmark = pytest.mark.slow
+DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
+
+
+@pytest.fixture
+def hall(server: Served) -> Hall:
+    return server.do(open_hall(server.api))
+
+
+@pytest.fixture
+def token(server: Served) -> str:
+    return server.do(server.api.user("admin"))[1]
+
+
+def _judge_later(server: Served, hall: Hall, job_id: str, verdict: Verdict) -> threading.Thread:
+    thread = threading.Thread(target=lambda: server.do(hall.judge(job_id, verdict)))
+    thread.start()
+    return thread
+
+
+def test_a_program_is_submitted_watched_and_read(server: Served, hall: Hall, token: str) -> None:
+    with Client(server.url, token) as client:
+        made = client.submit("sum", "cpp", SOURCE, key="once")
+        assert client.submit("sum", "cpp", SOURCE, key="once") == made, "the key stands for one submission"
+        with pytest.raises(Conflicting):
+            client.submit("sum", "cpp", SOURCE + "//", key="once")
+        judging = _judge_later(server, hall, made.job_id, Verdict.WA)
+        told = [(event.name, event.status) for event in client.watch(made.submission_id)]
+        judging.join()
+        assert told[-2:] == [("status", "wrong_answer"), ("end", "wrong_answer")]
+        (found,) = client.wait([made.submission_id], timeout_sec=10)
+        assert (found.verdict, found.is_over, found.problem) == ("WA", True, "sum")
+        assert client.source(found.id) == SOURCE
+        document = client.results(found.id).document
+        assert document is not None
+        assert document["verdict"] == "WA"
+        assert [item.id for item in client.submissions(problem="sum").items] == [found.id]
+        with pytest.raises(Missing, match="SUBMISSION_NOT_FOUND"):
+            client.submission("nothing")
+        with pytest.raises(Rejected) as raised:
+            client.submit("sum", "klingon", SOURCE)
+        assert raised.value.request_id
+
+
+def test_waiting_ends_with_the_last_verdict(server: Served, hall: Hall, token: str) -> None:
+    async def run() -> None:
+        async with AsyncClient(server.url, token) as client:
+            made = await client.submit_batch([NewProgram("sum", "cpp", SOURCE) for _ in range(3)])
+            waiting = asyncio.create_task(client.wait([item.submission_id for item in made]))
+            for item in made:
+                await asyncio.to_thread(server.do, hall.judge(item.job_id))
+            assert [item.verdict for item in await waiting] == ["AC"] * 3
+
+    asyncio.run(run())
+
+
+def test_a_chain_is_applied_and_its_run_looked_after(server: Served, token: str) -> None:
+    with Client(server.url, token) as client:
+        daily = NewTrigger("daily", "cron", {"cron": "0 3 * * *", "timezone": "Europe/Berlin"})
+        hook = NewTrigger("hook", "webhook", {})
+        first = client.chain_apply("night", DAG, triggers=[daily, hook])
+        assert (first.outcome, dict(first.triggers)) == ("created", {"daily": "created", "hook": "created"})
+        assert list(first.secrets) == ["hook"]
+        again = client.chain_apply("night", DAG, triggers=[daily, hook])
+        assert (again.outcome, set(again.triggers.values())) == ("unchanged", {"unchanged"})
+        changed = client.chain_apply("night", DAG, description="by night", triggers=[daily])
+        assert (changed.outcome, changed.chain.version, changed.triggers["hook"]) == ("changed", 2, "removed")
+        assert [item.name for item in client.chains(keyword="ight")] == ["night"]
+        run_id = client.chain_start("night", key="k").run_id
+        assert not client.chain_start("night", key="k").is_new
+        assert client.run_stop(run_id, reason="a test").is_over
+        assert {node.status for node in client.run_nodes(run_id)} == {"stopped"}
+        for node_id in ("b", "a"):
+            assert client.node_complete(run_id, node_id, artifact={"n": 1}).status == "success"
+        assert client.run_wait(run_id, timeout_sec=10).status == "success"
+        assert [getattr(item, "node_id", "run") for item in client.run_watch(run_id)][:2] == ["a", "b"]
+        assert [item.id for item in client.runs(chain="night").items] == [run_id]
+
+
+def test_tokens_are_made_and_revoked(server: Served) -> None:
+    with Client(server.url, "adj_wrong") as client, pytest.raises(NotLoggedIn):
+        client.me()
