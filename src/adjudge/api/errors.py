@@ -96,13 +96,23 @@ def install(app: FastAPI) -> None:
 
 def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:
     """Make the answer for one error of the tree."""
+    fields = {name: _sendable(value) for name, value in error.fields.items() if name != "problems"}
     problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
-        update={"fields": {name: _sendable(value) for name, value in error.fields.items()}, "errors": wrong or []}
+        update={"fields": fields, "errors": wrong or _listed(error)}
     )
     headers = {}
     if error.retryable:
         headers["Retry-After"] = str(error.fields.get("retry_after_sec", _RETRY_AFTER_SEC))
     return _response(problem, headers)
+
+
+def _listed(error: AdjudgeError) -> list[FieldProblem]:
+    """One entry for each of an error's ``problems``, where it has several to tell of at once."""
+    problems = error.fields.get("problems")
+    if not isinstance(problems, list):
+        return []
+    field = str(error.fields.get("field", ""))
+    return [FieldProblem(field=field, message=_sendable(item)) for item in problems]
 
 
 def unforeseen(request_id: str) -> Response:

@@ -1,0 +1,159 @@
+"""Every operation of the served OpenAPI document, asked with what fits its description and with what does not.
+
+Nothing may fail with a 5xx, and every answer must be as the document says. What is asked is the same each time. Each
+request goes out twice: with the ids that were made up, and with ids of things that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.core.transport import Response
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.support.judging import open_hall
+from tests.support.served import Served, served
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+EXAMPLES = 3
+DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
+MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language"}
+"""Parameters for which there is nothing: dead letters, sessions, imports and files have tests of their own."""
+
+
+@pytest.fixture
+def server(sqlite_url: str, tmp_path: Path) -> Iterator[Served]:
+    with served(sqlite_url, tmp_path, {"accounts.registration": "open", "executions.per_day": 0}) as server:
+        yield server
+
+
+@contextmanager
+def _client(server: Served, token: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
+        yield client
+
+
+def _things(server: Served, client: httpx.Client) -> dict[str, str]:
+    """Ids of one of everything, by the names that paths have for them."""
+
+    def made(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = client.post(f"/api/v1{path}", json=body)
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    hall = server.do(open_hall(server.api))
+    submitted = made("/submissions", hall.body())
+    server.do(hall.judge(submitted["job_id"]))
+    made("/chains", {"name": "night", "dag": DAG})
+    cron = {"name": "daily", "kind": "cron", "spec": {"cron": "0 3 * * *"}}
+    program = {"language": "cpp", "source": "int main() {}"}
+    hook = {"url": "https://example.org/x", "events": ["submission.judged"]}
+    batch = {"filter": {"problem": "sum"}, "reason": "a test was wrong"}
+    return {
+        "submission_id": submitted["submission_id"],
+        "job_id": submitted["job_id"],
+        "problem": hall.slug,
+        "chain": "night",
+        "run_id": made("/chains/night:start", {})["run_id"],
+        "node_id": "a",
+        "trigger_id": made("/chains/night/triggers", cron)["id"],
+        "user_id": server.do(server.api.user("contestant"))[0],
+        "token_id": made("/me/tokens", {"name": "spare"})["id"],
+        "invitation_id": made("/invitations", {})["id"],
+        "execution_id": made("/executions", program)["id"],
+        "batch_id": made("/rejudge-batches", batch)["id"],
+        "webhook_id": made("/webhooks", hook)["webhook"]["id"],
+    }
+
+
+def _ask(client: httpx.Client, case: Case[Any]) -> None:
+    """Send a case and hold the answer to the document; of a stream that does not end, its head."""
+    if "wait" in case.query:
+        case.query["wait"] = 0.01  # nobody is at work here, so it would be waited for in vain
+    asked = case.as_transport_kwargs(base_url=str(client.base_url))
+    asked["headers"] = {**asked["headers"], "Authorization": client.headers["Authorization"]}
+    asked.pop("cookies", None)
+    if "data" in asked and isinstance(asked["data"], bytes | str):
+        asked["content"] = asked.pop("data")
+    request = client.build_request(**asked)
+    request.read()
+    answer = found = client.send(request, stream=True)
+    if answer.headers.get("Content-Type", "").startswith("text/event-stream"):
+        found = httpx.Response(answer.status_code, headers=answer.headers, text="", request=request)
+        found.elapsed = timedelta(0)
+    else:
+        answer.read()
+    answer.close()
+    case.validate_response(Response.from_any(found), checks=CHECKS)
+
+
+def _modes(operation: APIOperation[Any, Any, Any, Any]) -> list[GenerationMode]:
+    """What cannot fit can only be sent where more is taken than names in a path."""
+    takes_more = operation.body or operation.query or operation.headers
+    return [GenerationMode.POSITIVE, GenerationMode.NEGATIVE] if takes_more else [GenerationMode.POSITIVE]
+
+
+@pytest.mark.slow
+def test_every_operation_answers_as_it_is_documented(server: Served) -> None:
+    _, token = server.do(server.api.user("admin"))
+    schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
+    assert len(operations) == sum(len(item) for item in schema.raw_schema["paths"].values())
+    wrong, asked = [], set[str]()
+    bounds = settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    with _client(server, token) as client:
+        things = _things(server, client)
+        for operation in operations:
+            asked |= {item.name for item in operation.path_parameters}
+            for mode in _modes(operation):
+
+                @bounds
+                @given(case=operation.as_strategy(generation_mode=mode))
+                def probe(case: Case[Any]) -> None:
+                    _ask(client, case)
+                    known = {name: things[name] for name in case.path_parameters if name in things}
+                    if known:
+                        case.path_parameters.update(known)
+                        _ask(client, case)
+
+                try:
+                    probe()
+                except Unsatisfiable:
+                    pass  # whatever is sent fits
+                except Exception as error:  # noqa: BLE001  # whatever one operation fails of, the others are asked too
+                    wrong.append(f"{operation.label} ({mode.value}): {error}")
+    assert not wrong, f"{len(wrong)} of {len(operations)} operations:\n\n" + "\n\n".join(wrong)
+    assert asked - set(things) <= MADE_UP, "a path speaks of something that there should be one of here"
