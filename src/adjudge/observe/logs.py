@@ -3,6 +3,9 @@
 Ids (``request_id``, ``job_id``, ``attempt_id``, ``trace_id``) travel as context: whoever starts a unit of work binds
 them once with :func:`context`, everything logged inside carries them. Secrets never reach a line: keys that name one
 are blanked here, whatever the caller passed.
+
+A line of ours goes straight to its stream, without the standard library's records in between: a job has several lines,
+and they must not cost more than the job. Libraries' own records are rendered alike.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import logging
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final, Literal, TextIO
 
 import structlog
@@ -21,24 +25,46 @@ Level = Literal["debug", "info", "warning", "error"]
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "api_key", "source_code")
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
 
 
-_BEFORE: Final[list[structlog.types.Processor]] = [
-    structlog.contextvars.merge_contextvars,
-    structlog.stdlib.add_log_level,
-    structlog.stdlib.add_logger_name,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-]
+class _Road:
+    """Where lines go and how they look: what :func:`configure` sets, looked at with every line."""
+
+    def __init__(self) -> None:
+        self.least = logging.WARNING
+        self.stream: TextIO | None = None
+        self.render: list[structlog.types.Processor] = _renderers("console", sys.stderr)
+
+    def write(self, text: str) -> None:
+        (self.stream or sys.stderr).write(text)
+
+    def flush(self) -> None:
+        (self.stream or sys.stderr).flush()
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
-    """Set logging up for the whole process; libraries' own records take the same road."""
+    """Set logging up for the whole process; libraries' own records look the same."""
     target = stream or sys.stderr
+    _road.least, _road.stream, _road.render = _LEVELS[level], stream, _renderers(log_format, target)
     handler = logging.StreamHandler(target)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*_BEFORE, redact],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(log_format, target)],
+            foreign_pre_chain=[
+                structlog.contextvars.merge_contextvars,
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.add_logger_name,
+                _stamp,
+                redact,
+            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_road.render],
         )
     )
     root = logging.getLogger()
@@ -50,9 +76,9 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
         library.setLevel(logging.WARNING if level == "info" else logging.NOTSET)  # their progress is not our news
 
 
-def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """Give a module its logger, named as the module is."""
-    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(logger=name)
     return logger
 
 
@@ -66,26 +92,48 @@ def context(**fields: object) -> Iterator[None]:
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Blank every value whose key names a secret."""
     for key in event:
-        if key != "event" and any(word in key.lower() for word in _SECRET_WORDS):
+        if _names_secret(key):
             event[key] = REDACTED
     return event
 
 
+@lru_cache(maxsize=1024)
+def _names_secret(key: str) -> bool:
+    return key != "event" and any(word in key.lower() for word in _SECRET_WORDS)
+
+
+def _drop_quiet(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if _LEVELS[method] < _road.least:
+        raise structlog.DropEvent
+    return event
+
+
+def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
+    rendered: Any = event
+    for step in _road.render:
+        rendered = step(logger, method, rendered)
+    return rendered
+
+
 def _renderers(log_format: Format, target: TextIO) -> list[structlog.types.Processor]:
     if log_format == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     return [structlog.dev.ConsoleRenderer(colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback)]
 
+
+_stamp: Final = structlog.processors.TimeStamper(fmt="iso", utc=True)
+_road: Final = _Road()
 
 # At import, because a library that was never configured must not print to a caller's standard output.
 structlog.configure(
     processors=[
-        structlog.stdlib.filter_by_level,
-        *_BEFORE,
+        _drop_quiet,
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        _stamp,
         redact,
-        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        _render,
     ],
-    logger_factory=structlog.stdlib.LoggerFactory(),
-    wrapper_class=structlog.stdlib.BoundLogger,
-    cache_logger_on_first_use=False,
+    logger_factory=structlog.WriteLoggerFactory(_road),  # type: ignore[arg-type]  # it writes and flushes, which is all that is asked of it
+    wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
 )

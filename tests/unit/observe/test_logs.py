@@ -19,6 +19,7 @@ def _restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
+    logs.configure("warning")
     root.handlers, root.level = handlers, level
 
 
