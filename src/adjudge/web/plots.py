@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 WIDTH: Final = 640
 _NOTHING: Final = "\N{EM DASH}"
 """Drawn where there is nothing to draw yet."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 22
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 8, 10, 22
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
 // Times arrive in UTC and are shown in the reader's zone.
 
-const shown = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle: "medium" });
+// The page's language in the reader's own kind of it: British readers get no American dates.
+const spoken = document.documentElement.lang;
+const own = navigator.languages.find((name) => name.split("-")[0] === spoken.split("-")[0]) ?? spoken;
+const shown = new Intl.DateTimeFormat(own, { dateStyle: "medium", timeStyle: "medium" });
 
 export function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) {
