@@ -172,3 +172,13 @@ async def test_a_credential_is_not_looked_up_for_every_request(api: Api) -> None
 def test_passwords_are_not_in_reprs() -> None:
     assert PASSWORD not in repr(UserOrder("ada", password=PASSWORD))
     assert PASSWORD not in repr(MadeUser(None, PASSWORD))  # type: ignore[arg-type]  # only its repr matters
+
+
+async def test_a_password_is_not_guessed_through_an_open_session(api: Api) -> None:
+    await add_user(api)
+    async with api.client() as browser:
+        me = await log_in(browser)
+        headers = {"X-CSRF-Token": me["csrf_token"]}
+        body = {"current": "a wrong guess", "new": "another good one"}
+        seen = [(await browser.post(f"{ME}:password", json=body, headers=headers)).status_code for _ in range(30)]
+    assert seen[-1] == 429

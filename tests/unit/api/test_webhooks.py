@@ -217,3 +217,10 @@ async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Hall) -
         for _ in range(10):
             await client.post(ROOT, json=body)
         assert (await client.post(ROOT, json=body)).status_code == 409
+
+
+async def test_pings_are_few(small_hall: Hall) -> None:
+    async with small_hall.somebody() as client:
+        made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
+        answers = [await client.post(f"{ROOT}/{made['webhook']['id']}:ping") for _ in range(11)]
+    assert [answer.status_code for answer in answers[-2:]] == [202, 429]

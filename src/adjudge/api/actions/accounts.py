@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from adjudge.api.actions.login import email_address, shown_name
@@ -11,7 +12,7 @@ from adjudge.api.parts import Parts
 from adjudge.api.passwords import check_choice
 from adjudge.api.viewer import Via, Viewer
 from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission
-from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, LoginFailed
+from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, LoginFailed, RateLimited
 from adjudge.domain.ids import named_id
 from adjudge.store import Tx, audit, sessions, tokens, users
 from adjudge.store.sessions import Session
@@ -62,6 +63,7 @@ async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: st
     known = await parts.database.read(lambda tx: users.known(tx, user_id))
     if known.password_hash is None:
         raise Conflict("This account has no password: it logs in another way.")
+    await _throttle(parts, user_id)
     if not (await parts.passwords.check(known.password_hash, current)).right:
         raise LoginFailed("current: that is not your password.", field="current")
     check_choice(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
@@ -77,6 +79,14 @@ async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: st
 
     await parts.database.transact(change)
     parts.credentials.forget(user_id)
+
+
+async def _throttle(parts: Parts, user_id: str) -> None:
+    """Slow guessing down: whoever found a session open must not find the password out by it."""
+    per_min = parts.settings.accounts.login_per_min
+    wait_sec = await parts.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
+    if wait_sec > 0:
+        raise RateLimited("Too many tries: wait a little.", retry_after_sec=ceil(wait_sec))
 
 
 async def my_tokens(parts: Parts, viewer: Viewer) -> list[Token]:

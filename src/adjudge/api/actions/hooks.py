@@ -5,14 +5,19 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
+from typing import Final
 from urllib.parse import urlsplit
 
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
 from adjudge.store import Tx, webhooks
 from adjudge.store.reads import AFTER_ALL
 from adjudge.store.webhooks import Delivery, Webhook
+
+_PINGS_PER_SEC: Final = 0.1
+_PINGS_AT_ONCE: Final = 10
 
 
 def check_url(url: str) -> str:
@@ -96,7 +101,10 @@ async def remove(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
 
 
 async def ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
-    """Send a sign of life; return the delivery's id."""
+    """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
+    wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
+    if wait_sec > 0:
+        raise RateLimited("Too many pings: wait a little.", retry_after_sec=ceil(wait_sec))
 
     async def operation(tx: Tx) -> str:
         return await webhooks.ping(tx, await webhooks.find(tx, webhook_id, viewer.id), mint=parts.mint)
