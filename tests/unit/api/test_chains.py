@@ -195,6 +195,16 @@ async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
     assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
 
 
+async def test_a_question_is_not_passed_over_by_completing_it(desk: Desk) -> None:
+    await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?"}}]})
+    run_id = await desk.start()
+    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
+    async with desk.api.as_role("setter") as setter:
+        answer = await setter.post(f"{ROOT}/runs/{run_id}/nodes/ask:complete", json={"reason": "in a hurry"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
+    await desk.post(f"/runs/{run_id}/nodes/ask:complete", 200, {"reason": "nobody is there"})
+
+
 async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(desk: Desk) -> None:
     await desk.define(line("a"))
     made = await desk.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})

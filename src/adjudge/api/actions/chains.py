@@ -11,9 +11,10 @@ from typing import Any, Final
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains.dags import check_dag
-from adjudge.chains.executors.approval import decide
+from adjudge.chains.executors.approval import WaitApproval, decide
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import Created, Triggers
+from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
@@ -181,7 +182,9 @@ async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason:
 
 
 async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str) -> NodeView:
-    """Declare a node done."""
+    """Declare a node done. A question is answered by those it was asked; to pass over them is for admins of chains."""
+    if (await node(parts, run_id, node_id)).type == WaitApproval.type:
+        viewer.require(Permission.CHAIN_WRITE)
     return await parts.database.transact(
         lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=artifact, reason=reason)
     )

@@ -15,6 +15,7 @@ from adjudge.api.actions import chains
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
+from adjudge.chains.executors.approval import WaitApproval
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
@@ -164,7 +165,8 @@ async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
         "may_control": viewer.may(Permission.RUN_CONTROL),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),
-        "may_complete": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED, NodeStatus.RUNNING),
+        "may_complete": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED, NodeStatus.RUNNING)
+        and (node.type != WaitApproval.type or viewer.may(Permission.CHAIN_WRITE)),
         "asks": node.wait_on == "approval",
     }
 
