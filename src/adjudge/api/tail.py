@@ -60,9 +60,14 @@ class Subscription:
     def put(self, told: Told) -> None:
         """Keep an event, or give the watcher up."""
         if len(self._unread) >= _QUEUE:
-            self.is_lost = True
+            self.lose()
         else:
             self._unread.append(told)
+            self._something.set()
+
+    def lose(self) -> None:
+        """Let the watcher go; it comes back for what it has not seen."""
+        self.is_lost = True
         self._something.set()
 
     async def take(self, at_most_sec: float) -> list[Told]:
@@ -126,7 +131,9 @@ class Tail:
     async def watch(self, which: Which) -> AsyncIterator[Subscription]:
         """Hear of everything from now on; whoever wants what was before reads it inside the block, after this."""
         if self._place is None:
-            self._place = await self._database.read(events.horizon)
+            place = await self._database.read(events.horizon)
+            if self._place is None:  # whoever was quicker has begun to read there: moving it on would lose events
+                self._place = place
         subscription = Subscription()
         self._watchers[which].add(subscription)
         self._start()
@@ -187,9 +194,13 @@ class Tail:
                     _log.warning("tail_waits", error=error.message)
                 await asyncio.sleep(_REST_SEC)
                 await self._wakeup.wait(self._poll_ms)
+        except Exception:  # noqa: BLE001 — whoever watches is let go below, and whoever comes next starts it anew
+            _log.exception("tail_ended")
         finally:
             unlisten()
             self._forget()
+            for subscription in [each for watchers in self._watchers.values() for each in watchers]:
+                subscription.lose()  # nobody reads for it any more
 
     def _question(self) -> _Question:
         if not self._watchers:
