@@ -6,12 +6,12 @@ import re
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
 
 from adjudge import __version__
 from adjudge.api import errors
 from adjudge.api.authentication import authenticator
+from adjudge.api.document import openapi
 from adjudge.api.envelope import Envelope
 from adjudge.api.exchange import Bounds, Streams
 from adjudge.api.parts import Parts
@@ -92,7 +92,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.include_router(about.metrics_router(settings.server.metrics_access))
     errors.install(app)
     _surround(app, parts)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     return app
 
 
@@ -117,17 +117,3 @@ def _surround(app: FastAPI, parts: Parts) -> None:
         streams=app.state.streams,
         is_https=server.public_url.startswith("https:"),
     )
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description, with problems under their own media type and the ways to say who one is."""
-    if app.openapi_schema is None:
-        schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-        for path in schema["paths"].values():
-            for operation in path.values():
-                content = operation["responses"]["default"]["content"]
-                content[errors.MEDIA_TYPE] = content.pop("application/json")
-        schema.setdefault("components", {})["securitySchemes"] = _SECURITY
-        schema["security"] = [{"token": []}, {"session": []}, {}]
-        app.openapi_schema = schema
-    return app.openapi_schema

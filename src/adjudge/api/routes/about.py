@@ -31,7 +31,14 @@ def metrics_router(access: Literal["loopback", "token", "open"]) -> APIRouter:
     """``/metrics``, where scrapers look for it, for whom the settings say."""
     routes = APIRouter(tags=["about"])
 
-    @routes.get("/metrics", summary="Figures in the text format of Prometheus", response_class=Response)
+    text = {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @routes.get(
+        "/metrics",
+        summary="Figures in the text format of Prometheus",
+        response_class=Response,
+        responses={200: text},
+    )
     async def read_metrics(request: Request) -> Response:
         if access == "token":
             (await viewer_of(request)).require(Permission.OPS_READ)

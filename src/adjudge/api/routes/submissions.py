@@ -47,8 +47,8 @@ _FORM: Final = {
     "type": "object",
     "required": ["problem", "language", "source"],
     "properties": {
-        "problem": {"type": "string"},
-        "language": {"type": "string"},
+        "problem": {"type": "string", "examples": ["multiples"]},
+        "language": {"type": "string", "examples": ["cpp20"]},
         "source": {"type": "string", "format": "binary", "description": "The file."},
     },
 }

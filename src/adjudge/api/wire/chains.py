@@ -245,7 +245,9 @@ class NodeAction(Wire):
     """Why, and what the node should have left behind."""
 
     reason: Reason = ""
-    artifact: Any = Field(default=None, description="For complete: what the node's dependents will see.")
+    artifact: Any = Field(
+        default=None, description="For complete: what the node's dependents will see.", examples=[{"count": 3}]
+    )
 
 
 class RerunBody(Wire):
@@ -259,7 +261,7 @@ class Decision(Wire):
     """A person's yes or no."""
 
     approved: bool
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["verified on all solutions"])]
 
 
 class ChangeInfo(Wire):
@@ -328,7 +330,7 @@ class TriggerChange(Wire):
     """A trigger as it is to be from now on; what is left out stays."""
 
     version: int = Field(ge=1, le=2**53)
-    spec: dict[str, Any] | None = None
+    spec: dict[str, Any] | None = Field(None, examples=[{"cron": "0 4 * * *", "timezone": "Europe/Berlin"}])
     enabled: bool | None = None
 
 

@@ -205,7 +205,9 @@ class LetterPage(Wire):
 class LettersOrder(Wire):
     """Which dead letters, and why."""
 
-    ids: list[Annotated[str, Field(max_length=64)]] = Field(min_length=1, max_length=1000)
+    ids: list[Annotated[str, Field(max_length=64, examples=["019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"])]] = Field(
+        min_length=1, max_length=1000
+    )
     reason: Annotated[str, Field(min_length=1, max_length=500, examples=["the disk was full"])]
 
 

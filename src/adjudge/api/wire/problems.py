@@ -139,7 +139,7 @@ class ProblemPatch(Wire):
     """What to change of a problem; what is left out stays."""
 
     version: Version
-    title: str | None = Field(None, min_length=1, max_length=MAX_TITLE)
+    title: str | None = Field(None, min_length=1, max_length=MAX_TITLE, examples=["Multiples of 3 and 5"])
     tags: list[Annotated[str, Field(max_length=60)]] | None = Field(None, max_length=MAX_TAGS)
     difficulty: float | None = Field(None, ge=0, le=MAX_DIFFICULTY, description="Give `null` to remove it.")
 

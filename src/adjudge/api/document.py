@@ -1,0 +1,96 @@
+"""The OpenAPI document: FastAPI's, with problems under their own media type and an example for every body.
+
+Examples are put together from those of the fields, so each stands beside what it is an example of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from adjudge.api import errors
+
+_JSON: Final = "application/json"
+Schema = Mapping[str, Any]
+
+
+class NoExampleError(LookupError):
+    """A required field has neither an example nor values to choose from."""
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """Describe every route."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        schemas = document["components"]["schemas"]
+        for path in document["paths"].values():
+            for operation in path.values():
+                content = operation["responses"]["default"]["content"]
+                content[errors.MEDIA_TYPE] = content.pop(_JSON)
+                body = operation.get("requestBody", {}).get("content", {}).get(_JSON)
+                if body is not None:
+                    body["example"] = example_of(body["schema"], schemas)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def resolved(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
+    """Follow a reference."""
+    return schemas[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
+
+
+def example_of(schema: Schema, schemas: Mapping[str, Schema], place: str = "body") -> Any:
+    """A value that fits: of a field's own example, or of the examples of what it consists of."""
+    schema = resolved(schema, schemas)
+    for choices in ("anyOf", "allOf"):
+        if choices in schema and not schema.get("examples"):
+            return example_of(next(item for item in schema[choices] if item.get("type") != "null"), schemas, place)
+    known = [*schema.get("examples", ()), *([schema["const"]] if "const" in schema else ()), *schema.get("enum", ())]
+    if known:
+        return known[0]
+    make = _MADE.get(schema.get("type", ""))
+    if make is None:
+        raise NoExampleError(f"{place} has no example; add one to the model.")
+    return make(schema, schemas, place)
+
+
+def _array(schema: Schema, schemas: Mapping[str, Schema], place: str) -> list[Any]:
+    return [example_of(schema["items"], schemas, f"{place}[]")]
+
+
+def _boolean(schema: Schema, _schemas: Mapping[str, Schema], _place: str) -> Any:
+    return schema.get("default", True)
+
+
+def _number(schema: Schema, _schemas: Mapping[str, Schema], _place: str) -> Any:
+    return schema.get("default", int(schema.get("minimum", 1)))
+
+
+def _object(schema: Schema, schemas: Mapping[str, Schema], place: str) -> dict[str, Any]:
+    """What is required, and what an example was written for."""
+    required = schema.get("required", ())
+    return {
+        name: example_of(item, schemas, f"{place}.{name}")
+        for name, item in schema.get("properties", {}).items()
+        if name in required or _has_example(item, schemas)
+    }
+
+
+def _has_example(schema: Schema, schemas: Mapping[str, Schema]) -> bool:
+    schema = resolved(schema, schemas)
+    if any(_has_example(item, schemas) for item in schema.get("anyOf", ())):
+        return True
+    return bool(schema.get("examples"))
+
+
+_MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema], str], Any]]] = {
+    "object": _object,
+    "array": _array,
+    "boolean": _boolean,
+    "integer": _number,
+    "number": _number,
+}
+"""A text is never made up: it would say nothing."""

@@ -1,0 +1,174 @@
+"""The OpenAPI document as people read it: operations by group, what they take and answer, and every model.
+
+Made of the document alone, so it cannot say anything else than programs are told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_JSON: Final = "application/json"
+_PROBLEMS: Final = "default"
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter, or a field of a model."""
+
+    name: str
+    where: str
+    """Where a parameter goes: path, query, header; empty for a field."""
+    type: str
+    link: str
+    """The model that it consists of, if it does."""
+    is_required: bool
+    meaning: str
+    bounds: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body or an answer."""
+
+    status: str
+    media_type: str
+    type: str
+    link: str
+    meaning: str
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that can be asked."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    parameters: tuple[Field, ...]
+    bodies: tuple[Content, ...]
+    answers: tuple[Content, ...]
+    curl: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of value."""
+
+    name: str
+    description: str
+    fields: tuple[Field, ...]
+    values: tuple[str, ...]
+    """For an enumeration, what there is to choose from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Everything, in the document's order."""
+
+    groups: Mapping[str, tuple[Operation, ...]]
+    models: tuple[Model, ...]
+
+
+def reference(document: Document) -> Reference:
+    """Read a document."""
+    groups: dict[str, list[Operation]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            groups.setdefault(operation["tags"][0], []).append(_operation(method.upper(), path, operation))
+    models = sorted(document["components"]["schemas"].items())
+    return Reference(
+        {name: tuple(operations) for name, operations in groups.items()},
+        tuple(_model(name, schema) for name, schema in models),
+    )
+
+
+def _operation(method: str, path: str, operation: Document) -> Operation:
+    bodies = tuple(_contents("", operation.get("requestBody", {})))
+    answers = tuple(
+        content
+        for status, answer in operation["responses"].items()
+        if status not in {_PROBLEMS, "422"}  # every failure is a problem, whatever its status
+        for content in (list(_contents(status, answer)) or [Content(status, "", "", "", answer["description"])])
+    )
+    return Operation(
+        id=operation["operationId"],
+        method=method,
+        path=path,
+        summary=operation["summary"],
+        description=operation.get("description", ""),
+        parameters=tuple(_parameter(item) for item in operation.get("parameters", ())),
+        bodies=bodies,
+        answers=answers,
+        curl=_curl(method, path, bodies),
+    )
+
+
+def _contents(status: str, described: Document) -> Iterator[Content]:
+    for media_type, content in described.get("content", {}).items():
+        shown = json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else ""
+        name, link = type_of(content.get("schema", {}))
+        yield Content(status, media_type, name, link, described.get("description", ""), shown)
+
+
+def _parameter(item: Document) -> Field:
+    schema = item.get("schema", {})
+    name, link = type_of(schema)
+    meaning = item.get("description") or schema.get("description", "")
+    return Field(item["name"], item["in"], name, link, item.get("required", False), meaning, _bounds(schema))
+
+
+def _model(name: str, schema: Document) -> Model:
+    required = schema.get("required", ())
+    fields = tuple(
+        Field(field, "", *type_of(item), field in required, item.get("description", ""), _bounds(item))
+        for field, item in schema.get("properties", {}).items()
+    )
+    return Model(name, schema.get("description", ""), fields, tuple(str(item) for item in schema.get("enum", ())))
+
+
+def type_of(schema: Document) -> tuple[str, str]:
+    """What a value is, in a word or two, and the model to look up."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return name, name
+    if "anyOf" in schema:
+        found = [type_of(item) for item in schema["anyOf"]]
+        return " | ".join(name for name, _ in found), next((link for _, link in found if link), "")
+    if schema.get("type") == "array":
+        name, link = type_of(schema.get("items", {}))
+        return f"{name}[]", link
+    if "const" in schema or "enum" in schema:
+        values = [schema["const"]] if "const" in schema else schema["enum"]
+        return " | ".join(json.dumps(item) for item in values), ""
+    return str(schema.get("format") or schema.get("type", "any")), ""
+
+
+def _bounds(schema: Document) -> str:
+    """What else must hold, and what stands where nothing is given."""
+    told = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "minLength": "length ≥", "maxLength": "length ≤"}
+    bounds: list[Document] = [schema, *schema.get("anyOf", ())]
+    said = [f"{sign} {item[name]:g}" for item in bounds for name, sign in told.items() if name in item]
+    if schema.get("default") not in (None, "", [], {}):
+        said.append(f"= {json.dumps(schema['default'])}")
+    return ", ".join(said)
+
+
+def _curl(method: str, path: str, bodies: tuple[Content, ...]) -> str:
+    """What to type in a terminal; names in braces are for the reader to fill in."""
+    lines = ["curl" + ("" if method == "GET" else f" -X {method}")]
+    lines.append("-H 'Authorization: Bearer adj_…'")
+    body = next((item for item in bodies if item.example), bodies[0] if bodies else None)
+    if body is not None and body.media_type == _JSON:
+        compact = json.dumps(json.loads(body.example), ensure_ascii=False).replace("'", "'\\''")
+        lines += [f"-H 'Content-Type: {_JSON}'", f"-d '{compact}'"]
+    elif body is not None:
+        lines += [f"-H 'Content-Type: {body.media_type}'", "--data-binary @FILE"]
+    lines.append(f'"$ADJUDGE{path}"')
+    return " \\\n  ".join(lines)
