@@ -17,7 +17,7 @@ from typing import Final
 
 from adjudge.chains.conditions import holding
 from adjudge.chains.dags import Dags
-from adjudge.chains.placing import Start, Starter
+from adjudge.chains.placing import Offers, Start, Starter
 from adjudge.chains.standing import Closing, EndedNode, Key, Runs, Standing, close, count, ended_delta, set_counts
 from adjudge.domain.chain import Counts, Dag, Decision, Node, When, cascade, decide, is_failed
 from adjudge.domain.states import NodeStatus
@@ -52,7 +52,7 @@ class Advance:
         return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
 
     async def onward(
-        self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start] = ()
+        self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start], offers: Offers
     ) -> list[EndedNode]:
         """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
 
@@ -76,7 +76,7 @@ class Advance:
         if also:
             runs.update(await count(tx, ended_delta(also)))
         limited = {node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].is_limited}
-        await self._starter.start(tx, {run_id: runs[run_id] for run_id in dags}, dags, starts, limited)
+        await self._starter.start(tx, {run_id: runs[run_id] for run_id in dags}, dags, starts, limited, offers=offers)
         return also
 
     async def _join(self, tx: Tx, level: Sequence[EndedNode]) -> list[EndedNode]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from adjudge.chains.control import Control
-from adjudge.chains.placing import Start
+from adjudge.chains.placing import Start, start_row
 from adjudge.chains.progress import Progress
 from adjudge.chains.standing import Closing, Delta, EndedNode, Runs, close, count, ended_delta, ended_node
 from adjudge.domain.chain import instance_id
@@ -17,7 +18,7 @@ from adjudge.domain.states import JobStatus, NodeStatus
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Ended, Job
+from adjudge.store.job_values import Ended, Job, Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,10 @@ class NodeOwner:
         roots = sorted({(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id})
         if roots:
             await tx.execute(sql.BEGIN_RUNS, roots)
-        fresh = sorted(_start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
+        fresh = sorted(start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
         if fresh:
             await tx.execute(sql.START_NODES, fresh)
-        again = sorted(_start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
+        again = sorted(start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
         if again:
             await tx.execute(sql.TAKE_OVER_NODES, again)
 
@@ -73,7 +74,7 @@ class NodeOwner:
     async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
         """End the nodes, and advance their runs in the same transaction."""
         unclaimed = sorted(
-            _start_row(item.job)
+            start_row(item.job)
             for item in ended
             if item.job.status is JobStatus.FAILED and item.job.prior_status is not JobStatus.RUNNING
         )
@@ -94,7 +95,7 @@ class NodeOwner:
         late += empty
         if late:
             runs.update(await count(tx, ended_delta(late)))
-        await self._progress.proceed(tx, runs, [*over, *late], starts)
+        await self._progress.proceed(tx, runs, [*over, *late], starts, _offers(ended))
 
     async def _suspend(self, tx: Tx, items: Sequence[Ended]) -> dict[tuple[str, str], tuple[str, str]]:
         if not items:
@@ -154,9 +155,13 @@ def _is(item: Ended, kind: type) -> bool:
     return item.job.status is JobStatus.SUCCEEDED and isinstance(item.outcome, kind)
 
 
-def _start_row(job: Job) -> tuple[str, str, str, int, str, str]:
-    attempt = int(job.payload.get("attempts_before", 0)) + job.attempt_id
-    return job.chain_run_id or "", job.node_id or "", job.id, attempt, job.actor or "", job.reason or ""
+def _offers(ended: Sequence[Ended]) -> dict[str, list[Offer]]:
+    """The places that are kept for what follows, by run."""
+    found: dict[str, list[Offer]] = defaultdict(list)
+    for item in ended:
+        if item.offer is not None:
+            found[item.job.chain_run_id or ""].append(item.offer)
+    return found
 
 
 def _end_row(item: Ended) -> tuple[object, ...]:

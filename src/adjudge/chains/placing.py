@@ -16,13 +16,16 @@ from adjudge.domain.ids import NewId
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import NewJob
+from adjudge.store.job_values import Job, NewJob, Offer
 from adjudge.store.jobs import Jobs
 from adjudge.store.statement import Row
 
 _TIMEOUT_MARGIN_MS: Final = 10_000
 """A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 _MANY: Final = 100_000
+
+Offers = Mapping[str, Sequence[Offer]]
+"""By run: places that workers keep for what follows from the nodes they have just ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,13 @@ class Starter:
         dags: Mapping[str, Dag],
         starts: Sequence[Start],
         freed: set[str],
+        *,
+        offers: Offers,
     ) -> None:
-        """Start what may run; where a run has limits, what fits. In ``freed`` runs a place may be free again."""
+        """Start what may run; where a run has limits, what fits. In ``freed`` runs a place may be free again.
+
+        Nodes for which a worker has a place begin there at once, as many as there are such places.
+        """
         limited = {start.run_id for start in starts if dags[start.run_id].is_limited}
         now = [start for start in starts if start.run_id not in limited]
         wanting = [start for start in starts if start.run_id in limited]
@@ -61,7 +69,7 @@ class Starter:
             await tx.execute(sql.GIVE_JOBS, sorted((start.run_id, start.node_id, None, "wanted") for start in wanting))
         for run_id in sorted(limited | freed):
             now += await self._granted(tx, run_id, dags[run_id])
-        await self._enqueue(tx, runs, dags, now)
+        await self._enqueue(tx, runs, dags, now, offers)
 
     async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[Start]:
         """What the limits let through now, the most urgent first."""
@@ -74,7 +82,7 @@ class Starter:
         return list(_fitting(run_id, dag, wanted, held, free))
 
     async def _enqueue(
-        self, tx: Tx, runs: Mapping[str, Standing], dags: Mapping[str, Dag], starts: Sequence[Start]
+        self, tx: Tx, runs: Mapping[str, Standing], dags: Mapping[str, Dag], starts: Sequence[Start], offers: Offers
     ) -> None:
         if not starts:
             return
@@ -86,7 +94,11 @@ class Starter:
         )
         if given:
             await tx.execute(sql.GIVE_JOBS, given)
-        await self._jobs.enqueue(tx, jobs)
+        matched = _matched(jobs, offers)
+        await self._jobs.enqueue(tx, jobs, matched)
+        begun = sorted(start_row(offer.taken) for offer in matched.values() if offer.taken is not None)
+        if begun:
+            await tx.execute(sql.START_NODES, begun)
 
     def _job(self, run: Standing, start: Start) -> NewJob:
         node = start.node
@@ -111,6 +123,23 @@ class Starter:
             actor="engine",
             trace_id=run.trace_id,
         )
+
+
+def start_row(job: Job) -> tuple[str, str, str, int, str, str]:
+    """What ``chain_nodes.start`` is given for a claimed job."""
+    attempt = int(job.payload.get("attempts_before", 0)) + job.attempt_id
+    return job.chain_run_id or "", job.node_id or "", job.id, attempt, job.actor or "", job.reason or ""
+
+
+def _matched(jobs: Sequence[NewJob], offers: Offers) -> dict[str, Offer]:
+    """Which jobs go to which places."""
+    spare = {run_id: list(found) for run_id, found in offers.items()}
+    matched = {}
+    for job in jobs:
+        places = spare.get(job.chain_run_id or "")
+        if places and places[-1].accepts(job):
+            matched[job.id] = places.pop()
+    return matched
 
 
 def _fitting(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from adjudge.chains.advance import Advance
 from adjudge.chains.executor import Awaited, Probe
-from adjudge.chains.placing import Start
+from adjudge.chains.placing import Offers, Start
 from adjudge.chains.standing import Closing, EndedNode, Runs, Standing, close, count, ended_delta, lock
 from adjudge.domain.states import CHAIN_RUN, NodeStatus, RunStatus
 from adjudge.observe import metrics
@@ -39,9 +40,16 @@ class Progress:
         self._probes = {RUN: _run_outcome, TIMER: _never, **probes}
         self._on_run_ended = on_run_ended
 
-    async def proceed(self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start] = ()) -> None:
+    async def proceed(
+        self,
+        tx: Tx,
+        runs: Runs,
+        ended: Sequence[EndedNode],
+        ready: Sequence[Start] = (),
+        offers: Offers = MappingProxyType({}),
+    ) -> None:
         """Take runs, which are ours and counted, as far as they go; end those with no node left open."""
-        also = await self.advance.onward(tx, runs, ended, ready)
+        also = await self.advance.onward(tx, runs, ended, ready, offers)
         over = [*ended, *also]
         tx.on_commit(lambda: _measure(over))
         tx.ring(CHANGED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -82,6 +82,19 @@ class Job:
     finished_at: int | None
 
 
+@dataclass(eq=False, slots=True)
+class Offer:
+    """A place that a worker keeps for one job that follows from the one it ends, to be claimed as it is created.
+
+    Made anew for every try at a transaction: ``taken`` says what that try came to.
+    """
+
+    worker: str
+    lease_ms: int
+    accepts: Callable[[NewJob], bool]
+    taken: Job | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """How a claim ends a job. ``outcome`` is what the job's owner writes in the same transaction."""
@@ -93,6 +106,7 @@ class Finish:
     reason: str | None = "finished"
     error_code: str | None = None
     error: str | None = None
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +171,8 @@ class Ended:
 
     job: Job
     outcome: object = None
+    offer: Offer | None = None
+    """Where its worker has a place for a job that the owner creates now."""
 
 
 class JobOwner(Protocol):

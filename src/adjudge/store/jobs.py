@@ -31,6 +31,7 @@ from adjudge.store.job_values import (
     Job,
     JobOwner,
     NewJob,
+    Offer,
     Outcome,
     QueuedJob,
     Refused,
@@ -59,22 +60,37 @@ class Jobs:
         self._random_unit = random_unit
         self._announce = announce
 
-    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob]) -> list[str]:
-        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one."""
+    async def enqueue(self, tx: Tx, jobs: Sequence[NewJob], offers: Mapping[str, Offer] | None = None) -> list[str]:
+        """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one.
+
+        A job for which there is an offer is claimed at once by who made it; the stream hears nothing of it.
+        """
         if not jobs:
             return []
         created = {
             row["id"]
             for row in await tx.fetch(sql.INSERT, [insert_row(job, self._policy.max_attempts) for job in jobs])
         }
-        fresh = [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in jobs if job.id in created]
-        await outbox.insert(tx, fresh)
         accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])
-        if self._announce is not None and created:
-            tx.on_commit(partial(self._announce, sorted(created)))
+        taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
+        await outbox.insert_handed(tx, [(job.id, job.priority) for job in jobs if job.id in taken])
+        waiting = [job for job in jobs if job.id in created and job.id not in taken]
+        await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
+        if self._announce is not None and waiting:
+            tx.on_commit(partial(self._announce, sorted(job.id for job in waiting)))
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [standing.get(job.id, job.id) for job in jobs]
+
+    async def _hand_over(self, tx: Tx, offers: Mapping[str, Offer]) -> set[str]:
+        """Claim jobs as they are created, by the same statement as any other claim; return those that were won."""
+        won = set()
+        for worker, lease_ms in {(offer.worker, offer.lease_ms) for offer in offers.values()}:
+            wanted = [key for key, offer in offers.items() if (offer.worker, offer.lease_ms) == (worker, lease_ms)]
+            for job in (await self.claim(tx, wanted, worker=worker, lease_ms=lease_ms)).done:
+                offers[job.id].taken = job
+                won.add(job.id)
+        return won
 
     async def claim(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> Outcome[Job]:
         """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
@@ -118,7 +134,7 @@ class Jobs:
         first, late = _first_by_fence(finishes)
         rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in _ordered(first)])
         won = {_fence_of(row): row for row in rows}
-        done = await self._ended(tx, rows, {fence.job_id: first[fence].outcome for fence in won})
+        done = await self._ended(tx, rows, {fence.job_id: first[fence] for fence in won})
         late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
 
@@ -259,11 +275,11 @@ class Jobs:
         accounts.count_transitions(tx, jobs)
         return jobs
 
-    async def _ended(self, tx: Tx, rows: Sequence[Row], outcomes: Mapping[str, object]) -> tuple[Job, ...]:
+    async def _ended(self, tx: Tx, rows: Sequence[Row], finishes: Mapping[str, Finish]) -> tuple[Job, ...]:
         jobs = tuple(job_of(row) for row in rows)
         for kind, group in _by_kind(jobs).items():
             if owner := self._owners.get(kind):
-                await owner.ended(tx, [Ended(job, outcomes.get(job.id)) for job in group])
+                await owner.ended(tx, [_end_of(job, finishes.get(job.id)) for job in group])
         accounts.count_transitions(tx, jobs)
         return jobs
 
@@ -319,6 +335,10 @@ def _by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     for job in jobs:
         groups[job.kind].append(job)
     return groups
+
+
+def _end_of(job: Job, finish: Finish | None) -> Ended:
+    return Ended(job) if finish is None else Ended(job, finish.outcome, finish.offer)
 
 
 F = TypeVar("F", Finish, Release)

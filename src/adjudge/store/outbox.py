@@ -22,6 +22,16 @@ INSERT = Statement(
     given={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
 )
 
+INSERT_HANDED = Statement(
+    "outbox.insert_handed",
+    "Keep a row for jobs that were claimed as they were created: nothing to deliver, unless they come back.",
+    """
+    INSERT INTO outbox (job_id, priority, state, next_attempt_at, dispatched_at, created_at)
+    SELECT given_id, given_priority, 'delivered', {now}, {now}, {now} FROM {given}
+    """,
+    given={"given_id": "text", "given_priority": "bigint"},
+)
+
 AGAIN = Statement(
     "outbox.again",
     "Ask for jobs to be delivered once more: after a retry, or because their message was lost.",
@@ -149,6 +159,12 @@ async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
     if rows:
         await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
         tx.ring(OUTBOX)
+
+
+async def insert_handed(tx: Tx, rows: Sequence[tuple[str, int]]) -> None:
+    """Keep rows of (job_id, priority) for new jobs that their workers have already; nobody is woken."""
+    if rows:
+        await tx.execute(INSERT_HANDED, [(job_id, band_of(priority)) for job_id, priority in rows])
 
 
 async def again(tx: Tx, rows: Rows) -> None:

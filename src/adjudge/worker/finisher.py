@@ -1,5 +1,8 @@
 """Writing ends: whatever finished while the last transaction was under way goes into the next one.
 
+A job that follows from one that ended (the next node of a chain) may be claimed in the same transaction by a worker
+that has a place for it: it then begins as soon as the commit is known, with no message in between.
+
 Only after the commit are messages acknowledged. A database that is away is tried again for as long as the lease may
 hold; whether a commit whose answer was lost happened is found out by sending it again: the fence lets it through once.
 """
@@ -8,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
@@ -16,7 +20,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
-from adjudge.store.job_values import Fence, Finish, Job, Refused, Release
+from adjudge.store.job_values import Fence, Finish, Job, Offer, Refused, Release
 from adjudge.store.jobs import Jobs
 from adjudge.worker.handler import Completion
 
@@ -43,10 +47,35 @@ class End:
         return JobStatus.FAILED if _is_final(self.error) else JobStatus.PENDING
 
 
+class Places(Protocol):
+    """Where jobs that follow from ended ones can run: the worker itself."""
+
+    def offer(self, end: End) -> Offer | None:
+        """A place for one job that follows, if there is one."""
+        ...
+
+    def take_on(self, end: End, job: Job, claimed_at: float) -> None:
+        """Run a job that was claimed in the transaction that wrote ``end``, which has committed."""
+        ...
+
+    def now(self) -> float:
+        """The clock that leases are held by."""
+        ...
+
+
 @dataclass(eq=False, slots=True)
 class _Waiting:
     end: End
     written: asyncio.Future[RefusalReason | None]
+    offer: Offer | None = None
+    """What the last try offered."""
+    unsure: dict[str, float] = field(default_factory=dict)
+    """Jobs that were handed over by tries whose answer was lost, and when."""
+
+    @property
+    def handed(self) -> list[Job]:
+        """What the last try handed over."""
+        return [] if self.offer is None or self.offer.taken is None else [self.offer.taken]
 
 
 class Finisher:
@@ -59,12 +88,14 @@ class Finisher:
         *,
         policy: RetryPolicy,
         random_unit: Callable[[], float],
+        places: Places,
         retry_ms: int = 200,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._policy = policy
         self._random_unit = random_unit
+        self._places = places
         self._retry_ms = retry_ms
         self._waiting: list[_Waiting] = []
         self._something = asyncio.Event()
@@ -88,14 +119,17 @@ class Finisher:
                 await self._write_batch(batch)
 
     def _next_batch(self) -> list[_Waiting]:
-        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-        return [waiting for waiting in batch if not waiting.written.done()]
+        wanted = [waiting for waiting in self._waiting if not waiting.written.done()]
+        batch, self._waiting = wanted[:_BATCH], wanted[_BATCH:]
+        return batch
 
     async def _write_batch(self, batch: list[_Waiting]) -> None:
-        started = asyncio.get_running_loop().time()
+        started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
         try:
-            refused = await self._database.transact(lambda tx: self._write_all(tx, [item.end for item in batch]))
+            refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
         except Unavailable as error:
+            for waiting in batch:
+                waiting.unsure.update({job.id: claimed_at for job in waiting.handed})
             metrics.WORKER_FINALIZE_ERRORS.inc()
             _log.warning("finish_waits", error=error.message, jobs=len(batch))
             self._waiting[:0] = batch
@@ -108,7 +142,25 @@ class Finisher:
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         reasons = {item.job_id: item.reason for item in refused}
         for waiting in batch:
-            _settle(waiting, reasons.get(waiting.end.fence.job_id))
+            for job in waiting.handed:
+                self._places.take_on(waiting.end, job, claimed_at)
+            reason = reasons.get(waiting.end.fence.job_id)
+            if reason is not None:
+                await self._look_up(waiting)
+            _settle(waiting, reason)
+
+    async def _look_up(self, waiting: _Waiting) -> None:
+        """Find out what an earlier try handed over whose answer was lost; what cannot be found out, the lease ends."""
+        if not waiting.unsure:
+            return
+        worker = waiting.end.fence.owner
+        try:
+            held = await self._database.read(lambda tx: self._jobs.held(tx, list(waiting.unsure), worker=worker))
+        except Unavailable as error:
+            _log.warning("handed_jobs_unknown", jobs=list(waiting.unsure), error=error.message)
+            return
+        for job in held:
+            self._places.take_on(waiting.end, job, waiting.unsure[job.id])
 
     async def _write_apart(self, batch: list[_Waiting], error: Exception) -> None:
         """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
@@ -120,8 +172,11 @@ class Finisher:
         if not batch[0].written.done():
             batch[0].written.set_exception(error)
 
-    async def _write_all(self, tx: Tx, ends: Sequence[End]) -> list[Refused]:
-        finishes = [_finish(end, end.completion) for end in ends if end.completion is not None]
+    async def _write_all(self, tx: Tx, batch: Sequence[_Waiting]) -> list[Refused]:
+        for waiting in batch:
+            waiting.offer = self._places.offer(waiting.end)
+        finishes = [_finish(item.end, item.end.completion, item.offer) for item in batch if item.end.completion]
+        ends = [item.end for item in batch]
         final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
         again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
         refused = [*(await self._jobs.finish(tx, finishes)).refused]
@@ -151,8 +206,8 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
 
 
-def _finish(end: End, completion: Completion) -> Finish:
-    return Finish(end.fence, completion.status, completion.result, completion.outcome)
+def _finish(end: End, completion: Completion, offer: Offer | None) -> Finish:
+    return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer)
 
 
 def _is_final(error: BaseException | None) -> bool:

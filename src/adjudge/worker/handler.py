@@ -17,6 +17,8 @@ class Completion:
     status: JobStatus = JobStatus.SUCCEEDED
     result: Mapping[str, Any] | None = None
     outcome: object = None
+    leads_on: bool = False
+    """Whether jobs may follow from it, of which its worker could run one at once."""
 
 
 class Handler(Protocol):

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, RefusalReason, Unavailable
 from adjudge.domain.retry import RetryPolicy
@@ -14,7 +15,7 @@ from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database
-from adjudge.store.job_values import Fence, Job, Outcome
+from adjudge.store.job_values import Fence, Job, NewJob, Offer, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
@@ -84,7 +85,7 @@ class Worker:
         self._triage = Triage(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self.pulse = Pulse("reader")
-        self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit)
+        self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit, places=self)
         self._acknowledger = Acknowledger(stream)
         self._running: dict[Fence, asyncio.Task[None]] = {}
         self._working: dict[Fence, tuple[str, ...]] = {}
@@ -134,13 +135,15 @@ class Worker:
                 task.result()
 
     async def _finish_running(self) -> None:
-        _, late = await asyncio.wait(
-            set(self._running.values()) or {asyncio.create_task(asyncio.sleep(0))},
-            timeout=self._settings.drain_grace_ms / 1_000,
-        )
-        if late:
+        """Until nothing runs; one more may have been taken on while the order to drain came."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._settings.drain_grace_ms / 1_000
+        while self._running and clock() < deadline:
+            await asyncio.wait(set(self._running.values()), timeout=deadline - clock())
+        if self._running:
             self._hand_back()
-            await asyncio.wait(late)
+        while self._running:
+            await asyncio.wait(set(self._running.values()))
 
     def _hand_back(self) -> None:
         self._handing_back = True
@@ -241,16 +244,16 @@ class Worker:
         return ready
 
     def _needs_of(self, message: Message) -> tuple[str, ...]:
-        if message.hint is None:
-            return ()
-        handler = self._handlers[message.hint.kind]
-        return (f"kind:{message.hint.kind}", *handler.needs(message.hint.payload))
+        return () if message.hint is None else self._needs(message.hint.kind, message.hint.payload)
+
+    def _needs(self, kind: str, payload: Mapping[str, Any]) -> tuple[str, ...]:
+        return (f"kind:{kind}", *self._handlers[kind].needs(payload))
 
     # Running.
 
-    def _start(self, job: Job, message: Message, claimed_at: float) -> None:
+    def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
         fence = Fence(job.id, job.attempt_id, self._settings.name)
-        needs = self._needs_of(message)
+        needs = self._needs(job.kind, job.payload)
         self._slots.take(needs)
         self._working[fence] = needs
         if self._pace is not None:
@@ -275,16 +278,18 @@ class Worker:
 
         self._keeper.hold(fence, on_lost, claimed_at=claimed_at)
         task.add_done_callback(over)
-        if job.started_at is not None and message.enqueued_at_ms is not None:
+        if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
-    async def _run(self, job: Job, fence: Fence, message: Message) -> None:
+    async def _run(self, job: Job, fence: Fence, message: Message | None) -> None:
         with context(**_fields(job)):
             _log.info("job_started", stage="started", worker=self._settings.name)
             try:
                 end = await self._execute(job, fence)
-                self._work_is_done(fence)
+                if not self._may_go_on(end):
+                    self._work_is_done(fence)
                 refused = await self._write(end)
+                self._work_is_done(fence)
             except asyncio.CancelledError:
                 if not await self._stopped(job, fence, message):
                     raise
@@ -293,7 +298,8 @@ class Worker:
                 _log.warning("finish_refused", stage="refused", reason=str(refused))
             else:
                 _log.info("job_ended", stage="finished", status=str(end.status))
-            await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
+            if message is not None:
+                await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
 
     async def _execute(self, job: Job, fence: Fence) -> End:
         try:
@@ -317,14 +323,45 @@ class Worker:
         finally:
             self._writing.discard(end.fence)
 
-    async def _stopped(self, job: Job, fence: Fence, message: Message) -> bool:
+    # What follows from an ended job: the next node of a chain goes on in the slot of the last.
+
+    def _may_go_on(self, end: End) -> bool:
+        """Whether to keep the slot for what follows: only while another is free, so that nobody waits for it."""
+        return end.completion is not None and end.completion.leads_on and self._slots.free > 0
+
+    def now(self) -> float:
+        """The clock that leases are held by."""
+        return self._keeper.clock()
+
+    def offer(self, end: End) -> Offer | None:
+        """The slot of an ended job, for one that follows from it."""
+        held = self._working.get(end.fence)
+        if held is None or self.is_draining or self._pace is not None or not self._may_go_on(end):
+            return None
+
+        def accepts(job: NewJob) -> bool:
+            known = job.kind in self._handlers and not job.delay_ms and not self.is_draining
+            return known and self._slots.passes(held, self._needs(job.kind, job.payload))
+
+        return Offer(self._settings.name, self._settings.lease_ms, accepts)
+
+    def take_on(self, end: End, job: Job, claimed_at: float) -> None:
+        """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
+        metrics.WORKER_CLAIM.labels("won", "handed_on").inc()
+        self._work_is_done(end.fence)
+        self._start(job, None, claimed_at)
+        if self._handing_back:
+            task = self._running[Fence(job.id, job.attempt_id, self._settings.name)]
+            asyncio.get_running_loop().call_soon(task.cancel)  # after its first step, so that it can be handed back
+
+    async def _stopped(self, job: Job, fence: Fence, message: Message | None) -> bool:
         """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
-        lost = self._lost.get(fence)
+        lost, messages = self._lost.get(fence), [] if message is None else [message]
         if lost is None and self._handing_back:
             await self._write(End(job, fence))
-            await self._acknowledge([message])
+            await self._acknowledge(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
-            await self._acknowledge([message])  # canceled by somebody: there is nothing left to run
+            await self._acknowledge(messages)  # canceled by somebody: there is nothing left to run
         return lost is not None or self._handing_back
 
     async def _acknowledge(self, messages: Sequence[Message]) -> None:

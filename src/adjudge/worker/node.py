@@ -164,7 +164,8 @@ class NodeHandler:
         metrics.CHAIN_NODES_INFLIGHT.inc()
         try:
             with log_context(run_id=job.chain_run_id, node_id=job.node_id):
-                return Completion(outcome=await self._outcome(job, job.chain_run_id, job.node_id))
+                outcome = await self._outcome(job, job.chain_run_id, job.node_id)
+                return Completion(outcome=outcome, leads_on=True)
         finally:
             metrics.CHAIN_NODES_INFLIGHT.dec()
 

@@ -44,6 +44,10 @@ class Slots:
         """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
         return all(self._using[need] + wanted[need] < self._limits[need] for need in needs if need in self._limits)
 
+    def passes(self, held: tuple[str, ...], needs: tuple[str, ...]) -> bool:
+        """Whether a slot that is in use may go on to other work while another is free, within the same limits."""
+        return self.free > 0 and all(need in held for need in needs if need in self._limits)
+
     def take(self, needs: tuple[str, ...]) -> None:
         """Begin to use a slot."""
         self._used += 1
