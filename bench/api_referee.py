@@ -1,0 +1,46 @@
+"""Something to hear for the event streams of the API's benchmark: a few submissions are judged at a steady pace.
+
+The same number with and without streams, so that what differs is the streams alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import asyncpg
+import uvloop
+
+from adjudge.domain.verdict import Verdict
+from adjudge.store.job_values import Fence, Finish
+from adjudge.store.jobs import Jobs
+from adjudge.store.postgres import PostgresDatabase
+from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
+
+EACH = 5
+PAUSE_SEC = 0.05
+WORKER = "referee"
+_WAITING = "SELECT id FROM jobs WHERE status = 'pending' AND id > $1 ORDER BY id LIMIT $2"
+
+
+async def main(url: str) -> None:
+    database = await PostgresDatabase.open(url, max_connections=1)
+    reader = await asyncpg.connect(url)
+    jobs, last = Jobs({JUDGE: JudgeRunOwner()}), ""
+    print("ready", flush=True)
+    while True:
+        ids = [row["id"] for row in await reader.fetch(_WAITING, last, EACH)]
+        if ids:
+            last = ids[-1]
+            claimed = await database.transact(lambda tx, ids=ids: jobs.claim(tx, ids, worker=WORKER, lease_ms=60_000))  # type: ignore[misc]  # a default binds it
+            ends = [
+                Finish(Fence(job.id, job.attempt_id, WORKER), outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+                for job in claimed.done
+            ]
+            await database.transact(lambda tx, ends=ends: jobs.finish(tx, ends))  # type: ignore[misc]  # a default binds it
+        await asyncio.sleep(PAUSE_SEC)
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(sys.argv[1]))
