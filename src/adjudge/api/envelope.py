@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api.errors import respond, unforeseen
@@ -18,6 +19,7 @@ from adjudge.domain.traces import own_trace, trace_from
 from adjudge.observe import logs
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
+_REQUEST_ID: Final = REQUEST_ID_HEADER.lower().encode()
 SECURITY_HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -54,18 +56,14 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope)
-        request_id = self._request_id(given)
-        trace_id = trace_from(given.get("traceparent")) or own_trace(new_id())
+        request_id, trace_id = self._ids(scope["headers"])
         scope.setdefault("state", {}).update(request_id=request_id, trace_id=trace_id)
         started = time.perf_counter()
 
-        async def send_dressed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._dress(message, request_id)
-            await send(message)
+        def dress(message: Message) -> None:
+            self._dress(message, request_id)
 
-        exchange = Exchange(scope, receive, send_dressed, self._bounds)
+        exchange = Exchange(scope, receive, send, self._bounds, dress)
         with logs.context(request_id=request_id, trace_id=trace_id):
             try:
                 await self._answer(exchange, request_id)
@@ -97,17 +95,13 @@ class Envelope:
     async def _run(self, exchange: Exchange) -> None:
         """Run the application within its time; end its event stream when the server ends."""
         task = asyncio.current_task()
-
-        async def send(message: Message) -> None:
-            await exchange.send(message)
-            if message["type"] == "http.response.start" and exchange.is_stream and task is not None:
-                self._streams.join(task)
-
+        if task is not None:
+            exchange.on_stream = partial(self._streams.join, task)
         deadline = exchange.deadline = asyncio.timeout(exchange.seconds)
         try:
             async with deadline:
                 try:
-                    await self._app(exchange.scope, exchange.receive, send)
+                    await self._app(exchange.scope, exchange.receive, exchange.send)
                 finally:
                     exchange.deadline = None  # what is sent from here on moves it no more
         except TimeoutError as error:
@@ -120,14 +114,27 @@ class Envelope:
             task.uncancel()
             await exchange.farewell()
 
-    def _request_id(self, given: Headers) -> str:
-        """The caller's id if it is harmless, so that one id follows a request through many services; else a new one."""
-        offered = given.get(REQUEST_ID_HEADER, "")
-        return offered if _USABLE_ID.fullmatch(offered) else self._mint()
+    def _ids(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str]:
+        """What the request and its trace are called; read off the raw list, because this runs for every request.
+
+        The caller's id is kept if it is harmless, so that one id follows a request through many services; a trace that
+        begins here begins with the request.
+        """
+        offered = traceparent = ""
+        for name, value in headers:
+            if name == _REQUEST_ID:
+                offered = value.decode("latin-1")
+            elif name == b"traceparent":
+                traceparent = value.decode("latin-1")
+        trace_id = trace_from(traceparent) if traceparent else None
+        if offered and _USABLE_ID.fullmatch(offered):
+            return offered, trace_id or own_trace(new_id())
+        minted = self._mint()
+        return minted, trace_id or own_trace(minted)
 
     def _dress(self, message: Message, request_id: str) -> None:
         """Add what is missing. Written on the raw list: this runs for every answer."""
         headers = message["headers"] = list(message["headers"])
         present = {name for name, _ in headers}
-        headers.append((b"x-request-id", request_id.encode()))
+        headers.append((_REQUEST_ID, request_id.encode()))
         headers.extend(pair for pair in self._headers if pair[0] not in present)

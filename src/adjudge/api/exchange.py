@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
@@ -67,13 +67,18 @@ class AnsweredEnough(Exception):
 class Exchange:
     """What passes between a client and the application."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, bounds: Bounds) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, send: Send, bounds: Bounds, dress: Callable[[Message], None]
+    ) -> None:
         self.is_head = scope["method"] == "HEAD"
         self.scope: Scope = {**scope, "method": "GET"} if self.is_head else scope
         self.status = 0
         self.is_stream = False
         self.has_ended = False
         self.deadline: asyncio.Timeout | None = None
+        self.on_stream: Callable[[], None] | None = None
+        """Told once an event stream has begun."""
+        self._dress = dress
         self._receive, self._send = receive, send
         self._seconds = bounds.seconds + _wait_sec(scope)
         self._limit = bounds.body_limit(scope)
@@ -86,9 +91,9 @@ class Exchange:
 
     def check_length(self) -> None:
         """Refuse a body that says itself that it is too large, before reading any of it."""
-        length = Headers(scope=self.scope).get("Content-Length", "")
-        if length.isdigit() and int(length[:20]) > self._limit:
-            raise BodyTooLarge(limit_bytes=self._limit)
+        for name, length in self.scope["headers"]:
+            if name == b"content-length" and length.isdigit() and int(length[:20]) > self._limit:
+                raise BodyTooLarge(limit_bytes=self._limit)
 
     async def receive(self) -> Message:
         """Pass on what the client sends, counted."""
@@ -111,12 +116,16 @@ class Exchange:
             self.is_stream = any(
                 name == b"content-type" and value.startswith(b"text/event-stream") for name, value in message["headers"]
             )
+            self._dress(message)
         elif message["type"] == "http.response.body":
             if self.is_head:
                 await self._send_no_body(is_last=not message.get("more_body", False))
                 return
             self.has_ended = not message.get("more_body", False)
         await self._send(message)
+        if self.is_stream and self.on_stream is not None:
+            self.on_stream()
+            self.on_stream = None
 
     async def farewell(self) -> None:
         """End an event stream in good order."""
@@ -133,5 +142,6 @@ class Exchange:
 
 
 def _wait_sec(scope: Scope) -> float:
-    match = _WAIT.search(scope.get("query_string", b""))
+    query: bytes = scope.get("query_string", b"")
+    match = _WAIT.search(query) if query else None
     return float(match[1]) if match else 0.0
