@@ -99,3 +99,9 @@ async def test_logging_out_ends_the_session(pages: Api) -> None:
         await _log_in(browser)
         await browser.post("/logout", data={"csrf_token": _csrf(await browser.get("/me"))})
         assert (await browser.get("/me")).status_code == 303
+
+
+async def test_a_newcomer_with_an_invitation_finds_it_filled_in(pages: Api) -> None:
+    async with pages.client() as visitor:
+        answer = await visitor.get("/register", params={"invitation": "abc-1"})
+        assert (answer.status_code, 'value="abc-1"' in answer.text) == (200, True)

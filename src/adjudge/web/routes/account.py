@@ -19,6 +19,8 @@ from adjudge.web import forms
 from adjudge.web.render import Pages, see_other
 from adjudge.web.routes.router import page_router
 
+_REGISTERED: Final = ("name", "email", "display_name", "invitation")
+"""What a newcomer says besides a password, and gets back if it was refused."""
 Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
 _DAYS_MOST: Final = 3650
 
@@ -55,12 +57,13 @@ def _getting_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
 
     @routes.get("/register")
     async def register_page(request: Request, invitation: str = "") -> Response:
-        return await pages.show(request, "register.html", error=None, given={"invitation": invitation}, **shown)
+        given = {**dict.fromkeys(_REGISTERED, ""), "invitation": invitation}
+        return await pages.show(request, "register.html", error=None, given=given, **shown)
 
     @routes.post("/register")
     async def register(request: Request) -> Response:
         check_origin(request)
-        given = {field: await forms.text(request, field) for field in ("name", "email", "display_name", "invitation")}
+        given = {field: await forms.text(request, field) for field in _REGISTERED}
         password = await forms.text(request, "password")
         try:
             account = NewAccount(
