@@ -50,16 +50,6 @@ _CORS_HEADERS: Final = [
     "Traceparent",
     "X-Request-Id",
 ]
-_SECURITY: Final = {
-    "token": {"type": "http", "scheme": "bearer", "description": "An API token, adj_…"},
-    "session": {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": "adjudge_session",
-        "description": "A browser's session (under https its name begins with __Host-); unsafe requests also need "
-        "X-CSRF-Token.",
-    },
-}
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
     "default": {"model": Problem, "description": "A problem with a stable code; see the reference of errors."}
 }
@@ -80,15 +70,12 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.streams = Streams()
     app.state.public_url = settings.server.public_url
     app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
-    app.include_router(health.router(parts), prefix=API_ROOT)
-    app.include_router(about.router(), prefix=API_ROOT)
-    app.include_router(login.router(parts), prefix=API_ROOT)
-    app.include_router(oidc.router(parts), prefix=API_ROOT)
-    app.include_router(accounts.router(parts), prefix=API_ROOT)
-    app.include_router(users.router(parts), prefix=API_ROOT)
-    app.include_router(ops.router(parts), prefix=API_ROOT)
-    for group in (submissions, judge_runs, events, rejudge, executions, webhooks, problems, languages, chains, runs):
+    # The most used first: routes are tried in this order, and no two of them answer to the same address.
+    for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
         app.include_router(group.router(parts), prefix=API_ROOT)
+    for group in (health, login, oidc, accounts, users, ops):
+        app.include_router(group.router(parts), prefix=API_ROOT)
+    app.include_router(about.router(), prefix=API_ROOT)
     app.include_router(about.metrics_router(settings.server.metrics_access))
     errors.install(app)
     _surround(app, parts)

@@ -1,6 +1,6 @@
-"""The OpenAPI document: FastAPI's, with problems under their own media type and an example for every body.
+"""The OpenAPI document: FastAPI's, with problems under their own media type, the ways to say who one is, and examples.
 
-Examples are put together from those of the fields, so each stands beside what it is an example of.
+Examples of bodies are put together from those of the fields, so each stands beside what it is an example of.
 """
 
 from __future__ import annotations
@@ -14,6 +14,16 @@ from fastapi.openapi.utils import get_openapi
 from adjudge.api import errors
 
 _JSON: Final = "application/json"
+_SECURITY: Final = {
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token, adj_…"},
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "adjudge_session",
+        "description": "A browser's session (under https its name begins with __Host-); unsafe requests also need "
+        "X-CSRF-Token.",
+    },
+}
 Schema = Mapping[str, Any]
 
 
@@ -33,6 +43,8 @@ def openapi(app: FastAPI) -> dict[str, Any]:
                 body = operation.get("requestBody", {}).get("content", {}).get(_JSON)
                 if body is not None:
                     body["example"] = example_of(body["schema"], schemas)
+        document["components"]["securitySchemes"] = _SECURITY
+        document["security"] = [{"token": []}, {"session": []}, {}]
         app.openapi_schema = document
     return app.openapi_schema
 
