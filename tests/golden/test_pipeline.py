@@ -158,4 +158,18 @@ async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: Folder)
 async def test_samples_show_everything(judge: Judge, files: Folder) -> None:
     sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
     result = await judged(judge, files.problem(cases=(sample,)), files, "echo 3")
-    assert "expected '2', found '3'" in author_view(result.document())["cases"][0]["message"]
+    row = author_view(result.document())["cases"][0]
+    assert "expected '2', found '3'" in row["message"]
+    assert row["written"] == {"expected": "2\n", "got": "3\n"}
+
+
+async def test_only_the_beginning_of_a_wrong_output_is_kept(judge: Judge, files: Folder) -> None:
+    sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
+    result = await judged(judge, files.problem(cases=(sample,)), files, "yes | head -c 100000; printf '\\0'")
+    written = result.document()["cases"][0]["written"]
+    assert (len(written["got"]), written["got"][-1]) == (2049, "…")
+
+
+async def test_outputs_of_secret_tests_are_not_kept(judge: Judge, files: Folder) -> None:
+    result = await judged(judge, files.problem(("1\n", "2\n")), files, "echo 3")
+    assert result.document()["cases"][0]["written"] is None

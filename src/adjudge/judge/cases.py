@@ -11,6 +11,8 @@ from adjudge.domain.verdict import Verdict
 from adjudge.sandbox import LimitKind, RunReport, RunVerdict
 
 MESSAGE_CHARS = 4_000
+OPENING_BYTES = 2_048
+"""How much of an output is kept to be shown beside what was expected."""
 _VERDICTS = {
     RunVerdict.OK: Verdict.AC,
     RunVerdict.TLE: Verdict.TLE,
@@ -83,6 +85,14 @@ def figures(report: RunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ..
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """The beginnings of what a public test expects and of what the program wrote."""
+
+    expected: str
+    got: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """One test's row. ``verdict`` None: it was skipped, and ``message`` says why."""
 
@@ -100,6 +110,8 @@ class CaseResult:
     """For the jury: may name expected values."""
     author_message: str = ""
     """From the checker to the author."""
+    written: Written | None = None
+    """Of a public test that was answered wrongly."""
 
     @property
     def is_skipped(self) -> bool:
@@ -110,6 +122,12 @@ class CaseResult:
     def is_rejected(self) -> bool:
         """Whether it ran and earned neither full nor part of the points."""
         return self.verdict not in (None, Verdict.AC, Verdict.PA)
+
+
+def opening(data: bytes) -> str:
+    """The beginning of a file, as text short enough to keep."""
+    text = data[:OPENING_BYTES].decode("utf-8", "replace").replace("\x00", "␀")
+    return text if len(data) <= OPENING_BYTES else text + "…"
 
 
 def clip(text: str) -> str:

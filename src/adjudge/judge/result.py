@@ -162,6 +162,7 @@ def _case(case: CaseResult, feedback: str) -> Document:
         "first_run": _figures(case.first_run),
         "message": case.message,
         "author_message": case.author_message,
+        "written": {"expected": case.written.expected, "got": case.written.got} if case.written else None,
         "is_sample": case.is_sample,
         "feedback": feedback,
     }

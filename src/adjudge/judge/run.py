@@ -19,7 +19,17 @@ from adjudge.domain.problem import Case, Mode, Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import comparators
-from adjudge.judge.cases import CaseResult, Checked, Figures, GivenScore, clip, figures
+from adjudge.judge.cases import (
+    OPENING_BYTES,
+    CaseResult,
+    Checked,
+    Figures,
+    GivenScore,
+    Written,
+    clip,
+    figures,
+    opening,
+)
 from adjudge.judge.checkers import FEEDBACK, ProgramChecker, Question
 from adjudge.judge.comparators import Comparator, Comparison, Outcome
 from adjudge.judge.compile import Executable, refuse_fault
@@ -109,7 +119,13 @@ class CaseRunner:
                 question = replace(question, input=_keep(following, desk, passes))
                 passed = await self._pass(case, question, desk)
                 worst = worst if _slower(worst, passed) else passed
-            return _row(case, passed, passes, worst)
+            row = _row(case, passed, passes, worst)
+            return replace(row, written=_written(question, desk)) if self._may_show(row) else row
+
+    def _may_show(self, row: CaseResult) -> bool:
+        """Whether the author may see output and answer: public tests only, where the two can be compared at all."""
+        is_plain = self.talk is None and self.problem.max_passes == 1
+        return row.is_sample and row.verdict is Verdict.WA and is_plain
 
     async def _pass(self, case: Case, question: Question, desk: Desk) -> Passed:
         if self.problem.mode is Mode.SUBMIT_ANSWER:
@@ -252,6 +268,12 @@ def failure_message(run: Figures, report: RunReport) -> str:
     """How the program ended, and the end of what it said on stderr."""
     said = report.stderr[-2000:].decode("utf-8", "replace").strip()
     return clip(f"{run.reason}\n{said}" if said else run.reason)
+
+
+def _written(question: Question, desk: Desk) -> Written:
+    with question.answer.open("rb") as answer:
+        expected = answer.read(OPENING_BYTES + 1)
+    return Written(opening(expected), opening(os.pread(desk.output_fd, OPENING_BYTES + 1, 0)))
 
 
 def _take_output(name: str, desk: Desk, report: RunReport) -> None:

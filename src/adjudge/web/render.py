@@ -22,6 +22,7 @@ from adjudge.api.viewer import Viewer, viewer_of
 from adjudge.domain.errors import AdjudgeError, LoginFailed, PasswordChangeRequired, Unauthenticated
 from adjudge.observe.logs import get_logger
 from adjudge.web import words
+from adjudge.web.comparing import compared
 from adjudge.web.meanings import meaning
 from adjudge.web.navigation import navigation
 from adjudge.web.static_files import Assets
@@ -51,6 +52,7 @@ class Pages:
         self._templates.globals.update(
             asset=self.assets.url,
             has_asset=self.assets.__contains__,
+            compared=compared,
             meaning=meaning,
             navigation=navigation,
             version=__version__,
