@@ -103,25 +103,27 @@ SAVE_CHECKPOINT = Statement(
     given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
 )
 
-TASK = Statement(
-    "chain_nodes.task",
-    "Read what executing a node needs to know.",
+TASKS = Statement(
+    "chain_nodes.tasks",
+    "Read what executing nodes needs to know.",
     """
-    SELECT n.status AS status, n.type AS type, n.job_id AS job_id, n.attempt AS attempt, n.item AS item,
+    SELECT n.run_id AS run_id, n.node_id AS node_id, n.status AS status, n.type AS type, n.job_id AS job_id,
+           n.attempt AS attempt, n.item AS item,
            n.parent_id AS parent_id, r.status AS run_status, r.parameters AS parameters, r.chain_id AS chain_id,
            r.chain_version AS chain_version, r.started_by AS started_by, r.trace_id AS trace_id,
            chains.name AS chain_name, k.checkpoint AS checkpoint
-    FROM chain_nodes n JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
+    FROM {given} JOIN chain_nodes n ON n.run_id = given_run_id AND n.node_id = given_node_id
+    JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
     LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
-    WHERE n.run_id = :run_id AND n.node_id = :node_id
     """,
+    given={"given_run_id": "text", "given_node_id": "text"},
 )
 
 ARTIFACTS = Statement(
     "chain_nodes.artifacts",
     "Read what nodes left behind.",
     """
-    SELECT node_id, status, artifact, artifact_digest, artifact_bytes
+    SELECT run_id, node_id, status, artifact, artifact_digest, artifact_bytes
     FROM {given} JOIN chain_nodes ON run_id = given_run_id AND node_id = given_node_id
     """,
     given={"given_run_id": "text", "given_node_id": "text"},
@@ -270,11 +272,13 @@ async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) 
         raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 
 
-async def task(tx: Tx, run_id: str, node_id: str) -> NodeTask:
-    """Read what executing a node needs to know."""
-    row = await first(tx, TASK, run_id=run_id, node_id=node_id)
-    if row is None:
-        raise NotFound("node", f"{run_id}/{node_id}")
+async def tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
+    """Read what executing nodes needs to know, by run and node."""
+    rows = await tx.fetch(TASKS, sorted(set(keys)))
+    return {(row["run_id"], row["node_id"]): _task(row) for row in rows}
+
+
+def _task(row: Row) -> NodeTask:
     return NodeTask(
         NodeStatus(row["status"]),
         row["type"],
@@ -291,6 +295,13 @@ async def task(tx: Tx, run_id: str, node_id: str) -> NodeTask:
         row["trace_id"],
         _json(row["checkpoint"]),
     )
+
+
+async def plain_artifacts(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Artifact]:
+    """Read what nodes of any runs left behind, by run and node; one that did not succeed left nothing."""
+    wanted = sorted(set(keys))
+    rows = await tx.fetch(ARTIFACTS, wanted) if wanted else []
+    return {(row["run_id"], row["node_id"]): _artifact(row) for row in rows if row["status"] == NodeStatus.SUCCESS}
 
 
 async def artifacts(

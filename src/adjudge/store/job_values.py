@@ -80,6 +80,8 @@ class Job:
     lease_until: int | None
     started_at: int | None
     finished_at: int | None
+    brief: object = None
+    """What its handler read for it in the transaction that claimed it."""
 
 
 @dataclass(eq=False, slots=True)

@@ -54,6 +54,10 @@ class Places(Protocol):
         """A place for one job that follows, if there is one."""
         ...
 
+    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
+        """The jobs, just claimed, with what they need to know."""
+        ...
+
     def take_on(self, end: End, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed in the transaction that wrote ``end``, which has committed."""
         ...
@@ -180,9 +184,16 @@ class Finisher:
         final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
         again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
         refused = [*(await self._jobs.finish(tx, finishes)).refused]
+        await self._brief(tx, [item.offer for item in batch if item.offer is not None])
         refused += (await self._jobs.bury_claimed(tx, final)).refused
         refused += (await self._jobs.release(tx, again)).refused
         return refused
+
+    async def _brief(self, tx: Tx, offers: Sequence[Offer]) -> None:
+        by_job = {offer.taken.id: offer for offer in offers if offer.taken is not None}
+        if by_job:
+            for job in await self._places.brief(tx, [offer.taken for offer in by_job.values() if offer.taken]):
+                by_job[job.id].taken = job
 
     def _release(self, end: End) -> Release:
         if end.error is None:

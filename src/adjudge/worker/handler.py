@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 from adjudge.domain.states import JobStatus
+from adjudge.store.driver import Tx
 from adjudge.store.job_values import Job
 
 
@@ -35,3 +36,22 @@ class Handler(Protocol):
     def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """The names of the limited things it uses (``language:cpp``), known before the job is claimed."""
         ...
+
+
+@runtime_checkable
+class Briefing(Protocol):
+    """A handler that reads what its jobs need to know in the transaction that claims them, for many at once."""
+
+    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, object]:
+        """What jobs need to know, by their id. One that is left out finds out by itself."""
+        ...
+
+
+async def briefed(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """The jobs, which this transaction has claimed, each with its brief where its handler gives one."""
+    found: dict[str, object] = {}
+    for kind in sorted({job.kind for job in jobs}):
+        handler: object = handlers.get(kind)
+        if isinstance(handler, Briefing):
+            found |= await handler.brief(tx, [job for job in jobs if job.kind == kind])
+    return tuple(replace(job, brief=found[job.id]) if job.id in found else job for job in jobs)

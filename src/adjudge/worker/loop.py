@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, RefusalReason, Unavailable
@@ -14,13 +14,13 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
-from adjudge.store import Database
+from adjudge.store import Database, Tx
 from adjudge.store.job_values import Fence, Job, NewJob, Offer, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.finisher import End, Finisher
-from adjudge.worker.handler import Handler
+from adjudge.worker.handler import Handler, briefed
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
@@ -203,10 +203,13 @@ class Worker:
 
     async def _claim(self, job_ids: list[str]) -> Outcome[Job]:
         settings = self._settings
+
+        async def claim(tx: Tx) -> Outcome[Job]:
+            won = await self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
+            return replace(won, done=await self.brief(tx, won.done))
+
         try:
-            return await self._database.transact(
-                lambda tx: self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
-            )
+            return await self._database.transact(claim)
         except OutcomeUnknown:
             return await self._look_up_claim(job_ids)
 
@@ -344,6 +347,10 @@ class Worker:
             return known and self._slots.passes(held, self._needs(job.kind, job.payload))
 
         return Offer(self._settings.name, self._settings.lease_ms, accepts)
+
+    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
+        """The jobs, just claimed, with what they need to know."""
+        return await briefed(tx, self._handlers, jobs)
 
     def take_on(self, end: End, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed as it was created, in the slot of the one that it follows from."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.templating import render
 from adjudge.domain.chain import Dag, Node, When, is_instance
-from adjudge.domain.errors import Conflict, InvalidInput, NodeFailed, Unavailable
+from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
 from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context as log_context
@@ -122,6 +122,20 @@ class Context:
         )
 
 
+Key = tuple[str, str]
+"""A run and one of its nodes."""
+Stored = Mapping[str, Artifact | list[Artifact]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Brief:
+    """What a node may know, as the rows have it."""
+
+    task: NodeTask
+    node: Node
+    stored: Stored
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """A node with everything it may know."""
@@ -169,8 +183,40 @@ class NodeHandler:
         finally:
             metrics.CHAIN_NODES_INFLIGHT.dec()
 
+    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _Brief]:
+        """Read what nodes may know, with two statements for all of them.
+
+        One of which something is missing is left out: it alone is to fail, when it runs, and to say why.
+        """
+        keys = {job.id: (job.chain_run_id or "", job.node_id or "") for job in jobs}
+        tasks = await chain_runs.tasks(tx, keys.values())
+        dags, nodes = dict[str, Dag](), dict[Key, Node]()
+        for key, task in tasks.items():
+            with suppress(AdjudgeError):
+                dags[key[0]] = await self._dags.of_run(tx, key[0], task.chain_id, task.chain_version)
+                nodes[key] = dags[key[0]].node(key[1])
+        plain = {key: node for key, node in nodes.items() if not _mapped(dags[key[0]], node)}
+        left = await chain_runs.plain_artifacts(tx, ((key[0], dep) for key, node in plain.items() for dep in node.deps))
+        stored: dict[Key, Stored] = {
+            key: {dep: left[key[0], dep] for dep in node.deps if (key[0], dep) in left} for key, node in plain.items()
+        }
+        for key, node in nodes.items():
+            if key not in plain:
+                mapped = _mapped(dags[key[0]], node)
+                stored[key] = await chain_runs.artifacts(tx, key[0], set(node.deps) - mapped, mapped)
+        return {job_id: _Brief(tasks[key], nodes[key], stored[key]) for job_id, key in keys.items() if key in nodes}
+
+    async def _briefed(self, job: Job, run_id: str, node_id: str) -> _Brief:
+        if isinstance(job.brief, _Brief):
+            return job.brief
+        found = await self._database.read(lambda tx: self.brief(tx, [job]))
+        if job.id not in found:
+            raise NotFound("node", f"{run_id}/{node_id}")
+        return found[job.id]
+
     async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
-        task, node, stored = await self._database.read(lambda tx: self._read(tx, run_id, node_id))
+        brief = await self._briefed(job, run_id, node_id)
+        task, node, stored = brief.task, brief.node, brief.stored
         if task.job_id != job.id:
             raise Conflict(f"Node {node_id!r} of run {run_id} has moved on; it does not belong to this job any more.")
         if task.run_status is RunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
@@ -184,16 +230,6 @@ class NodeHandler:
         if node.fan is not None and not is_instance(node_id):
             return _expanded(work)
         return await self._executed(work)
-
-    async def _read(
-        self, tx: Tx, run_id: str, node_id: str
-    ) -> tuple[NodeTask, Node, dict[str, Artifact | list[Artifact]]]:
-        task = await chain_runs.task(tx, run_id, node_id)
-        dag = await self._dags.of_run(tx, run_id, task.chain_id, task.chain_version)
-        node = dag.node(node_id)
-        mapped = _mapped(dag, node)
-        stored = await chain_runs.artifacts(tx, run_id, set(node.deps) - mapped, mapped) if node.deps else {}
-        return task, node, stored
 
     async def _loaded(self, value: Artifact | list[Artifact]) -> Any:
         """An artifact as JSON, from its row or its blob."""
