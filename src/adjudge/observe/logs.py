@@ -85,8 +85,11 @@ def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
 @contextmanager
 def context(**fields: object) -> Iterator[None]:
     """Carry ``fields`` on every line logged inside, in this task and in those it starts."""
-    with structlog.contextvars.bound_contextvars(**fields):
+    tokens = structlog.contextvars.bind_contextvars(**fields)
+    try:
         yield
+    finally:
+        structlog.contextvars.reset_contextvars(**tokens)
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

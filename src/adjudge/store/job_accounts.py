@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from adjudge.observe import metrics
@@ -17,8 +18,9 @@ def tell_enqueued(tx: Tx, jobs: Sequence[NewJob]) -> None:
     """Count and log jobs that were created."""
 
     def tell() -> None:
+        for kind, count in Counter(job.kind for job in jobs).items():
+            metrics.JOBS_ENQUEUED.labels(kind).inc(count)
         for job in jobs:
-            metrics.JOBS_ENQUEUED.labels(job.kind).inc()
             _log.info(
                 "job_enqueued",
                 stage="enqueued",
@@ -38,8 +40,8 @@ def count_started(tx: Tx, jobs: Sequence[Job]) -> None:
     """Count attempts that began."""
 
     def count() -> None:
-        for job in jobs:
-            metrics.JOBS_STARTED.labels(job.kind).inc()
+        for kind, number in Counter(job.kind for job in jobs).items():
+            metrics.JOBS_STARTED.labels(kind).inc(number)
 
     if jobs:
         tx.on_commit(count)
