@@ -9,9 +9,6 @@ from adjudge.domain.errors import Conflict
 from adjudge.store import chain_runs
 from adjudge.store.chain_values import Expanded
 from tests.integration.chains.harness import Rig, dag, done, line, node
-from tests.support.stores import NOON_US
-
-NOON_MS = NOON_US // 1_000
 
 
 @pytest.mark.parametrize(
