@@ -1,0 +1,88 @@
+"""One browser and one server of each kind for all tests of pages; a context and its watch for each test."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright, expect
+
+from tests.browser.seeding import seed
+from tests.browser.watch import Tab, opened
+from tests.support.databases import PostgresDatabases
+from tests.support.running import Installation, distributed, embedded
+from tests.support.services import Browser as BrowserServer
+from tests.support.services import RedisServer
+
+Visit = Callable[..., Awaitable[Tab]]
+PATIENCE_MS = 60_000
+"""How long a page may take until a test gives up on it; it bounds a failure, it measures nothing."""
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of it is slow, and shares one loop: a browser belongs to the loop that it was opened on."""
+    for item in items:
+        if "tests/browser/" in item.path.as_posix():
+            item.add_marker(pytest.mark.slow)
+            if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.function):
+                item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
+    """The browser, driven."""
+    async with async_playwright() as driver:
+        browser = await driver.chromium.connect_over_cdp(browser_server.endpoint)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture(scope="session")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """``adjudge up`` on SQLite."""
+    with embedded(tmp_path_factory.mktemp("up")) as house:
+        seed(house)
+        yield house
+
+
+@pytest.fixture(scope="session")
+def spread(
+    tmp_path_factory: pytest.TempPathFactory, postgres_databases: PostgresDatabases, redis_server: RedisServer
+) -> Iterator[Installation]:
+    """A server, a scheduler and a worker of their own, on PostgreSQL and Redis."""
+    with (
+        postgres_databases.fresh() as url,
+        distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as house,
+    ):
+        seed(house)
+        yield house
+
+
+@pytest.fixture(params=["up", "spread"])
+def house(request: pytest.FixtureRequest) -> Installation:
+    """Both kinds in turn."""
+    found: Installation = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(chromium: Browser) -> AsyncIterator[Visit]:
+    """Open a tab: ``await visit(house, "contestant")``; without a name a visitor's. Each is looked at in the end."""
+    tabs: list[Tab] = []
+
+    async def open_tab(house: Installation, name: str | None = None, *, origin: str = "", **options: Any) -> Tab:
+        options = {"locale": "en-GB", "timezone_id": "UTC", "color_scheme": "light", **options}
+        context = await chromium.new_context(**options)
+        context.set_default_timeout(PATIENCE_MS)
+        tabs.append(await opened(context, house, name, origin or house.url))
+        return tabs[-1]
+
+    yield open_tab
+    for tab in tabs:
+        await tab.context.close()
+    for tab in tabs:
+        tab.verify()

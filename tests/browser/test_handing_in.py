@@ -1,0 +1,122 @@
+"""From the form to the verdict, as a contestant sees it."""
+
+from __future__ import annotations
+
+from playwright.async_api import FilePayload, expect
+
+from tests.browser.conftest import Visit
+from tests.browser.seeding import SUM, slowly
+from tests.browser.watch import write
+from tests.support.running import PASSWORD, Installation
+
+_COUNT_ROWS = """() => {
+  window.counts = [];
+  const part = document.querySelector('[data-live]');
+  const note = () => window.counts.push(part.querySelectorAll('tbody tr').length);
+  new MutationObserver(note).observe(part, {subtree: true, childList: true, characterData: true});
+  note();
+}"""
+
+
+async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Visit) -> None:
+    tab = await visit(up)
+    page = await tab.open("/submissions")
+    assert page.url.endswith("/login?next=/submissions")
+    await page.get_by_label("Name").fill("contestant")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{up.url}/submissions")
+    await page.get_by_role("button", name="Log out").click()
+    await expect(page.get_by_role("link", name="Log in")).to_be_visible()
+
+
+async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visit) -> None:
+    one_time = up.newcomer("newcomer")
+    tab = await visit(up)
+    tab.expected.append("status of 4")  # the wrong password is refused
+    page = await tab.open("/login")
+    for password in ("wrong password", one_time):
+        await page.get_by_label("Name").fill("newcomer")
+        await page.get_by_label("Password").fill(password)
+        await page.keyboard.press("Enter")
+        if password != one_time:
+            await expect(page.get_by_role("alert")).to_be_visible()
+    await expect(page).to_have_url(f"{up.url}/me/password")
+    await page.locator("#current").fill(one_time)
+    await page.locator("#new").fill(PASSWORD)
+    await page.locator("#again").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{up.url}/problems")
+
+
+async def test_a_verdict_arrives_test_by_test_without_reloading(house: Installation, visit: Visit) -> None:
+    tab = await visit(house, "contestant")
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    await write(page, slowly(0.4))
+    await page.locator("#submit button").click()
+    await page.wait_for_url("**/submissions/*")
+    arrived = list(tab.navigations)
+    await page.evaluate(_COUNT_ROWS)
+    await expect(page.locator("[data-live] .verdict")).to_contain_text("Accepted")
+    await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
+    counts = await page.evaluate("window.counts")
+    assert counts == sorted(counts), "tests appear, none goes"
+    assert {count for count in counts if 0 < count < 5}, f"they did not come one by one: {counts}"
+    assert counts[-1] == 5
+    assert tab.navigations == arrived, "the page was not loaded again"
+    await expect(page.locator("svg.plot rect")).to_have_count(5)
+
+
+async def test_without_scripts_the_form_and_the_pages_work(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant", java_script_enabled=False)
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    await page.locator("textarea#source").fill(SUM)
+    await page.locator("#submit button").click()
+    await page.wait_for_url("**/submissions/*")
+    submission_id = page.url.rpartition("/")[2]
+    up.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+    await page.reload()
+    await expect(page.locator(".verdict")).to_contain_text("Accepted")
+
+
+async def test_a_file_is_handed_in(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    file = FilePayload(name="wrong.py", mimeType="text/x-python", buffer=b"print(0)\n")
+    await page.locator("#file").set_input_files(file)
+    await page.locator("#submit button").click()
+    await expect(page.locator(".verdict")).to_contain_text("Wrong answer")
+    await expect(page.locator("#source")).to_have_text("print(0)\n")
+
+
+async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems/sum")
+    editor = page.locator(".cm-content")
+    await page.locator("#language").select_option("python3")
+    await write(page, "my own draft")
+    await page.locator("#language").select_option("cpp20")
+    await expect(editor).not_to_contain_text("my own draft")
+    await page.reload()
+    await page.locator("#language").select_option("python3")
+    await expect(editor).to_contain_text("my own draft")
+
+
+async def test_language_and_theme_are_chosen_and_kept(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    page = await tab.open("/problems")
+    await page.get_by_role("button", name="中文").click()
+    await expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    await expect(page.locator("h1")).not_to_have_text("Problems")
+    await page.get_by_role("button", name="English").click()
+    await expect(page.locator("h1")).to_have_text("Problems")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = await page.evaluate(ground)
+    await page.locator("[data-theme-toggle]").click()
+    dark = await page.evaluate(ground)
+    assert dark != light
+    await page.reload()
+    assert await page.evaluate(ground) == dark

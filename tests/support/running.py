@@ -1,0 +1,241 @@
+"""Adjudge as people run it: real processes on a folder or on servers, and a client that seeds them.
+
+What looks at Adjudge from outside stands on this: the browser's tests, the screenshots and the benchmark of pages.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from adjudge.api.browser import SESSION_COOKIE
+
+PASSWORD: Final = "correct horse battery"
+_READY: Final = "Adjudge is up at "
+_ONE_TIME: Final = "with the password "
+_PATIENCE_SEC: Final = 180
+
+
+class Process:
+    """One ``adjudge`` command while a block lasts; what it says is kept for whoever asks why it failed."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
+        self.said: list[str] = []
+        self._changed = threading.Condition()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "adjudge", *arguments],
+            cwd=folder,
+            env={**_bare_environment(), **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self.said.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self.said.append("")
+            self._changed.notify_all()
+
+    def wait_for(self, text: str) -> str:
+        """The first line that has ``text``, as soon as it is said; what follows ``text`` there."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._has(text) or self._process.poll() is not None, _PATIENCE_SEC):
+                raise AssertionError(f"never said {text!r}:\n" + "\n".join(self.said))
+            line = next((line for line in self.said if text in line), None)
+            assert line is not None, "it ended:\n" + "\n".join(self.said)
+            return line.partition(text)[2]
+
+    def _has(self, text: str) -> bool:
+        return any(text in line for line in self.said)
+
+    def stop(self) -> None:
+        """Ask it to end, and see to it that it does."""
+        self._process.terminate()
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _bare_environment() -> dict[str, str]:
+    """This process's environment without settings of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("ADJUDGE_", "REDIS_", "JOB_"))}
+
+
+@dataclass
+class Installation:
+    """A running Adjudge, seen from outside."""
+
+    url: str
+    folder: Path
+    admin: httpx.Client
+    """The first admin, with a token."""
+    processes: list[Process] = field(default_factory=list)
+    _sessions: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def blobs(self) -> Path:
+        """Where its files are."""
+        return self.folder / "blobs"
+
+    def user(self, name: str, role: str = "contestant", **fields: Any) -> None:
+        """Create a user who logs in with ``PASSWORD``."""
+        with httpx.Client(base_url=self.url, timeout=30) as client:
+            _choose_password(client, name, self.newcomer(name, role, **fields))
+
+    def newcomer(self, name: str, role: str = "contestant", **fields: Any) -> str:
+        """Create a user who has not been here yet; the one-time password."""
+        answer = self.admin.post("/api/v1/users", json={"name": name, "role": role, **fields})
+        assert answer.status_code == 201, answer.text
+        one_time: str = answer.json()["one_time_password"]
+        return one_time
+
+    def session(self, name: str) -> str:
+        """The cookie of a session of ``name``, opened once; the form is tested elsewhere."""
+        if name not in self._sessions:
+            with httpx.Client(base_url=self.url) as visitor:
+                answer = visitor.post("/api/v1/login", json={"name": name, "password": PASSWORD})
+                assert answer.status_code == 200, answer.text
+                self._sessions[name] = visitor.cookies[SESSION_COOKIE]
+        return self._sessions[name]
+
+    @contextmanager
+    def client(self, name: str) -> Iterator[httpx.Client]:
+        """A client of a user, with a token of its own."""
+        with httpx.Client(base_url=self.url, timeout=30) as client:
+            order = {"name": name, "password": PASSWORD, "token_name": "tests"}
+            answer = client.post("/api/v1/login:token", json=order)
+            assert answer.status_code == 201, answer.text
+            client.headers["Authorization"] = f"Bearer {answer.json()['secret']}"
+            yield client
+
+    def publish(self, data: bytes, *, by: httpx.Client | None = None, **query: Any) -> dict[str, Any]:
+        """Upload a package, wait until the worker has taken it in, and publish it; the import as it ended."""
+        query = {"publish": True, "verify": False, **query}
+        answer = (by or self.admin).post("/api/v1/problems:import", content=data, params=query)
+        assert answer.status_code == 202, answer.text
+        found = self.until(answer.json()["url"], lambda it: it["finished_at"] is not None)
+        assert found["state"] == "succeeded", found
+        return found
+
+    def judged(self, client: httpx.Client, problem: str, source: str, language: str = "python3") -> str:
+        """Hand in and wait for the verdict; the submission's id."""
+        body = {"problem": problem, "language": language, "source": source}
+        answer = client.post("/api/v1/submissions", json=body)
+        assert answer.status_code == 202, answer.text
+        submission_id: str = answer.json()["submission_id"]
+        self.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+        return submission_id
+
+    def until(self, path: str, holds: Any) -> dict[str, Any]:
+        """Ask as the admin until the answer ``holds``; that answer."""
+        ends = time.monotonic() + _PATIENCE_SEC
+        while True:
+            answer = self.admin.get(path)
+            assert answer.status_code == 200, answer.text
+            found: dict[str, Any] = answer.json()
+            if holds(found):
+                return found
+            assert time.monotonic() < ends, f"{path} stays {found}"
+            time.sleep(0.05)
+
+
+def environment_of(folder: Path, **settings: object) -> dict[str, str]:
+    """Settings of an installation of its own; ``settings`` by the name after ``ADJUDGE_``."""
+    return {
+        "ADJUDGE_DATA_DIR": str(folder),
+        "ADJUDGE_PORT": "0",
+        "ADJUDGE_WORKER_CACHE_DIR": str(folder / "cache"),
+        "ADJUDGE_JUDGE_CACHE_DIR": str(folder / "compiled"),
+        "ADJUDGE_WORKER_SLOTS": "1",
+        "ADJUDGE_LOGIN_PER_MIN": "1000",
+        "ADJUDGE_ADMISSION_USER_PER_SEC": "0",
+        "ADJUDGE_RETRY_BASE_MS": "1",
+        "ADJUDGE_RETRY_MAX_RETRIES": "1",
+        "ADJUDGE_LOG_LEVEL": "warning",
+        **{f"ADJUDGE_{name.upper()}": str(value) for name, value in settings.items()},
+    }
+
+
+@contextmanager
+def embedded(folder: Path, **settings: object) -> Iterator[Installation]:
+    """``adjudge up``: one process on SQLite. The first admin's one-time password is taken from what it prints."""
+    with ExitStack() as stack:
+        server = Process(["up"], environment_of(folder, **settings), folder)
+        stack.callback(server.stop)
+        one_time = server.wait_for(_ONE_TIME).partition(",")[0]
+        url = server.wait_for(_READY)
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+        _choose_password(admin, "admin", one_time)
+        _take_token(admin, PASSWORD)
+        yield Installation(url, folder, admin, [server])
+
+
+@contextmanager
+def distributed(folder: Path, database_url: str, redis_url: str, **settings: object) -> Iterator[Installation]:
+    """A process each for ``api``, ``scheduler`` and ``worker``, on PostgreSQL and Redis."""
+    environment = environment_of(
+        folder, database_url=database_url, redis_url=redis_url, environment="browser", **settings
+    )
+    with ExitStack() as stack:
+        add_user(environment, folder, "admin", "admin")
+        processes = [Process([role], environment, folder) for role in ("api", "scheduler", "worker")]
+        for process in processes:
+            stack.callback(process.stop)
+        url = processes[0].wait_for(_READY)
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+        _take_token(admin, PASSWORD)
+        yield Installation(url, folder, admin, processes)
+
+
+def add_user(environment: Mapping[str, str], folder: Path, name: str, role: str) -> None:
+    """``adjudge user add``, with ``PASSWORD``."""
+    argv = [sys.executable, "-m", "adjudge", "user", "add", name, "--role", role, "--password-stdin"]
+    subprocess.run(
+        argv,
+        env={**_bare_environment(), **environment},
+        cwd=folder,
+        input=PASSWORD + "\n",
+        text=True,
+        check=True,
+        capture_output=True,
+    )
+
+
+def _choose_password(client: httpx.Client, name: str, one_time: str) -> None:
+    answer = client.post("/api/v1/login", json={"name": name, "password": one_time})
+    assert answer.status_code == 200, answer.text
+    change = {"current": one_time, "new": PASSWORD}
+    headers = {"X-CSRF-Token": answer.json()["csrf_token"]}
+    answer = client.post("/api/v1/me:password", json=change, headers=headers)
+    assert answer.status_code == 204, answer.text
+    client.cookies.clear()
+
+
+def _take_token(client: httpx.Client, password: str) -> None:
+    order = {"name": "admin", "password": password, "token_name": "tests"}
+    answer = client.post("/api/v1/login:token", json=order)
+    assert answer.status_code == 201, answer.text
+    client.headers["Authorization"] = f"Bearer {answer.json()['secret']}"
