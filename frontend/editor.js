@@ -48,7 +48,8 @@ function enhance(area) {
       doc: area.value,
       extensions: [
         lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), closeBrackets(),
-        autocompletion(), highlightActiveLine(), indentUnit.of("    "), syntaxHighlighting(MARKS),
+        // Long lines wrap and the editor grows with its text: nothing in it scrolls that the keyboard could not reach.
+        EditorView.lineWrapping, autocompletion(), highlightActiveLine(), indentUnit.of("    "), syntaxHighlighting(MARKS),
         // Tab indents; Escape then Tab leaves the editor, as screen-reader and keyboard users expect.
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
         EditorView.contentAttributes.of({ "aria-label": area.getAttribute("aria-label") ?? area.labels?.[0]?.textContent ?? "" }),

@@ -33,8 +33,9 @@ def draw_dag(
     corner = _corners(layout.layers, height)
     drawn = [_edge(edge, corner) for edge in layout.edges]
     drawn += [_node(node, corner[node], meaning(node), caption(node), link) for node in dependencies]
-    opening = Markup('<svg class="dag" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">').format(
-        title, width, height, width, height
+    role = "img" if link is None else "group"  # a picture hides what is in it from screen readers; links must be heard
+    opening = Markup('<svg class="dag" role="{}" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">').format(
+        role, title, width, height, width, height
     )
     return opening + Markup("").join(drawn) + Markup("</svg>")
 
