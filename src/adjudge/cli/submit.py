@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -39,9 +41,10 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
             click.echo(json.dumps(known) if as_json else made.submission_id)
             return
         console = open_console(stderr=as_json)
-        _watch(console, client, made.submission_id)
+        seen = _watch(console, client, made.submission_id)
         (found,) = client.wait([made.submission_id])
         results = client.results(found.id)
+    _print_cases(console, seen, (results.document or {}).get("cases", ()))  # those that were too quick to be seen
     if as_json:
         click.echo(json.dumps({"id": found.id, "verdict": found.verdict, "result": results.document}))
     else:
@@ -70,8 +73,8 @@ def _language(client: Client, file: Path) -> str:
     raise InvalidInput(f"{file.name}: {reason}; give --language, one of {choices}.", field="language")
 
 
-def _watch(console: Console, client: Client, submission_id: str) -> None:
-    """Show every test once, as it comes; where standard output is no terminal, a line each and no bar."""
+def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
+    """Show every test once, as it comes; where standard output is no terminal, a line each and no bar. Which it was."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -93,12 +96,17 @@ def _watch(console: Console, client: Client, submission_id: str) -> None:
                     bar.update(task, completed=event.done, total=event.total)
         except ClientError as error:
             console.print(f"[dim]{error}; waiting without progress[/]")
+    return seen
 
 
 def _show(bar: Progress, console: Console, seen: set[str], event: Event) -> None:
     if bar.disable and event.name == "status":
         console.print(f"[dim]{event.status}[/]")
-    for case in event.cases:
+    _print_cases(console, seen, event.cases)
+
+
+def _print_cases(console: Console, seen: set[str], cases: Iterable[Mapping[str, Any]]) -> None:
+    for case in cases:
         name = str(case.get("name"))
         if name not in seen:
             seen.add(name)
