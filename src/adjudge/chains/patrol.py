@@ -12,9 +12,9 @@ from adjudge.chains.engine import Engine
 from adjudge.chains.executor import Awaited
 from adjudge.chains.progress import TIMER, awaited_closing
 from adjudge.chains.standing import close, lock
-from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, chain_runs, chain_waits
+from adjudge.store import Database, Operation, Tx, chain_runs, chain_waits
 from adjudge.store.chain_waits import Wait
 from adjudge.store.jobs import Jobs
 
@@ -71,7 +71,7 @@ class ChainPatrol:
         """End waits whose moment has come: a timer well, any other as timed out."""
         due = await self._database.read(lambda tx: chain_waits.due(tx, at_most=_BATCH))
         for wait in due:
-            await self._database.transact(partial(self._end, wait=wait, awaited=_at_its_moment(wait)))
+            await self._apart(wait, partial(self._end, wait=wait, awaited=_at_its_moment(wait)))
         return len(due)
 
     async def look_again(self) -> int:
@@ -81,7 +81,17 @@ class ChainPatrol:
             lambda tx: chain_waits.open_waits(tx, after=after, older_ms=older_ms, at_most=_BATCH)
         )
         self._looked_at = waits[-1] if len(waits) == _BATCH else None
-        return sum([await self._database.transact(partial(self._look, wait=wait)) for wait in waits])
+        return sum([await self._apart(wait, partial(self._look, wait=wait)) for wait in waits])
+
+    async def _apart(self, wait: Wait, operation: Operation[int]) -> int:
+        """See to one wait; what cannot be seen to holds up no other."""
+        try:
+            return await self._database.transact(operation)
+        except Unavailable:
+            raise
+        except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
+            _log.exception("wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
+            return 0
 
     async def stop_orphans(self) -> int:
         """Stop sub-chains whose parent run stops."""

@@ -99,4 +99,6 @@ async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
             await tick()
         except Unavailable as error:
             _log.warning("patrol_waits", reason=error.code, error=error.message)
+        except Exception:  # noqa: BLE001 — a fault of one round must not end the scheduler's other roles
+            _log.exception("patrol_failed")
         await asyncio.sleep(every_ms / 1_000)
