@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
-from adjudge.store import chain_triggers, problems
+from adjudge.store import audit, chain_triggers, problems
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
@@ -263,6 +263,14 @@ async def place(tx: Tx, problem: NewProblem, revision: NewRevision, found: Impor
     number = await problems.add_revision(tx, replace(revision, problem_id=row["id"]))
     if found.is_to_be_published:
         await problems.publish(tx, problem_id=row["id"], revision_id=revision.id, version=row["version"])
+        await audit.record(
+            tx,
+            actor=revision.created_by,
+            action="problem.publish",
+            object_kind="problem",
+            objects={row["id"]: {"revision": number}},
+            reason="imported to be published",
+        )
         event = {"problem_id": row["id"], "slug": problem.slug, "revision": number}
         await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
     return Placed(row["id"], revision.id, number)
