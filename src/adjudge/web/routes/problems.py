@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -69,7 +70,7 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
             request,
             "problem.html",
             problem=shown,
-            statement=with_maths(shown.statement.html) if shown.statement else "",
+            statement=await asyncio.to_thread(with_maths, shown.statement.html) if shown.statement else "",
             extensions=await _extensions(parts),
             chosen=language or request.cookies.get("adjudge_language", ""),
             templates=await _templates(parts, shown),
