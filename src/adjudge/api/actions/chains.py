@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,8 @@ from adjudge.store.chain_triggers import Trigger
 from adjudge.store.chain_values import Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started
 
 _POLL_MS: Final = 1_000
+_REST_SEC: Final = 0.1
+"""Between two looks at a run: the bell rings for every run, and a look reads all nodes of one."""
 _LARGEST_ARTIFACT: Final = 16 * 1024 * 1024
 
 
@@ -302,7 +305,7 @@ async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str |
 # Watching.
 
 
-async def watch_run(parts: Parts, run_id: str) -> AsyncIterator[tuple[Run, list[NodeView]] | None]:
+async def watch_run(parts: Parts, run_id: str) -> AsyncGenerator[tuple[Run, list[NodeView]] | None, None]:
     """A run and the nodes that changed, whenever something did, until it ends; nothing as a sign of life.
 
     What is sent is the state, not its history: whoever comes back is told how everything stands, so nothing is missed.
@@ -324,6 +327,7 @@ async def watch_run(parts: Parts, run_id: str) -> AsyncIterator[tuple[Run, list[
                 yield None
             if standing.status in CHAIN_RUN.terminal:
                 return
+            await asyncio.sleep(_REST_SEC)
             await wakeup.wait(_POLL_MS)
     finally:
         stop_listening()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Query
@@ -95,14 +96,15 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
 
 
 async def _watched(parts: Parts, run_id: str) -> AsyncIterator[str]:
-    async for found in chains.watch_run(parts, run_id):
-        if found is None:
-            yield encode(Sent())
-            continue
-        run, changed = found
-        for node in changed:
-            yield encode(Sent("node", NodeInfo.of(node).model_dump(mode="json")))
-        yield encode(Sent("run", RunInfo.of(run).model_dump(mode="json")))
+    async with aclosing(chains.watch_run(parts, run_id)) as happening:
+        async for found in happening:
+            if found is None:
+                yield encode(Sent())
+                continue
+            run, changed = found
+            for node in changed:
+                yield encode(Sent("node", NodeInfo.of(node).model_dump(mode="json")))
+            yield encode(Sent("run", RunInfo.of(run).model_dump(mode="json")))
     yield encode(Sent("end", {"run_id": run_id}))
 
 
