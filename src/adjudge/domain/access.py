@@ -13,6 +13,8 @@ from typing import Final
 from adjudge.domain.errors import InvalidInput
 
 _USER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,38}")
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Approvers and those whom a chain acts for are named by name or id: one user's name must never be another's id."""
 
 
 class Permission(StrEnum):
@@ -112,8 +114,8 @@ def granted(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
 def user_name(given: str) -> str:
     """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
     name = given.strip().lower()
-    if not _USER_NAME.fullmatch(name):
+    if not _USER_NAME.fullmatch(name) or _ID.fullmatch(name):
         raise InvalidInput(
-            "name: use 2 to 39 letters a-z, digits and . _ -, the first a letter or a digit.", field="name"
+            "name: use 2 to 39 letters a-z, digits and . _ -, the first a letter or a digit; and no id.", field="name"
         )
     return name

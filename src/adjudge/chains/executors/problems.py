@@ -16,6 +16,7 @@ from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.acting import acting_user
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.catalogue import parse_slug
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
 from adjudge.judge.pipeline import Judge
@@ -132,7 +133,7 @@ class ProblemGenerate:
         revision_id = kept.get("revision_id") or new_id()
         await context.save_checkpoint({"revision_id": revision_id})
         user_id = await acting_user(self._database, context)
-        slug = context.cfg["problem"]
+        slug = parse_slug(context.cfg["problem"], "problem")
         async with _opened(self._blobs, context.cfg["package"], slug) as described:
             package = await completed(described, self._judge)
             await context.log(f"made {len(described.recipes)} files; storing {len(package.files.names())}")
