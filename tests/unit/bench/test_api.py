@@ -1,0 +1,160 @@
+"""The API's benchmark: what its processes say is what the rows say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adjudge.store import reads
+from adjudge.store.sqlite import SqliteDatabase
+from bench import api
+from bench.api_constant import constant_app
+from bench.api_house import SLUG, SOURCE, House, Ran, furnish, middle
+from bench.api_load import MARK, Generator, Template, request
+from bench.api_raw import BareSqlite, commit_all, open_bare, recorded
+from bench.harness import Bench
+
+
+class Web:
+    """A server that answers whatever is asked, and notes it."""
+
+    def __init__(self, answer: bytes) -> None:
+        self.asked: list[bytes] = []
+        self._answer = answer
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0] or 0)
+                self.asked.append(head + await reader.readexactly(length))
+                writer.write(self._answer)
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+
+async def _load(answer: bytes, asked: bytes, *, connections: int, count: int) -> tuple[Web, dict[str, object]]:
+    web = Web(answer)
+    async with await asyncio.start_server(web.serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        found = await Generator().load(port, [asked.decode()] * connections, count, 10)
+        server.close()
+        for _ in range(3):
+            await asyncio.sleep(0)  # the server's side hears that they have hung up
+    return web, found
+
+
+async def test_as_many_requests_are_sent_as_asked_for_and_no_two_are_alike() -> None:
+    asked = request("POST", "/x", "adj_1", b'{"source": "' + MARK + b'"}')
+    web, found = await _load(b"HTTP/1.1 202 \r\ncontent-length: 2\r\n\r\nok", asked, connections=3, count=20)
+    assert found["statuses"] == {"202": 20}
+    assert isinstance(found["waits_ms"], list)
+    assert len(found["waits_ms"]) == 20
+    assert len(set(web.asked)) == 20
+    assert {len(each) for each in web.asked} == {len(asked)}
+    assert b"Authorization: Bearer adj_1\r\n" in web.asked[0]
+
+
+async def test_a_refusal_is_counted_and_shown() -> None:
+    _, found = await _load(
+        b"HTTP/1.1 429 \r\ncontent-length: 4\r\n\r\nslow", b"GET / HTTP/1.1\r\n\r\n", connections=1, count=2
+    )
+    assert found["statuses"] == {"429": 2}
+    assert str(found["wrong"]).endswith("slow")
+
+
+async def test_streams_count_what_they_hear() -> None:
+    generator = Generator()
+    web = Web(b"HTTP/1.1 200 \r\n\r\n: alive\n\nevent: status\ndata: {}\n\n")
+    async with await asyncio.start_server(web.serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await generator.watch(port, ["GET /me/events HTTP/1.1\r\n\r\n"] * 3) == {"open": 3}
+        assert await generator.leave() == {"heard": 3, "open": 3}
+        server.close()
+        for _ in range(3):
+            await asyncio.sleep(0)
+
+
+def test_every_mark_becomes_a_number_of_its_own() -> None:
+    numbers = iter(range(1, 9))
+    assert Template(b"a" + MARK + b"b" + MARK).written(lambda: next(numbers)) == b"a0000000001b0000000002"
+    assert Template(b"plain").written(lambda: next(numbers)) == b"plain"
+
+
+def test_turns_are_taken_backwards_every_other_round_and_the_first_only_warms_up() -> None:
+    order: list[str] = []
+
+    def contender(name: str) -> Ran:
+        order.append(name)
+        return Ran(len(order), 1, 2)
+
+    found = api.take_turns({name: lambda name=name: contender(name) for name in ("ours", "raw")}, rounds=2)  # type: ignore[misc]  # a default binds it
+    assert order == ["raw", "ours", "ours", "raw", "raw", "ours"]
+    assert found["ours"].per_sec == 4.5
+    assert middle([Ran(1, 9, 9), Ran(3, 8, 8), Ran(2, 7, 7)]) == Ran(2, 8, 8)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> House:
+    return await furnish(f"sqlite:///{tmp_path}/a.db", 2)
+
+
+async def test_the_floor_writes_what_the_store_writes(house: House) -> None:
+    async with AsyncExitStack() as stack:
+        bares, recorder = await open_bare(house.url, 2, stack)
+        assert isinstance(bares[0], BareSqlite)
+        work = [await recorded(recorder, house.example, at * 3, 3) for at in range(4)]
+        assert [len(calls) for calls in work] == [4] * 4
+        answer = await commit_all(bares, work)
+        assert len(answer["waits_ms"]) == 4
+    path = Path(house.url.removeprefix("sqlite:///"))
+    with sqlite3.connect(path) as connection:
+        counts = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("submissions", "jobs", "outbox", "source_texts")
+        ]
+    connection.close()
+    assert counts == [12] * 4
+
+
+async def test_requests_are_good_submissions_of_people_who_exist(house: House) -> None:
+    (asked,) = house.submits(1)
+    head, _, body = asked.partition("\r\n\r\n")
+    assert json.loads(body) == {"problem": SLUG, "language": "cpp17", "source": SOURCE}
+    assert house.tokens[0] in head
+    assert len(json.loads(house.batches(1, 5)[0].partition("\r\n\r\n")[2])["items"]) == 5
+    assert len(house.streams(2, 3)) == 5
+    database = SqliteDatabase(Path(house.url.removeprefix("sqlite:///")))
+    try:
+        named = await database.read(lambda tx: reads.problems_named(tx, [SLUG]))
+    finally:
+        await database.close()
+    assert named[SLUG].published_revision_id == house.revision_id
+
+
+async def test_the_constant_is_as_long_as_it_is_told() -> None:
+    transport = httpx.ASGITransport(app=constant_app(100))
+    async with httpx.AsyncClient(transport=transport, base_url="http://constant") as client:
+        answer = await client.get("/constant")
+    assert len(answer.content) == 100
+    assert isinstance(answer.json(), str)
+
+
+def test_rows_are_held_to_the_goals_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = {"ours": Ran(700, 1, 5), "raw driver": Ran(1_000, 1, 4)}
+    monkeypatch.setattr(api, "take_turns", lambda _: ran)
+    bench = Bench("api")
+    monkeypatch.setattr(api.Site, "__init__", lambda *_: None)
+    site = api.Site.__new__(api.Site)
+    site.label, site.port = "SQLite", 1
+    site.ours = House("", "", "", ("u",), ("t",), "s")
+    generator = None
+    api.add_submits(bench, site, generator)  # type: ignore[arg-type]  # nobody is asked
+    api.add_batches(bench, site, generator)  # type: ignore[arg-type]  # nobody is asked
+    rates = [row for row in bench.rows if row.goal]
+    assert [(row.goal, row.met) for row in rates] == [(">= 0.6", True), (">= 5000", False)]
