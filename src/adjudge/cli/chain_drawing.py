@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Final
 
 from rich.text import Text
@@ -86,7 +86,7 @@ def draw(dependencies: Mapping[str, Sequence[str]], caption: Callable[[str], str
     width = {node: max(len(node), len(caption(node))) + 4 for node in dependencies}
     columns = _columns(layout, width)
     canvas, row = _Canvas(), 0
-    for upper, lower in zip(layout.layers, [*layout.layers[1:], ()], strict=True):
+    for upper, lower in zip_longest(layout.layers, layout.layers[1:], fillvalue=()):
         for place in upper:
             if isinstance(place, Bend):
                 canvas.down(columns[place], row, row + _BOX_ROWS - 1)

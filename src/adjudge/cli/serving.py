@@ -15,7 +15,7 @@ from typing import Final
 import click
 import uvicorn
 
-from adjudge.api.app import API_ROOT, OPENAPI_PATH, create_app
+from adjudge.api.app import API_ROOT, create_app
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
@@ -176,7 +176,7 @@ def _announce(settings: Settings, listener: socket.socket, notes: Sequence[str])
     click.echo(f"Adjudge is up at {base}")
     click.echo(f"  truth    {settings.database.url}")
     click.echo(f"  health   {base}{API_ROOT}/health/ready")
-    click.echo(f"  API      {base}{OPENAPI_PATH}")
+    click.echo(f"  API      {base}{API_ROOT}/docs")
     click.echo(f"  figures  {base}/metrics")
     if _EXAMPLE.is_dir():
         click.echo(

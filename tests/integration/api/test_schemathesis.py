@@ -100,6 +100,8 @@ def _ask(client: httpx.Client, case: Case[Any]) -> None:
     asked.pop("cookies", None)
     if "data" in asked and isinstance(asked["data"], bytes | str):
         asked["content"] = asked.pop("data")
+    if asked.get("files"):
+        asked["files"] = [(name, _part(content)) for name, content in asked["files"]]
     request = client.build_request(**asked)
     request.read()
     answer = found = client.send(request, stream=True)
@@ -110,6 +112,14 @@ def _ask(client: httpx.Client, case: Case[Any]) -> None:
         answer.read()
     answer.close()
     case.validate_response(Response.from_any(found), checks=CHECKS)
+
+
+def _part(content: Any) -> Any:
+    """A part of a form as httpx takes it; what is neither text nor bytes goes out as it is written."""
+    if isinstance(content, tuple):
+        name, inner, *rest = content
+        return (name, _part(inner), *rest)
+    return content if isinstance(content, bytes | str) else str(content)
 
 
 def _modes(operation: APIOperation[Any, Any, Any, Any]) -> list[GenerationMode]:
