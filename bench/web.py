@@ -1,0 +1,112 @@
+"""A problem's page: what comes over the wire, how long the server takes, and when a browser paints it, under load.
+
+The server is ``adjudge up`` in a process of its own with the example *multiples*, seen by somebody who is logged in and
+has never been here before. The constant is an answer of ready bytes, as long as the page, from the same framework on
+the same server software in another process: what a page cannot get under. Load is a steady stream of requests for
+pages, bounded in number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+import httpx
+from playwright.async_api import async_playwright
+
+from bench.harness import Bench, Goal, sized
+from bench.web_pages import Asker, Loaded, under_load, visit
+from tests.support.problems import EXAMPLES, folder_archive
+from tests.support.running import Installation, embedded
+from tests.support.services import Browser
+
+VISITS = sized(full=15, quick=5)
+REQUESTS = sized(full=600, quick=120)
+ROUNDS = sized(full=5, quick=3)
+LOAD_PER_SEC = 20
+PATH = "/problems/multiples"
+
+
+@contextmanager
+def constant(size_bytes: int) -> Iterator[str]:
+    """The same framework answering ready bytes; its address."""
+    argv = [sys.executable, "-m", "bench.web_constant", str(size_bytes)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+async def medians(house: Installation, session: str, other: str) -> dict[str, float]:
+    """The median wait for our page and for the constant, in turns on a quiet server."""
+    seen: dict[str, list[float]] = {"page": [], "constant": []}
+    async with Asker(house.url + PATH, session) as page, Asker(other) as ready:
+        for _ in range(20):
+            await page.ask()
+            await ready.ask()
+        for _ in range(ROUNDS):
+            for name, asker in (("page", page), ("constant", ready)):
+                seen[name] += [await asker.ask() for _ in range(REQUESTS // ROUNDS)]
+    return {name: median(figures) for name, figures in seen.items()}
+
+
+async def visits(house: Installation, session: str, endpoint: str) -> tuple[list[Loaded], list[Loaded], list[float]]:
+    """Visits on a quiet server, visits under load, and what the load's own requests took."""
+    async with async_playwright() as driver:
+        browser = await driver.chromium.connect_over_cdp(endpoint)
+        await visit(browser, house.url + PATH, session)
+        quiet = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
+        async with under_load(house.url + PATH, session, per_sec=LOAD_PER_SEC, at_most=3_000) as waits:
+            busy = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
+        await browser.close()
+    return quiet, busy, waits
+
+
+def measure(bench: Bench, house: Installation, endpoint: str) -> None:
+    """Fill the table."""
+    house.publish(folder_archive(EXAMPLES / "multiples"), slug="multiples")
+    house.user("contestant")
+    session = house.session("contestant")
+    page = httpx.get(house.url + PATH, cookies={"adjudge_session": session}).raise_for_status()
+    wire_bytes = int(page.headers["Content-Length"])
+    with constant(wire_bytes) as other:
+        figures = asyncio.run(medians(house, session, other))
+    quiet, busy, waits = asyncio.run(visits(house, session, endpoint))
+    bench.add("bytes over the wire before the editor", quiet[0].bytes / 1_000, "kB", goal=Goal(at_most=150))
+    bench.add("requests before the editor", quiet[0].requests, "requests", goal=Goal(at_most=12))
+    bench.add("bytes over the wire with the editor", quiet[0].all_bytes / 1_000, "kB")
+    bench.add("requests with the editor", quiet[0].all_requests, "requests")
+    bench.compare("time of the page", figures, "page", "constant", unit="ms", goal=Goal(at_most=20))
+    bench.add("first contentful paint, quiet", median(it.first_paint_ms for it in quiet), "ms", goal=Goal(at_most=1000))
+    bench.add(
+        f"first contentful paint, {LOAD_PER_SEC} pages/s asked for meanwhile",
+        median(it.first_paint_ms for it in busy),
+        "ms",
+        goal=Goal(at_most=1000),
+    )
+    bench.add("time of the page under that load", median(waits), "ms")
+
+
+def main() -> None:
+    """Start everything, measure, stop everything."""
+    bench = Bench("web")
+    server = Browser()
+    server.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as house:
+            measure(bench, house, server.endpoint)
+    finally:
+        server.stop()
+    bench.finish()
+
+
+if __name__ == "__main__":
+    main()
