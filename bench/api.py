@@ -37,7 +37,8 @@ BATCHES_AT_ONCE = 2
 READERS = 32
 READS = sized(full=10_000, quick=1_500)
 USERS_LISTENING, STAFF_LISTENING = 990, 10
-PEOPLE = USERS_LISTENING
+HOUSES = (("ours", USERS_LISTENING), ("raw", CONCURRENCY))
+"""Databases, and how many people live there."""
 OURS, RAW, CONSTANT = "ours", "raw driver", "constant"
 
 Contender = Callable[[], Ran]
@@ -61,6 +62,10 @@ class Site:
         self.label, self.ours, self._raw_house = label, ours, raw
         self._server = api_process(f"{label}-api", ours, folder, stack)
         self._raw = Process(f"{label}-raw", ["bench.api_raw", raw.url, str(CONCURRENCY)], folder, stack)
+        self.port = 0
+
+    def wait_ready(self) -> None:
+        """Making one starts its processes and does not wait for them, so that all may start at the same time."""
         self.port = self._server.port()
         self._raw.expect("ready")
 
@@ -161,12 +166,12 @@ def _open_postgres(folder: Path, stack: ExitStack) -> Site:
     server = PostgresServer(durable=True)
     server.start()
     stack.callback(server.stop)
-    ours, raw = (asyncio.run(furnish(asyncio.run(_create(server, name)), PEOPLE)) for name in ("ours", "raw"))
+    ours, raw = (asyncio.run(furnish(asyncio.run(_create(server, name)), people)) for name, people in HOUSES)
     return Site("PostgreSQL", ours, raw, folder, stack)
 
 
 def _open_sqlite(folder: Path, stack: ExitStack) -> Site:
-    ours, raw = (asyncio.run(furnish(f"sqlite:///{folder / name}.db", PEOPLE)) for name in ("ours", "raw"))
+    ours, raw = (asyncio.run(furnish(f"sqlite:///{folder / name}.db", people)) for name, people in HOUSES)
     return Site("SQLite", ours, raw, folder, stack)
 
 
@@ -180,6 +185,8 @@ def main() -> None:
         sites = [_open_postgres(folder, stack), _open_sqlite(folder, stack)]
         for process in (generator, listeners):
             process.expect("ready")
+        for site in sites:
+            site.wait_ready()
         _progress("cached reads")
         add_reads(bench, sites[0], generator, folder, stack)
         for site in sites:
