@@ -119,12 +119,15 @@ class Finisher:
         while True:
             await self._something.wait()
             self._something.clear()
-            while batch := self._next_batch():
+            while batch := await self._next_batch():
                 await self._write_batch(batch)
 
-    def _next_batch(self) -> list[_Waiting]:
+    async def _next_batch(self) -> list[_Waiting]:
         wanted = [waiting for waiting in self._waiting if not waiting.written.done()]
+        given_up = [waiting for waiting in self._waiting if waiting.written.done()]
         batch, self._waiting = wanted[:_BATCH], wanted[_BATCH:]
+        for waiting in given_up:  # its lease is lost: perhaps because a try that seemed to fail did end the job
+            await self._look_up(waiting)
         return batch
 
     async def _write_batch(self, batch: list[_Waiting]) -> None:

@@ -202,16 +202,15 @@ class Worker:
         await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
 
     async def _claim(self, job_ids: list[str]) -> Outcome[Job]:
-        settings = self._settings
-
-        async def claim(tx: Tx) -> Outcome[Job]:
-            won = await self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
-            return replace(won, done=await self.brief(tx, won.done))
-
         try:
-            return await self._database.transact(claim)
+            return await self._database.transact(lambda tx: self._won(tx, job_ids))
         except OutcomeUnknown:
             return await self._look_up_claim(job_ids)
+
+    async def _won(self, tx: Tx, job_ids: list[str]) -> Outcome[Job]:
+        settings = self._settings
+        outcome = await self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
+        return replace(outcome, done=await self.brief(tx, outcome.done))
 
     async def _look_up_claim(self, job_ids: list[str]) -> Outcome[Job]:
         """Find out what a claim won whose answer was lost; what it did not win stays pending and comes back."""

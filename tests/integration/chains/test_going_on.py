@@ -1,0 +1,152 @@
+"""A worker that goes on: the next node is claimed in the transaction that ended the last, like by any other claim."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.domain.errors import OutcomeUnknown
+from adjudge.relay.pump import Pump
+from adjudge.store.chain_values import NODE
+from adjudge.store.driver import Operation
+from adjudge.store.job_values import Finish, Job, Offer
+from adjudge.stream import MemoryStream
+from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
+from tests.integration.chains.harness import LEASE_MS, Rig, dag, done, line, node
+from tests.integration.chains.test_handler import Script, Shop
+from tests.support.stores import fence_of, figure
+
+
+async def hand_on(rig: Rig, *jobs: Job, accepts: bool = True) -> list[Job]:
+    """Finish jobs, with a place offered for what follows from each; return what was taken."""
+    offers = [Offer("w1", LEASE_MS, lambda _: accepts) for _ in jobs]
+    ends = [Finish(fence_of(job), outcome=done(), offer=offer) for job, offer in zip(jobs, offers, strict=True)]
+    await rig.store.do(lambda tx: rig.jobs.finish(tx, ends))
+    return [offer.taken for offer in offers if offer.taken is not None]
+
+
+async def test_what_follows_is_claimed_as_it_is_created(rig: Rig) -> None:
+    run_id = await rig.start(line(3))
+    (taken,) = await hand_on(rig, (await rig.claim())["n0"])
+    assert (taken.node_id, taken.attempt_id, taken.actor) == ("n1", 1, "w1")
+    assert await rig.states(run_id) == {"n0": "success", "n1": "running", "n2": "pending"}
+    assert await rig.waiting_jobs() == []
+    row = await rig.store.job(taken.id)
+    assert (row["status"], row["lease_owner"]) == ("running", "w1")
+    assert row["lease_until"] > row["started_at"]
+    log = await rig.store.rows("SELECT from_status, to_status FROM job_status_log WHERE job_id = :id", id=taken.id)
+    assert [(item["from_status"], item["to_status"]) for item in log] == [("pending", "running")]
+    (taken,) = await hand_on(rig, taken)
+    assert (await hand_on(rig, taken), (await rig.run(run_id)).status) == ([], "success")
+
+
+async def test_a_place_is_for_one_job_and_only_for_one_that_fits(rig: Rig) -> None:
+    fan = dag(node("root"), *(node(f"leaf{number}", "root") for number in range(3)))
+    await rig.start(fan)
+    taken = await hand_on(rig, (await rig.claim())["root"])
+    assert (len(taken), len(await rig.waiting_jobs())) == (1, 2)
+    run_id = await rig.start(line(2))
+    assert await hand_on(rig, (await rig.claim("n0"))["n0"], accepts=False) == []
+    assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
+
+
+async def test_an_end_that_the_fence_refuses_hands_nothing_on(rig: Rig) -> None:
+    run_id = await rig.start(line(2))
+    job = (await rig.claim())["n0"]
+    await rig.finish(job)
+    assert await hand_on(rig, job) == []
+    assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
+
+
+async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: Rig) -> None:
+    run_id = await rig.start(line(2))
+    (taken,) = await hand_on(rig, (await rig.claim())["n0"])
+    await rig.store.clock.advance(LEASE_MS + 1)
+    (freed,) = await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    assert freed.id == taken.id
+    assert (await rig.states(run_id))["n1"] == "retrying"
+    outbox = await rig.store.row("SELECT state FROM outbox WHERE job_id = :id", id=taken.id)
+    assert outbox["state"] == "pending"  # announced like any other
+    assert (await rig.finish(taken)).done == ()
+
+
+@asynccontextmanager
+async def working(rig: Rig, folder: Path, *, slots: int) -> AsyncIterator[tuple[Shop, Worker]]:
+    """A worker and a pump, the one delivering what the other did not go on to."""
+    stream, shop, blobs = MemoryStream(), Shop(rig), DirectoryBlobs(folder)
+    handler = NodeHandler(rig.store.database, blobs, {Script.type: shop.script}, rig.engine.dags)
+    settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20)
+    worker = Worker(rig.store.database, rig.jobs, stream, {NODE: handler}, settings)
+    pump = asyncio.create_task(Pump(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    running = asyncio.create_task(worker.run())
+    try:
+        yield shop, worker
+    finally:
+        worker.drain()
+        await running
+        pump.cancel()
+        await asyncio.gather(pump, return_exceptions=True)
+        await blobs.close()
+
+
+@pytest.mark.parametrize(("slots", "messages"), [(2, 1), (1, 6)])
+async def test_a_line_needs_one_message_where_another_slot_is_free(
+    rig: Rig, tmp_path: Path, slots: int, messages: int
+) -> None:
+    before = figure("worker_claim_total", status="won", reason="handed_on")
+    async with working(rig, tmp_path, slots=slots) as (shop, _):
+        run_id = await rig.start(line(6))
+        assert await shop.ends(run_id) == "success"
+    assert [context.node_id for context in shop.script.seen] == [f"n{number}" for number in range(6)]
+    assert len(await rig.store.rows("SELECT 1 AS n FROM outbox WHERE stream_entry_id IS NOT NULL")) == messages
+    assert figure("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages
+
+
+async def test_what_a_lost_answer_handed_on_is_looked_up(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, lost = rig.store.database, list[bool]()
+    transact = database.transact
+
+    async def forgetful(operation: Operation[object]) -> object:
+        """Commit, and once lose the answer to the commit that handed a job on."""
+        before = len(await rig.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
+        result = await transact(operation)
+        after = len(await rig.store.rows("SELECT 1 AS n FROM jobs WHERE reason = 'claimed' AND node_id = 'n1'"))
+        if after > before and not lost:
+            lost.append(True)
+            raise OutcomeUnknown
+        return result
+
+    monkeypatch.setattr(database, "transact", forgetful)
+    async with working(rig, tmp_path, slots=2) as (shop, _):
+        run_id = await rig.start(line(3, retry={"max_attempts": 1}))
+        assert await shop.ends(run_id) == "success"
+    assert lost
+    assert [context.node_id for context in shop.script.seen] == ["n0", "n1", "n2"]
+
+
+async def test_a_worker_that_drains_takes_nothing_on(rig: Rig, tmp_path: Path) -> None:
+    begun, go = asyncio.Event(), asyncio.Event()
+    async with working(rig, tmp_path, slots=2) as (shop, worker):
+
+        async def wait(context: NodeContext) -> NodeResult:
+            begun.set()
+            await go.wait()
+            return NodeResult(context.node_id)
+
+        shop.script.acts["n0"] = wait
+        run_id = await rig.start(line(2))
+        await begun.wait()
+        worker.drain()
+        go.set()
+        await shop.until(run_id, "n0", "success")
+    assert [context.node_id for context in shop.script.seen] == ["n0"]
+    assert (await rig.states(run_id))["n1"] == "pending"
