@@ -7,11 +7,15 @@ import threading
 
 import pytest
 
+from adjudge.api.actions import users
+from adjudge.api.actions.users import UserOrder
 from adjudge.client import AsyncClient, Client, Conflicting, Missing, NewProgram, NewTrigger, NotLoggedIn, Rejected
+from adjudge.domain.access import Role
 from adjudge.domain.verdict import Verdict
 from tests.support.judging import SOURCE, Hall, open_hall
 from tests.support.served import Served
 
+PASSWORD = "correct horse battery"
 pytestmark = pytest.mark.slow
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
 
@@ -91,6 +95,15 @@ def test_a_chain_is_applied_and_its_run_looked_after(server: Served, token: str)
         assert [item.id for item in client.runs(chain="night").items] == [run_id]
 
 
-def test_tokens_are_made_and_revoked(server: Served) -> None:
-    with Client(server.url, "adj_wrong") as client, pytest.raises(NotLoggedIn):
-        client.me()
+def test_a_token_is_made_used_and_revoked(server: Served, token: str) -> None:
+    order = UserOrder("ada", Role.CONTESTANT, None, password=PASSWORD, must_change_password=False)
+    server.do(users.make_user(server.api.parts, order, actor="test"))
+    with Client(server.url) as client:
+        with pytest.raises(NotLoggedIn, match="LOGIN_FAILED"):
+            client.log_in("ada", "wrong", token_name="laptop")
+        made = client.log_in("ada", PASSWORD, token_name="laptop", expires_in_days=1)
+    with Client(server.url, made.secret) as client:
+        assert (client.me().name, client.me().role) == ("ada", "contestant")
+        client.revoke_token(made.id)
+        with pytest.raises(NotLoggedIn):
+            client.me()
