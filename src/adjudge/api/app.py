@@ -86,7 +86,6 @@ def create_app(parts: Parts) -> FastAPI:
 def _surround(app: FastAPI, parts: Parts) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
     server = parts.settings.server
-    app.add_middleware(ShortWay, parts=parts, root=API_ROOT)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
         app.add_middleware(
@@ -102,5 +101,6 @@ def _surround(app: FastAPI, parts: Parts) -> None:
         mint_request_id=parts.mint,
         bounds=Bounds(server.body_limit_bytes, server.upload_limit_bytes, server.request_timeout_sec, _UPLOADS),
         streams=app.state.streams,
+        at_once=ShortWay(parts, API_ROOT).answer,
         is_https=server.public_url.startswith("https:"),
     )

@@ -32,10 +32,18 @@ def authenticator(credentials: Credentials, *, visitors_may_read: bool) -> Authe
     return authenticate
 
 
+def token_in(authorization: str) -> str | None:
+    """The token that the header's value names; nothing if it names something else."""
+    if not authorization.lower().startswith(_SCHEME):
+        return None
+    return authorization[len(_SCHEME) :].strip()
+
+
 async def _by_token(credentials: Credentials, given: str) -> Viewer:
-    if not given.lower().startswith(_SCHEME):
+    secret = token_in(given)
+    if secret is None:
         raise Unauthenticated("Authorization: give 'Bearer' and an API token.")
-    viewer = await credentials.of_token(given[len(_SCHEME) :].strip())
+    viewer = await credentials.of_token(secret)
     if viewer is None:
         raise Unauthenticated("That token is unknown, expired or revoked; make a new one.")
     return viewer

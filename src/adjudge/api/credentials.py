@@ -56,6 +56,10 @@ class Credentials:
         """Whose API token that is."""
         return await self._viewer(Via.TOKEN, secret)
 
+    def known_by_token(self, secret: str) -> Viewer | None:
+        """Whose API token that is, if it was looked up a moment ago; nobody where it would have to be."""
+        return self._remembered(_name_of(Via.TOKEN, secret))
+
     async def of_session(self, secret: str) -> Viewer | None:
         """Whose session that is."""
         return await self._viewer(Via.SESSION, secret)
@@ -71,10 +75,10 @@ class Credentials:
             await asyncio.wait(self._notes)
 
     async def _viewer(self, via: Via, secret: str) -> Viewer | None:
-        digest = digest_of(f"{via}:{secret}")
-        known = self._known.get(digest)
-        if known is not None and known.until_sec > self._clock():
-            return known.viewer
+        digest = _name_of(via, secret)
+        remembered = self._remembered(digest)
+        if remembered is not None:
+            return remembered
         holder = await self._holder(via, secret)
         if holder is None:
             self._known.pop(digest, None)
@@ -82,6 +86,10 @@ class Credentials:
         viewer = _viewer_of(holder, via, secret)
         self._remember(digest, viewer, holder.left_us)
         return viewer
+
+    def _remembered(self, digest: str) -> Viewer | None:
+        known = self._known.get(digest)
+        return known.viewer if known is not None and known.until_sec > self._clock() else None
 
     async def _holder(self, via: Via, secret: str) -> Holder | None:
         find = sessions.holder_of if via is Via.SESSION else tokens.holder_of
@@ -111,6 +119,11 @@ class Credentials:
         self._known.move_to_end(digest)
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
+
+
+def _name_of(via: Via, secret: str) -> str:
+    """What a credential is remembered by: never itself."""
+    return digest_of(f"{via}:{secret}")
 
 
 def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
@@ -36,6 +36,9 @@ _RAW_HEADERS: Final = tuple((name.lower().encode(), value.encode()) for name, va
 _HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 _USABLE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
+AtOnce = Callable[[Scope], ASGIApp | None]
+"""Has the answer to some requests ready, without waiting for anything; nothing for all others."""
+
 log = logs.get_logger(__name__)
 
 
@@ -43,12 +46,20 @@ class Envelope:
     """Plain ASGI rather than a response hook, so that a streamed answer streams."""
 
     def __init__(
-        self, app: ASGIApp, *, mint_request_id: NewId, bounds: Bounds, streams: Streams, is_https: bool = False
+        self,
+        app: ASGIApp,
+        *,
+        mint_request_id: NewId,
+        bounds: Bounds,
+        streams: Streams,
+        at_once: AtOnce | None = None,
+        is_https: bool = False,
     ) -> None:
         self._app = app
         self._mint = mint_request_id
         self._bounds = bounds
         self._streams = streams
+        self._at_once = at_once
         self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +90,11 @@ class Envelope:
     async def _answer(self, exchange: Exchange, request_id: str) -> None:
         try:
             exchange.check_length()
-            await self._run(exchange)
+            ready = self._at_once(exchange.scope) if self._at_once is not None else None
+            if ready is not None:
+                await ready(exchange.scope, exchange.receive, exchange.send)
+            else:
+                await self._run(exchange)
         except AnsweredEnough:
             return
         except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself

@@ -10,6 +10,7 @@ and they must not cost more than the job. Libraries' own records are rendered al
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -118,12 +119,18 @@ def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> Any
     return rendered
 
 
+def _as_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+    return _encode(event)
+
+
 def _renderers(log_format: Format, target: TextIO) -> list[structlog.types.Processor]:
     if log_format == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        return [structlog.processors.format_exc_info, _as_json]
     return [structlog.dev.ConsoleRenderer(colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback)]
 
 
+_encode: Final = json.JSONEncoder(default=repr).encode
+"""Made once: the library's own way makes one for every line."""
 _stamp: Final = structlog.processors.TimeStamper(fmt="iso", utc=True)
 _road: Final = _Road()
 

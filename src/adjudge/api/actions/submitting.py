@@ -65,7 +65,8 @@ async def submit_batch(parts: Parts, viewer: Viewer, handed: Sequence[Handed], c
 async def _submit(
     parts: Parts, viewer: Viewer, handed: Sequence[Handed], caller: Caller, *, is_batch: bool
 ) -> Accepted:
-    key, digest = request_key(viewer, caller), request_digest("submit", handed, is_batch)
+    key = request_key(viewer, caller)
+    digest = request_digest("submit", handed, is_batch) if key is not None else ""
     if key is not None:
         standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
         if standing is not None:
