@@ -145,7 +145,7 @@ async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any)
             JUDGE: JudgeHandler(database, blobs, cache, judge, margin=0.1),
         }
         worker = Worker(database, jobs, stream, handlers, WorkerSettings("w", slots=2, retry=QUICK))
-        await database.transact(lambda tx: users.add(tx, users.NewUser(user_id, "eva")))
+        await database.transact(lambda tx: users.add(tx, users.NewUser(user_id, "eva", role="admin")))
         loops = [
             Pump(database, jobs, stream, name="s").run(),
             patrol(ChainPatrol(database, jobs, engine, name="s").tick, every_ms=20),

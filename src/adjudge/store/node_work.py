@@ -18,6 +18,15 @@ FIND_USER = Statement(
     "SELECT id FROM users WHERE id = :who OR name = :who ORDER BY id = :who DESC LIMIT 1",
 )
 
+STANDING = Statement(
+    "node_work.standing",
+    "Find what role the user has that a name or an id speaks of, unless they are shut out.",
+    """
+    SELECT id, role FROM users WHERE (id = :who OR name = :who) AND disabled_at IS NULL
+    ORDER BY id = :who DESC LIMIT 1
+    """,
+)
+
 _OUTCOME = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
 SUBMISSION_OUTCOME = Statement(
     "node_work.submission_outcome",
@@ -126,6 +135,12 @@ async def user_id(tx: Tx, who: str) -> str | None:
     """The id of the user that a name or an id speaks of."""
     row = await first(tx, FIND_USER, who=who)
     return str(row["id"]) if row else None
+
+
+async def standing(tx: Tx, who: str) -> tuple[str, str] | None:
+    """The id and the role of the user that a name or an id speaks of; nothing for whoever is shut out."""
+    row = await first(tx, STANDING, who=who)
+    return None if row is None else (str(row["id"]), str(row["role"]))
 
 
 async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | None:

@@ -15,9 +15,10 @@ from adjudge.chains import shipped
 from adjudge.chains.executors.approval import decide
 from adjudge.chains.triggers import Triggers
 from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.domain.ids import new_id
 from adjudge.domain.states import NodeStatus, RunStatus
-from adjudge.store import chain_runs, problem_reads
-from adjudge.store.chain_values import Run
+from adjudge.store import chain_runs, problem_reads, users
+from adjudge.store.chain_values import NewRun, Run
 from adjudge.store.statement import Statement
 from tests.support.chain_house import House, opened_house, zipped
 
@@ -381,3 +382,26 @@ async def test_contests_are_unfrozen_and_exported(house: House) -> None:
     assert "still runs" in (nodes["running"].last_error or "")
     assert nodes["export"].artifact["submissions"] == 0
     assert json.dumps(nodes["export"].artifact["verdicts"]) == "{}"
+
+
+@pytest.mark.parametrize(
+    ("node_type", "cfg", "refused"),
+    [
+        ("rejudge", {"action": "apply", "batch_id": "x"}, "rejudge:apply"),
+        ("rejudge", {"action": "preview", "problem": "x", "user": "eva"}, "rejudge:write"),
+        ("contest.unfreeze", {"contest": "x"}, "chain:write"),
+        ("contest.export", {"contest": "x"}, "submission:read_all"),
+        ("problem.publish", {"revision_id": "x"}, "problem:publish"),
+        ("judge", {"problem": "x", "language": "python3", "source": "x", "user": "eva"}, "chain:write"),
+    ],
+)
+async def test_starting_a_chain_lends_nobody_rights(
+    house: House, node_type: str, cfg: dict[str, Any], refused: str
+) -> None:
+    chain_id = await house.define(new_id(), {"nodes": [{"id": "n", "type": node_type, "cfg": cfg}]})
+    program = users.NewUser(new_id(), f"program-{new_id()[-6:]}", role="service")
+    await house.database.transact(lambda tx: users.add(tx, program))
+    wanted = NewRun(chain_id, actor=program.name)
+    run_id = (await house.database.transact(lambda tx: house.engine.start(tx, wanted))).run_id
+    assert (await house.until_over(run_id)).status == "failed"
+    assert refused in ((await house.node(run_id, "n")).last_error or "")

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Final
 
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.chains.executors.acting import starter_of
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission
 from adjudge.store import Database, Tx, audit, node_work
 
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
@@ -34,6 +36,8 @@ class ContestUnfreeze:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Lift it, and note who had it done."""
+        starter = await starter_of(self._database, context)
+        starter.require(Permission.CHAIN_WRITE, "lift the freeze of a contest")
 
         async def lift(tx: Tx) -> dict[str, Any]:
             contest = await node_work.contest(tx, context.cfg["contest"])
@@ -75,6 +79,8 @@ class ContestExport:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Stream the rows into one file; the same rows give the same file."""
+        starter = await starter_of(self._database, context)
+        starter.require(Permission.SUBMISSION_READ_ALL, "read everybody's submissions")
         contest = await self._database.read(lambda tx: node_work.contest(tx, context.cfg["contest"]))
         verdicts: Counter[str] = Counter()
 

@@ -80,7 +80,7 @@ class Judge:
         return await self._database.transact(look)
 
     async def _prepared(self, context: NodeContext, submission_id: str) -> NewSubmission:
-        cfg = context.cfg
+        cfg, user_id = context.cfg, await acting_user(self._database, context)
         if "source" in cfg:
             data = cfg["source"].encode()
             digest, size_bytes = await self._blobs.put(data), len(data)
@@ -90,7 +90,7 @@ class Judge:
         problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg))
         return NewSubmission(
             id=submission_id,
-            user_id=await acting_user(self._database, context),
+            user_id=user_id,
             problem_id=problem_id,
             revision_id=revision_id,
             language=cfg["language"],

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Final
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.executors.acting import acting_user
+from adjudge.chains.executors.acting import acting_user, starter_of
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import parse_slug
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
@@ -277,12 +278,16 @@ class ProblemPublish:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Publish, note who had it done, and tell who waits for it, in one transaction."""
         revision_id, reason = context.cfg["revision_id"], context.cfg.get("reason", "")
+        starter = await starter_of(self._database, context)
+        starter.require(Permission.PROBLEM_PUBLISH, "publish problems")
 
         async def publish(tx: Tx) -> dict[str, Any]:
             revision = await problem_reads.revision(tx, revision_id)
             problem = await problem_reads.find(tx, revision.problem_id)
             if problem is None:
                 raise NotFound("problem", revision.problem_id)
+            if not starter.owns(problem.owner_id):
+                raise NodeRefused(f"The problem {problem.slug!r} is not of whoever started the run.")
             artifact = {
                 "problem_id": problem.id,
                 "slug": problem.slug,

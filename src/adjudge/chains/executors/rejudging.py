@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from adjudge.chains.executor import Awaited, NodeContext, NodeResult, Waiting
-from adjudge.chains.executors.acting import acting_user
+from adjudge.chains.executors.acting import acting_user, starter_of
+from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Database, Tx, node_work, problem_reads, rejudge
@@ -74,8 +75,11 @@ class Rejudge:
 
     async def execute(self, context: NodeContext) -> NodeResult | Waiting:
         """Do one of the steps."""
+        starter = await starter_of(self._database, context)
         if context.cfg["action"] == "preview":
+            starter.require(Permission.REJUDGE_WRITE, "rejudge")
             return await self._preview(context)
+        starter.require(Permission.REJUDGE_APPLY, "apply or discard what was rejudged")
         batch_id = context.cfg["batch_id"]
         if batch_id is None:
             return NodeResult({"batch_id": None, "changed": 0, "kept": 0, "skipped": 0})
