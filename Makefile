@@ -7,7 +7,7 @@ PYTHON := .venv/bin/python
 BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
 SOURCES := src tests bench fuzz scripts hatch_build.py
 
-.PHONY: help up test fast lint fmt docs simulate fuzz test-cgroup2 lock build clean ready ready-dev services
+.PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev services
 
 help: ## List what can be made
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
@@ -35,6 +35,9 @@ fmt: ready-dev ## Put the code into shape
 
 docs: ready-dev ## Write the generated reference pages and diagrams
 	@$(PYTHON) scripts/reference.py
+
+screenshots: ready-dev ## Take a picture of each main page into docs/images/
+	@$(PYTHON) scripts/screenshots.py
 
 bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute)
 	@JSON='$(JSON)' QUICK='$(QUICK)' $(PYTHON) -m bench.$*

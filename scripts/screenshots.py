@@ -1,0 +1,151 @@
+"""Take a picture of each main page into ``docs/images/``: a server of its own, the examples, a day's worth of work.
+
+``make screenshots`` runs it. Pictures are of one size and one language, so that the documentation can show them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.async_api import Browser, async_playwright
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from adjudge.api.browser import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
+from tests.support.problems import EXAMPLES, folder_archive  # noqa: E402
+from tests.support.running import Installation, embedded  # noqa: E402
+from tests.support.services import Browser as BrowserServer  # noqa: E402
+
+IMAGES: Final = ROOT / "docs" / "images"
+DESKTOP: Final = {"width": 1180, "height": 820}
+PHONE: Final = {"width": 390, "height": 820}
+PROBLEMS: Final = {
+    "multiples": "Multiples of Two Kinds",
+    "change": "Change",
+    "backwards": "Backwards",
+    "postcards": "Postcards Out of Order",
+    "shout": "Shout and Whisper",
+    "smallroot": "The Small Root",
+}
+CHAIN: Final = {
+    "nodes": [
+        {"id": "verify", "type": "problem.verify", "cfg": {"problem": "shout"}},
+        {"id": "look", "type": "noop", "deps": ["verify"]},
+        {"id": "count", "type": "noop", "deps": ["verify"]},
+        {
+            "id": "agree",
+            "type": "wait_approval",
+            "deps": ["look", "count"],
+            "cfg": {"question": "All solutions of the jury behave. Announce it?"},
+        },
+        {"id": "announce", "type": "notify", "deps": ["agree"], "cfg": {"text": "shout holds"}},
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture."""
+
+    name: str
+    path: str
+    role: str
+    options: dict[str, Any]
+
+
+def seed(house: Installation) -> list[Shot]:
+    """Let people work for a while; say what is worth a picture."""
+    for role in ("contestant", "setter", "judge"):
+        house.user(role, role)
+    with house.client("setter") as setter:
+        for slug, title in PROBLEMS.items():
+            data, verify = folder_archive(EXAMPLES / slug), slug in ("shout", "multiples")
+            house.publish(data, by=setter, slug=slug, title=title, verify=verify)
+        imports = setter.get("/api/v1/imports").json()["items"]
+    with house.client("contestant") as contestant:
+        verdicts = {
+            f"{slug}/{kind}": house.judged(contestant, slug, file.read_text(), _language(file))
+            for slug in ("multiples", "shout", "backwards")
+            for kind in ("accepted", "wrong_answer")
+            for file in sorted((EXAMPLES / slug / "submissions" / kind).glob("*"))[:1]
+            if file.is_file()
+        }
+    body = {"name": "nightly", "description": "Verify a problem, ask, announce.", "dag": CHAIN}
+    house.admin.post("/api/v1/chains", json=body).raise_for_status()
+    run = house.admin.post("/api/v1/chains/nightly:start", json={"parameters": {}}).json()["run_id"]
+    house.until(f"/api/v1/runs/{run}/nodes/agree", lambda it: it["wait_on"] is not None)
+    order = {"filter": {"problem": "multiples"}, "reason": "a test was added"}
+    batch = house.admin.post("/api/v1/rejudge-batches", json=order).json()
+    house.until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    verified = next(item["id"] for item in imports if item["jury"])
+    failed = next(path for name, path in verdicts.items() if name.endswith("wrong_answer"))
+    return [
+        Shot("problems", "/problems", "contestant", {}),
+        Shot("problem", "/problems/multiples", "contestant", {}),
+        Shot("problem-phone", "/problems/multiples", "contestant", {"viewport": PHONE}),
+        Shot("submission", f"/submissions/{verdicts['multiples/accepted']}", "contestant", {}),
+        Shot("submission-dark", f"/submissions/{failed}", "contestant", {"color_scheme": "dark"}),
+        Shot("submissions", "/submissions", "contestant", {}),
+        Shot("setting", "/setting", "setter", {}),
+        Shot("import", f"/setting/imports/{verified}", "setter", {}),
+        Shot("setting-problem", "/setting/problems/multiples", "setter", {}),
+        Shot("chain", "/chains/nightly", "setter", {}),
+        Shot("run", f"/runs/{run}", "setter", {}),
+        Shot("node", f"/runs/{run}/nodes/agree", "setter", {}),
+        Shot("rejudge", f"/rejudge/{batch['id']}", "judge", {}),
+        Shot("operations", "/ops", "admin", {}),
+        Shot("dead-letters", "/ops/dead-letters", "admin", {}),
+    ]
+
+
+def _language(file: Path) -> str:
+    return {".py": "python3", ".cpp": "cpp20", ".c": "c", ".java": "java"}[file.suffix]
+
+
+async def take(browser: Browser, house: Installation, shot: Shot, folder: Path) -> None:
+    """Take one picture of what one sees first."""
+    options = {"locale": "en-GB", "timezone_id": "UTC", "viewport": DESKTOP, "color_scheme": "light", **shot.options}
+    context = await browser.new_context(**options)
+    await context.add_cookies([{"name": SESSION_COOKIE, "value": house.session(shot.role), "url": house.url}])
+    page = await context.new_page()
+    has_editor = shot.path.startswith("/problems/")
+    await page.goto(house.url + shot.path, wait_until="networkidle" if has_editor else "load")
+    if has_editor:
+        await page.wait_for_selector(".cm-content, textarea#source:not([hidden])")
+    await page.screenshot(path=folder / f"{shot.name}.png", animations="disabled")
+    await context.close()
+
+
+async def take_all(house: Installation, endpoint: str, folder: Path) -> None:
+    """Take them all."""
+    shots = seed(house)
+    async with async_playwright() as driver:
+        browser = await driver.chromium.connect_over_cdp(endpoint)
+        for shot in shots:
+            await take(browser, house, shot, folder)
+            print(folder / f"{shot.name}.png", flush=True)
+        await browser.close()
+
+
+def main() -> int:
+    """Start everything, take the pictures, stop everything."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
+    folder.mkdir(parents=True, exist_ok=True)
+    server = BrowserServer()
+    server.start()
+    try:
+        with tempfile.TemporaryDirectory() as data, embedded(Path(data)) as house:
+            asyncio.run(take_all(house, server.endpoint, folder))
+    finally:
+        server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
