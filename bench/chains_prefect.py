@@ -10,8 +10,10 @@ on a pool of as many threads as everybody's worker has slots.
 import asyncio
 import importlib
 import os
+import signal
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 from bench.chains_board import FAN, start_on_command
@@ -27,6 +29,7 @@ async def main(_role: str, board_path: str, url: str) -> None:
             "PREFECT_LOGGING_LEVEL": "ERROR",
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+            "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "90",
         }
         prefect = importlib.import_module("prefect")  # not before: it reads its settings as it is imported
         await asyncio.to_thread(prefect.flow(_nothing, name="warm-up"))  # starts the server
@@ -64,4 +67,8 @@ def _flows(prefect, board: Board) -> dict:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except Exception:  # noqa: BLE001 — its server holds our output open: nobody would learn that we ended
+        traceback.print_exc()
+        os.killpg(0, signal.SIGKILL)

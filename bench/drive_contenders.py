@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +87,13 @@ class Contender:
         argv = [recipe.python, "-m", recipe.module, role, str(board), *recipe.addresses]
         errors = stack.enter_context(self._errors.open("a"))
         process = subprocess.Popen(
-            argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            argv,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # ended together with what it may have started itself
         )
         stack.callback(_end, process)
         return process
@@ -149,5 +157,6 @@ def _lines(pipe: Any) -> Any:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
