@@ -68,8 +68,9 @@ class WatchedWorker(Worker):
 
     world: World
 
-    def _start(self, job: Job, message: Message, claimed_at: float) -> None:
-        self.world.won_by[self._settings.name, job.id, job.attempt_id] = (message.band, message.entry_id)
+    def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
+        if message is not None:
+            self.world.won_by[self._settings.name, job.id, job.attempt_id] = (message.band, message.entry_id)
         super()._start(job, message, claimed_at)
 
 
