@@ -40,7 +40,8 @@ SETTINGS = {
     "ADMISSION_DAILY_QUOTA": "1000000",
     "LOG_FORMAT": "json",
 }
-"""No worker judges here, so nobody may be turned away; every limit is asked for all the same."""
+"""No worker judges here, so nobody may be turned away: rates, quotas and caps are high and still asked for, the
+watermark and the health gate are off."""
 
 
 @dataclass(frozen=True, slots=True)
