@@ -42,8 +42,9 @@ async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up
         tab = await visit(up, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
-        await _submit(page, 0.3)
+        await _submit(page, 0.9)
         submission_id = page.url.rpartition("/")[2]
+        await expect(page.locator("[data-live]")).to_have_attribute("data-state", "live")
         arrived = list(tab.navigations)
         await wire.cut()
         await expect(page.locator("[data-live]")).not_to_have_attribute("data-state", "live")

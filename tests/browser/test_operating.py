@@ -70,6 +70,7 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Instal
     await page.locator("#reason").fill(HOSTILE)
     await page.get_by_role("button", name="Replay").click()
     await expect(page.get_by_label(f"Choose {job_id}")).to_have_count(0)
+    house.until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
     await tab.open(f"/submissions/{submission_id}")
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
     await tab.open("/ops/audit")
