@@ -365,7 +365,10 @@ class Executions:
 
     cpu_ms: int = _knob(10_000, "The most CPU time that one run may ask for.", "EXECUTIONS_CPU_MS", least=1)
     memory_mib: int = _knob(1024, "The most memory that one run may ask for.", "EXECUTIONS_MEMORY_MIB", least=16)
-    inputs: int = _knob(100, "How many inputs one execution may have.", "EXECUTIONS_INPUTS", least=1, most=1000)
+    inputs: int = _knob(100, "How many inputs one call may bring.", "EXECUTIONS_INPUTS", least=1, most=1000)
+    total_sec: int = _knob(
+        600, "How long all inputs of one execution may take together, by the clock.", "EXECUTIONS_TOTAL_SEC", least=1
+    )
     keep_sec: int = _knob(86_400, "How long an execution and its outputs are kept.", "EXECUTIONS_KEEP_SEC", least=60)
 
 

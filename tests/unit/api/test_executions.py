@@ -100,3 +100,13 @@ def test_outputs_that_are_no_text_travel_in_base64() -> None:
     assert as_text("é".encode(), b"") == ("é", "", False)
     assert as_text(b"\xff", b"a") == ("/w==", "YQ==", True)
     assert as_text(b"a\0", b"") == ("YQA=", "", True)
+
+
+async def test_what_would_hold_a_worker_for_long_is_refused(api: Api) -> None:
+    async with api.as_role("contestant") as client:
+        wish = {"language": "python3", "source": "print(1)", "stdins": [""] * 50, "limits": {"wall_ms": 20_000}}
+        long = await client.post("/api/v1/executions", json=wish)
+        assert (long.status_code, long.json()["fields"]["field"]) == (400, "limits.wall_ms")
+        many = {"items": [{**wish, "limits": {"wall_ms": 1_000}}] * 3}
+        refused = await client.post("/api/v1/executions:batch", json=many)
+        assert (refused.status_code, refused.json()["fields"]["field"]) == (400, "items")

@@ -44,6 +44,9 @@ async def run(
     names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
     for wish, name in zip(wishes, names, strict=True):
         _check(parts, wish, name)
+    if sum(len(wish.stdins) for wish in wishes) > parts.settings.executions.inputs:
+        most = parts.settings.executions.inputs
+        raise InvalidInput(f"items: at most {most} inputs in all; send the rest in another call.", field="items")
     languages = {parts.languages.get(wish.language).id for wish in wishes}
     admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
     items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
@@ -71,6 +74,12 @@ def _check(parts: Parts, wish: Wish, name: str) -> None:
             raise InvalidInput(f"{name}limits.{limit}: at most {most} {unit}.", field=f"{name}limits.{limit}")
     if wish.wall_ms > 3 * allowed.cpu_ms:
         raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
+    if len(wish.stdins) * wish.wall_ms > allowed.total_sec * 1_000:
+        raise InvalidInput(
+            f"{name}limits.wall_ms: {len(wish.stdins)} inputs of {wish.wall_ms} ms each are more than "
+            f"{allowed.total_sec} s in all; lower it, or send fewer inputs at a time.",
+            field=f"{name}limits.wall_ms",
+        )
     _check_inputs(wish.stdins, f"{name}stdin")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from pydantic import Field
 from starlette.datastructures import UploadFile
 
 from adjudge.api.actions import catalogue, imports, revisions
@@ -24,6 +25,7 @@ from adjudge.web.routes.router import page_router
 
 Writer = Annotated[Viewer, needs(Permission.PROBLEM_WRITE)]
 Publisher = Annotated[Viewer, needs(Permission.PROBLEM_PUBLISH)]
+Number = Annotated[int, Field(ge=1, le=2**53)]
 _PIECE_BYTES: Final = 256 * 1024
 
 
@@ -101,14 +103,14 @@ def _problem(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         )
 
     @routes.get("/setting/problems/{name}/revisions/{number}")
-    async def revision(request: Request, viewer: Writer, name: str, number: int) -> Response:
+    async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
         found = await revisions.revision(parts, viewer, name, number)
         return await pages.show(
             request, "revision.html", name=name, found=found, jury=found.jury, plot=_jury_plot(request, found.jury)
         )
 
     @routes.get("/setting/problems/{name}/diff")
-    async def diff(request: Request, viewer: Writer, name: str, old: int, new: int) -> Response:
+    async def diff(request: Request, viewer: Writer, name: str, old: Number, new: Number) -> Response:
         found = await revisions.diff(parts, viewer, name, old=old, new=new)
         return await pages.show(request, "revision_diff.html", name=name, found=found)
 
@@ -140,7 +142,7 @@ def _changes(routes: APIRouter, parts: Parts) -> None:
         return see_other(f"/setting/problems/{name}")
 
     @routes.post("/setting/problems/{name}/revisions/{number}/verify")
-    async def verify(viewer: Writer, name: str, number: int) -> Response:
+    async def verify(viewer: Writer, name: str, number: Number) -> Response:
         accepted = await imports.verify(parts, viewer, name, number)
         return see_other(f"/setting/imports/{accepted.id}")
 

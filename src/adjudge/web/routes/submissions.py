@@ -30,7 +30,7 @@ from adjudge.web.routes.router import page_router
 Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
 Canceler = Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL)]
-_SOURCE_MOST: Final = 4 * 1024 * 1024
+_SOURCE_MOST: Final = 1024 * 1024
 _PAGE: Final = 50
 _YEAR_SEC: Final = 365 * 24 * 3600
 
