@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -19,8 +18,8 @@ from tests.browser.lived_in import Traces, live_in
 from tests.browser.seeding import HOSTILE
 from tests.browser.watch import Tab
 from tests.support.running import Installation
+from tests.support.services import AXE
 
-AXE: Final = Path(__file__).resolve().parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 NO_PAGES: Final = {"/", "/ops/find", "/{path:path}"}
 """They lead elsewhere, or nowhere."""
 _RUN_AXE: Final = """async (rules) => {

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.install import WHEELS
+from tests.support.install import ROOT, WHEELS, InstallError, by_apt
 from tests.support.service import (
     MissingService,
     Service,
@@ -30,6 +30,9 @@ from tests.support.service import (
     http_status,
     server_environment,
 )
+
+AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+"""What looks at pages for those who cannot see them well."""
 
 
 class PostgresServer(Service):
@@ -264,9 +267,24 @@ def _version_of_folder(folder: Path) -> int:
     return int(folder.parent.name) if folder.parent.name.isdigit() else 0
 
 
+def fetch_page_tools() -> None:
+    """Fetch what tests of pages take from npm; the build has done it already wherever there was Node."""
+    if AXE.is_file():
+        return
+    if shutil.which("npm") is None:
+        by_apt(("nodejs", "npm"))
+    done = subprocess.run([sys.executable, str(ROOT / "hatch_build.py")], capture_output=True, text=True, check=False)
+    if not AXE.is_file():
+        raise InstallError(f"axe-core did not come from npm:\n{done.stdout}{done.stderr}")
+
+
 def main() -> int:
     """Install whatever is missing and say what is used. What stays missing is named; in CI it is a failure."""
     problems = []
+    try:
+        fetch_page_tools()
+    except InstallError as error:
+        problems.append(f"The tests of pages lack axe ({error}). Install Node, then run: python hatch_build.py.")
     for service in SERVICES:
         try:
             print(f"• {service.name}: {service.locate()}", flush=True)
