@@ -14,7 +14,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Final, Literal, TextIO
 
@@ -90,7 +90,8 @@ def context(**fields: object) -> Iterator[None]:
     try:
         yield
     finally:
-        structlog.contextvars.reset_contextvars(**tokens)
+        with suppress(ValueError):  # a task that was dropped is taken down by the collector, outside of its context
+            structlog.contextvars.reset_contextvars(**tokens)
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import io
 import json
 import logging
@@ -73,3 +75,13 @@ def test_an_unconfigured_library_leaves_standard_output_alone(capfd: pytest.Capt
     code = "from adjudge.observe.logs import get_logger; get_logger('x').info('a'); get_logger('x').warning('b')"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert capfd.readouterr().out == ""
+
+
+def test_a_task_that_was_dropped_leaves_its_context_quietly() -> None:
+    async def work() -> None:
+        with logs.context(job_id="j1"):
+            await asyncio.sleep(0)
+
+    dropped = work()
+    contextvars.copy_context().run(dropped.send, None)
+    dropped.close()
