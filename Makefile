@@ -18,7 +18,7 @@ up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
 
 test: ready-dev lint services ## Lint and run every test; installs the servers they need
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m tests.support.side_by_side $(ARGS)
 
 fast: ready-dev ## Run the tests that are not slow (under three minutes)
 	@$(PYTHON) -m pytest -m "not slow" $(ARGS)

@@ -39,7 +39,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 3
+EXAMPLES = 2
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
 MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language"}
 """Parameters for which there is nothing: dead letters, sessions, imports and files have tests of their own."""

@@ -39,4 +39,4 @@ def test_no_order_of_events_breaks_a_promise(store_url: str) -> None:
 
 @pytest.mark.slow
 def test_no_long_order_of_events_breaks_a_promise(store_url: str) -> None:
-    drive(store_url, settings(BOUNDED, max_examples=200, stateful_step_count=50))
+    drive(store_url, settings(BOUNDED, max_examples=120, stateful_step_count=50))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
@@ -292,7 +292,8 @@ async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: Store) -> No
 
 
 def test_statements_return_the_columns_in_the_order_of_a_jobs_fields() -> None:
-    assert [name.strip() for name in RETURNED.split(",")] == [field.name for field in fields(Job)]
+    of_the_row = [field.name for field in fields(Job) if field.default is MISSING]
+    assert [name.strip() for name in RETURNED.split(",")] == of_the_row
 
 
 async def test_batches_of_nothing_are_nothing(store: Store) -> None:
