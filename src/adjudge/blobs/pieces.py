@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from contextlib import aclosing, contextmanager
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import IO, Final
 
 from adjudge.blobs.driver import BlobCorrupt, Digest, Source
@@ -33,15 +34,43 @@ async def of_source(source: Source) -> AsyncGenerator[bytes]:
 
 async def of_file(path: Path) -> AsyncGenerator[bytes]:
     """Read a file in pieces."""
+    file = _File(path)
     try:
-        file: IO[bytes] = await asyncio.to_thread(path.open, "rb")
+        while piece := await asyncio.to_thread(file.read):
+            yield piece
     except FileNotFoundError:
         raise InvalidInput(f"{path}: there is no such file.", field="path") from None
-    try:
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            yield piece
     finally:
         file.close()
+
+
+class _File:
+    """A file that a thread opens and reads, and that stays closed once it was closed.
+
+    Whoever is canceled while the thread opens the file would never get hold of it: so the thread keeps it here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = Lock()
+        self._file: IO[bytes] | None = None
+        self._is_closed = False
+
+    def read(self) -> bytes:
+        """The next piece; nothing at the end, or after it was closed."""
+        with self._lock:
+            if self._is_closed:
+                return b""
+            if self._file is None:
+                self._file = self._path.open("rb")
+            return self._file.read(PIECE_BYTES)
+
+    def close(self) -> None:
+        """Close it, once the read under way is over."""
+        with self._lock:
+            self._is_closed = True
+            if self._file is not None:
+                self._file.close()
 
 
 async def verified(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
