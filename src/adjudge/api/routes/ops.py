@@ -12,7 +12,6 @@ from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.ops import (
-    AttemptInfo,
     AuditEntry,
     AuditPage,
     Configuration,
@@ -31,6 +30,7 @@ from adjudge.api.wire.ops import (
     WorkerView,
     letter_fields,
 )
+from adjudge.api.wire.submissions import RunAttempt
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 
@@ -92,7 +92,7 @@ def _add_letters(routes: APIRouter, parts: Parts) -> None:
     async def letter(_viewer: Reader, letter_id: Id) -> LetterDetail:
         found, attempts = await ops.letter(parts, letter_id)
         return LetterDetail.model_validate(
-            letter_fields(found) | {"attempts": [AttemptInfo.of(attempt) for attempt in attempts]}
+            letter_fields(found) | {"attempts": [RunAttempt.of(attempt) for attempt in attempts]}
         )
 
     @routes.post("/dead-letters:replay", summary="Run some of them again, all or none")

@@ -9,10 +9,11 @@ from pydantic import Field
 from adjudge.api.actions.ops import JobStory, State
 from adjudge.api.moments import moment
 from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.api.wire.submissions import RunAttempt
 from adjudge.registry.driver import LiveWorker
 from adjudge.settings import Entry as Setting
 from adjudge.store import audit
-from adjudge.store.dead_letters import Attempt, DeadLetter
+from adjudge.store.dead_letters import DeadLetter
 from adjudge.store.ops import OutboxState, Queue
 from adjudge.store.reads import RunChange
 
@@ -140,33 +141,6 @@ class Workers(Wire):
     items: list[WorkerView]
 
 
-class AttemptInfo(Wire):
-    """One attempt, from its claim to its end."""
-
-    attempt_id: int
-    worker: str
-    started_at: str
-    ended_at: str
-    outcome: str
-    reason: str | None
-    error_code: str | None
-    error: str | None
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> AttemptInfo:
-        """Make it of a row."""
-        return cls(
-            attempt_id=attempt.attempt_id,
-            worker=attempt.worker,
-            started_at=moment(attempt.started_at),
-            ended_at=moment(attempt.ended_at),
-            outcome=attempt.outcome,
-            reason=attempt.reason,
-            error_code=attempt.error_code,
-            error=attempt.error,
-        )
-
-
 class LetterInfo(Wire):
     """A job that was given up."""
 
@@ -192,7 +166,7 @@ class LetterInfo(Wire):
 class LetterDetail(LetterInfo):
     """A dead letter with the attempts of its job."""
 
-    attempts: list[AttemptInfo]
+    attempts: list[RunAttempt]
 
 
 class LetterPage(Wire):
@@ -278,7 +252,7 @@ class JobDetail(Wire):
     """A job of any kind: its row, its attempts, every change of its status."""
 
     job: dict[str, Any]
-    attempts: list[AttemptInfo]
+    attempts: list[RunAttempt]
     log: list[StatusChange]
 
     @classmethod
@@ -287,7 +261,7 @@ class JobDetail(Wire):
         row = {name: moment(value) if name in _MOMENTS else value for name, value in story.job.items()}
         return cls(
             job=row,
-            attempts=[AttemptInfo.of(attempt) for attempt in story.attempts],
+            attempts=[RunAttempt.of(attempt) for attempt in story.attempts],
             log=[StatusChange.of(change) for change in story.log],
         )
 

@@ -212,7 +212,7 @@ class JudgeRuns(Wire):
 
 
 class RunAttempt(Wire):
-    """One attempt of a run that has ended."""
+    """One attempt of a job that has ended, from its claim to its end."""
 
     attempt_id: int
     worker: str
