@@ -112,6 +112,20 @@ def _is_agent(among: dict[int, Process], pid: int) -> bool:
     return pid in among and among[pid].name == "adjudge-agent"
 
 
+def newcomers(had: dict[int, Process], now: dict[int, Process]) -> list[Process]:
+    """Strangers that were not there before.
+
+    Nor are they of somebody who was: a database server of the tests starts processes of its own whenever it likes.
+    What waited for its run and became a program is a newcomer, though its number is known.
+    """
+    settled = {pid for pid, process in had.items() if process.name not in LAUNCHERS and process.name != WAITING}
+
+    def is_settled(pid: int) -> bool:
+        return pid in settled or (pid in now and is_settled(now[pid].parent))
+
+    return [process for process in strangers(now) if not is_settled(process.pid)]
+
+
 @dataclass
 class Services:
     """Listeners on the host that count who reaches them."""
@@ -223,7 +237,7 @@ class Host:
         had, mounted, files, ipc = descendants(), mounts(), self.files(), ipc_objects()
         cgroups = cgroups_of(self.state)
         yield
-        left = [process for process in strangers(descendants()) if process.pid not in had]
+        left = newcomers(had, descendants())
         assert not left, f"left running: {left[:5]}, {len(left)} in all"
         assert mounts() == mounted
         self._await_walls(_count_launchers(had), cgroups, files)
