@@ -37,6 +37,8 @@ __all__ = [
     "store_url",
 ]
 
+pytest_plugins = ["tests.support.lanes"]
+
 S = TypeVar("S", bound=Service)
 
 
