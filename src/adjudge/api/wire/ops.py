@@ -9,13 +9,12 @@ from pydantic import Field
 from adjudge.api.actions.ops import JobStory, State
 from adjudge.api.moments import moment
 from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.api.wire.submissions import RunAttempt
+from adjudge.api.wire.submissions import RunAttempt, RunLogEntry
 from adjudge.registry.driver import LiveWorker
 from adjudge.settings import Entry as Setting
 from adjudge.store import audit
 from adjudge.store.dead_letters import DeadLetter
 from adjudge.store.ops import OutboxState, Queue
-from adjudge.store.reads import RunChange
 
 _MOMENTS = frozenset(
     {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
@@ -225,35 +224,12 @@ class AuditPage(Wire):
     next: str | None = Field(description="The cursor of the next page; null at the end.")
 
 
-class StatusChange(Wire):
-    """One change of a job's status."""
-
-    from_status: str
-    to_status: str
-    attempt_id: int
-    actor: str | None
-    reason: str | None
-    at: str
-
-    @classmethod
-    def of(cls, change: RunChange) -> StatusChange:
-        """Make it of a row."""
-        return cls(
-            from_status=change.from_status,
-            to_status=change.to_status,
-            attempt_id=change.attempt_id,
-            actor=change.actor,
-            reason=change.reason,
-            at=moment(change.at),
-        )
-
-
 class JobDetail(Wire):
     """A job of any kind: its row, its attempts, every change of its status."""
 
     job: dict[str, Any]
     attempts: list[RunAttempt]
-    log: list[StatusChange]
+    log: list[RunLogEntry]
 
     @classmethod
     def of(cls, story: JobStory) -> JobDetail:
@@ -262,7 +238,7 @@ class JobDetail(Wire):
         return cls(
             job=row,
             attempts=[RunAttempt.of(attempt) for attempt in story.attempts],
-            log=[StatusChange.of(change) for change in story.log],
+            log=[RunLogEntry.of(change) for change in story.log],
         )
 
 
