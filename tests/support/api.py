@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from adjudge import settings as settings_source
 from adjudge.api.app import create_app
+from adjudge.api.audience import Audience
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
@@ -49,6 +50,8 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
     tail = Tail(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
     credentials = Credentials(store.database, remember_sec=3, session_idle_us=idle_us)
+    server = settings.server
+    audience = Audience(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
             yield Parts(
@@ -66,8 +69,10 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
                 languages=Languages.load(),
                 desk=Desk(store.database, store.jobs),
                 tail=tail,
+                audience=audience,
             )
     finally:
+        await audience.close()
         await tail.close()
         await credentials.close()
         await gate.close()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +18,7 @@ from adjudge.api.viewer import Via, Viewer
 from adjudge.domain.access import Permission, granted
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, sessions, tokens
+from adjudge.store import Database, Tx, sessions, tokens
 from adjudge.store.tokens import Holder, digest_of
 
 _KEPT: Final = 10_000
@@ -68,6 +68,18 @@ class Credentials:
         """Look everything of this user up again; call it once a change has committed."""
         for digest in [digest for digest, known in self._known.items() if known.viewer.user_id == user_id]:
             del self._known[digest]
+
+    async def lost(self, viewers: Collection[Viewer]) -> set[Viewer]:
+        """Who of them would be somebody else now: the credential has ended, or gives other rights than it did."""
+        by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.TOKEN}
+        by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.SESSION}
+
+        async def look(tx: Tx) -> list[Holder]:
+            found = await tokens.standing(tx, by_token) if by_token else []
+            return found + (await sessions.standing(tx, by_session) if by_session else [])
+
+        held = {holder.credential_id: _permissions_of(holder) for holder in await self._database.read(look)}
+        return {viewer for viewer in viewers if held.get(viewer.credential_id or "") != viewer.permissions}
 
     async def close(self) -> None:
         """Finish the notes of last use."""
@@ -126,13 +138,17 @@ def _name_of(via: Via, secret: str) -> str:
     return digest_of(f"{via}:{secret}")
 
 
-def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
+def _permissions_of(holder: Holder) -> frozenset[Permission]:
     permissions = granted(holder.role, holder.scopes)
+    return permissions & _BEFORE_A_CHOICE if holder.must_change_password else permissions
+
+
+def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
     return Viewer(
         user_id=holder.user_id,
         name=holder.name,
         role=holder.role,
-        permissions=permissions & _BEFORE_A_CHOICE if holder.must_change_password else permissions,
+        permissions=_permissions_of(holder),
         via=via,
         credential_id=holder.credential_id,
         must_change_password=holder.must_change_password,

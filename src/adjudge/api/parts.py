@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from adjudge.api.audience import Audience
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
@@ -52,6 +53,8 @@ class Parts:
     """Where submissions are handed in."""
     tail: Tail
     """Where events are heard, and ends waited for."""
+    audience: Audience
+    """Who watches: seats for event streams."""
     oidc: OidcProvider | None = None
     """Another provider that people may log in by."""
     checks: Mapping[str, Check] = field(default_factory=dict)

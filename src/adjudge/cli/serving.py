@@ -16,6 +16,7 @@ import click
 import uvicorn
 
 from adjudge.api.app import API_ROOT, create_app
+from adjudge.api.audience import Audience
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
 from adjudge.api.gate import Gate
@@ -62,6 +63,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         gate = Gate(settings.admission, database, buckets, sampler)
         jobs, tail = make_jobs(settings, announce=announce), Tail(database)
         credentials = make_credentials(settings, database)
+        audience = make_audience(settings, credentials)
         try:
             yield Parts(
                 settings,
@@ -80,8 +82,10 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 checks=checks_of(database, blobs, stream, registry),
                 desk=Desk(database, jobs),
                 tail=tail,
+                audience=audience,
             )
         finally:
+            await audience.close()
             await tail.close()
             await credentials.close()
             await gate.close()
@@ -94,6 +98,13 @@ def make_credentials(settings: Settings, database: Database) -> Credentials:
         remember_sec=settings.accounts.credential_cache_sec,
         session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
     )
+
+
+def make_audience(settings: Settings, credentials: Credentials) -> Audience:
+    """Seats for event streams; a credential that ended elsewhere is believed no longer than anywhere else."""
+    server = settings.server
+    look_sec = max(1.0, settings.accounts.credential_cache_sec)
+    return Audience(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=look_sec)
 
 
 def _oidc_provider(settings: Settings) -> OidcProvider | None:

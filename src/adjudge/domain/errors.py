@@ -20,7 +20,8 @@
     │   ├── RateLimited              too fast
     │   ├── QuotaExhausted           enough for today
     │   ├── InFlightCap              too many of yours wait for a verdict
-    │   └── QueueFull                everybody's wait is too long already
+    │   ├── QueueFull                everybody's wait is too long already
+    │   └── TooManyStreams           as many event streams are open as may be
     ├── Unavailable             503  a part we need is away: try again
     │   ├── NoWorkerForLanguage      nobody alive can run that language
     │   ├── TimedOut                 a request took longer than it may
@@ -184,6 +185,12 @@ class QueueFull(TooMany):
     """The queue is longer than it may be: come back when it is shorter."""
 
     code = "QUEUE_FULL"
+
+
+class TooManyStreams(TooMany):
+    """You have as many event streams open as you may: close some."""
+
+    code = "TOO_MANY_STREAMS"
 
 
 class Unavailable(AdjudgeError):

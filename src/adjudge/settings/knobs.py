@@ -88,6 +88,12 @@ class Server:
     shutdown_sec: float = _knob(
         10.0, "How long requests under way may finish once the server is asked to end.", "SHUTDOWN_SEC", least=0
     )
+    streams_per_user: int = _knob(
+        100, "How many event streams one user may have open at one server.", "STREAMS_PER_USER", least=1
+    )
+    streams_most: int = _knob(
+        10_000, "How many event streams one server has open for everybody.", "STREAMS_MOST", least=1
+    )
     cors_origins: str = _knob(
         "", "Origins whose pages may call the API with a token, with commas; * for all; empty: none.", "CORS_ORIGINS"
     )
@@ -382,6 +388,12 @@ class Webhooks:
         "WEBHOOKS_ALLOW",
     )
     timeout_sec: float = _knob(10.0, "How long the other side may take.", "WEBHOOKS_TIMEOUT_SEC", least=0.1, most=50)
+    disable_after: int = _knob(
+        10,
+        "A webhook is switched off when so many deliveries in a row failed, each after all its attempts; 0: never.",
+        "WEBHOOKS_DISABLE_AFTER",
+        least=0,
+    )
     most: int = _knob(10, "How many webhooks one user may have.", "WEBHOOKS_MOST", least=0)
     keep_sec: int = _knob(30 * 86_400, "How long the log of deliveries is kept.", "WEBHOOKS_KEEP_SEC", least=60)
 

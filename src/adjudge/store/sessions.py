@@ -6,6 +6,7 @@ disabled, whichever comes first.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from adjudge.domain.access import EVERYTHING, Role
@@ -37,6 +38,19 @@ SELECT_HOLDER = Statement(
     WHERE sessions.token_hash = :token_hash AND sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
+)
+
+STANDING = Statement(
+    "sessions.standing",
+    "Find which of many sessions still last, and whose they are.",
+    """
+    SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
+           sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us, FALSE AS is_stale
+    FROM {given} JOIN sessions ON sessions.id = given_id JOIN users ON users.id = sessions.user_id
+    WHERE sessions.revoked_at IS NULL AND users.disabled_at IS NULL
+      AND sessions.idle_until > {now} AND sessions.expires_at > {now}
+    """,
+    given={"given_id": "text"},
 )
 
 TOUCH = Statement(
@@ -116,8 +130,15 @@ async def add(tx: Tx, session: NewSession) -> None:
 async def holder_of(tx: Tx, secret: str) -> Holder | None:
     """Find whose session it is; nobody's if it has ended."""
     row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
-    if row is None:
-        return None
+    return None if row is None else _holder(row)
+
+
+async def standing(tx: Tx, session_ids: Collection[str]) -> list[Holder]:
+    """The holders of those of the sessions that still last."""
+    return [_holder(row) for row in await tx.fetch(STANDING, [(session_id,) for session_id in session_ids])]
+
+
+def _holder(row: Row) -> Holder:
     return Holder(
         row["user_id"],
         row["name"],

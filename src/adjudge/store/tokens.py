@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from adjudge.domain.access import EVERYTHING, Role
@@ -38,6 +39,19 @@ SELECT_HOLDER = Statement(
     WHERE api_tokens.token_hash = :token_hash AND api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
+)
+
+STANDING = Statement(
+    "tokens.standing",
+    "Find which of many tokens can still be used, whose they are and what they may do.",
+    """
+    SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
+           users.must_change_password, api_tokens.expires_at - {now} AS left_us, FALSE AS is_stale
+    FROM {given} JOIN api_tokens ON api_tokens.id = given_id JOIN users ON users.id = api_tokens.user_id
+    WHERE api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
+      AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
+    """,
+    given={"given_id": "text"},
 )
 
 TOUCH = Statement(
@@ -134,8 +148,15 @@ async def add(tx: Tx, token: NewToken) -> None:
 async def holder_of(tx: Tx, secret: str) -> Holder | None:
     """Find whom ``secret`` belongs to; nobody if it is unknown, expired, revoked, or its user is disabled."""
     row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
-    if row is None:
-        return None
+    return None if row is None else _holder(row)
+
+
+async def standing(tx: Tx, token_ids: Collection[str]) -> list[Holder]:
+    """The holders of those of the tokens that can still be used."""
+    return [_holder(row) for row in await tx.fetch(STANDING, [(token_id,) for token_id in token_ids])]
+
+
+def _holder(row: Row) -> Holder:
     return Holder(
         row["user_id"],
         row["name"],

@@ -30,6 +30,7 @@ STABLE = {
     "QuotaExhausted": ("QUOTA_EXHAUSTED", 429),
     "InFlightCap": ("IN_FLIGHT_CAP", 429),
     "QueueFull": ("QUEUE_FULL", 429),
+    "TooManyStreams": ("TOO_MANY_STREAMS", 429),
     "Unavailable": ("UNAVAILABLE", 503),
     "NoWorkerForLanguage": ("NO_WORKER_FOR_LANGUAGE", 503),
     "TimedOut": ("TIMED_OUT", 503),

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import events
 from adjudge.api.actions.events import Sent, Stream
+from adjudge.api.audience import EventStream
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
@@ -43,7 +44,9 @@ def router(parts: Parts) -> APIRouter:
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return _response(await events.of_submission(parts, viewer, submission_id, last_event_id))
+        return EventStream(
+            parts.audience, viewer, _lines(await events.of_submission(parts, viewer, submission_id, last_event_id))
+        )
 
     @routes.get(
         "/me/events", summary="Watch one's own submissions", responses=_STREAM, response_class=StreamingResponse
@@ -51,21 +54,16 @@ def router(parts: Parts) -> APIRouter:
     async def of_user(
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
-        return _response(await events.of_user(parts, viewer, last_event_id))
+        return EventStream(parts.audience, viewer, _lines(await events.of_user(parts, viewer, last_event_id)))
 
     @routes.get("/events", summary="Watch all submissions", responses=_STREAM, response_class=StreamingResponse)
     async def of_all(
-        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],  # noqa: ARG001  # asked for by its point
+        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return _response(await events.of_all(parts, last_event_id))
+        return EventStream(parts.audience, viewer, _lines(await events.of_all(parts, last_event_id)))
 
     return routes
-
-
-def _response(stream: Stream) -> StreamingResponse:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_lines(stream), media_type="text/event-stream", headers=headers)
 
 
 async def _lines(stream: Stream) -> AsyncGenerator[str, None]:

@@ -11,6 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.events import Sent
+from adjudge.api.audience import EventStream
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller, IdempotencyKey
@@ -89,10 +90,9 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         responses=_STREAM,
         response_class=StreamingResponse,
     )
-    async def events(run_id: str, viewer: Reader) -> StreamingResponse:  # noqa: ARG001  # asked for by its point
+    async def events(run_id: str, viewer: Reader) -> StreamingResponse:
         await chains.run(parts, run_id)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_watched(parts, run_id), media_type="text/event-stream", headers=headers)
+        return EventStream(parts.audience, viewer, _watched(parts, run_id))
 
 
 async def _watched(parts: Parts, run_id: str) -> AsyncIterator[str]:
