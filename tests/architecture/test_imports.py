@@ -66,7 +66,6 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
     "click": (frozenset({"cli"}), "only the command line talks to a terminal"),
     "rich": (frozenset({"cli"}), "only the command line talks to a terminal"),
     "pydantic": (frozenset({"api", "web"}), "wire models stay on the wire; values inside are dataclasses"),
-    "structlog": (frozenset({"observe"}), "logging is set up and redacted in one place"),
     "prometheus_client": (frozenset({"observe"}), "each metric is declared once"),
     "jinja2": (frozenset({"web"}), "templates are pages"),
     "latex2mathml": (frozenset({"web"}), "maths is drawn on pages"),

@@ -4,8 +4,8 @@ Ids (``request_id``, ``job_id``, ``attempt_id``, ``trace_id``) travel as context
 them once with :func:`context`, everything logged inside carries them. Secrets never reach a line: keys that name one
 are blanked here, whatever the caller passed.
 
-A line of ours goes straight to its stream, without the standard library's records in between: a job has several lines,
-and they must not cost more than the job. Libraries' own records are rendered alike.
+A job has several lines, and they must not cost more than the job. So a line of ours is put together here and goes
+straight to its stream; libraries' own records, of which there are few, come by way of ``logging`` and look alike.
 """
 
 from __future__ import annotations
@@ -13,27 +13,24 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator, MutableMapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Final, Literal, TextIO
-
-import structlog
+from typing import Final, Literal, TextIO
 
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
+Fields = Mapping[str, object]
 
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "api_key", "source_code")
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
-_LEVELS: Final = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "exception": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
+_LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m", "error": "\033[31m"}
+_PLAIN: Final = "\033[0m"
 
 
 class _Road:
@@ -42,34 +39,56 @@ class _Road:
     def __init__(self) -> None:
         self.least = logging.WARNING
         self.stream: TextIO | None = None
-        self.render: list[structlog.types.Processor] = _renderers("console", sys.stderr)
+        self.render: Callable[[Fields, str], str] = _for_eyes
 
-    def write(self, text: str) -> None:
-        (self.stream or sys.stderr).write(text)
+    def write(self, line: str) -> None:
+        stream = self.stream or sys.stderr
+        stream.write(line)
+        stream.flush()
 
-    def flush(self) -> None:
-        (self.stream or sys.stderr).flush()
+
+class Logger:
+    """Says what happened: an event's name and its fields."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, event: str, /, **fields: object) -> None:
+        """Something for whoever looks for a fault."""
+        if _road.least <= logging.DEBUG:
+            self._say("debug", event, fields)
+
+    def info(self, event: str, /, **fields: object) -> None:
+        """Something that goes its ordinary way."""
+        if _road.least <= logging.INFO:
+            self._say("info", event, fields)
+
+    def warning(self, event: str, /, **fields: object) -> None:
+        """Something that is dealt with, and should not happen often."""
+        if _road.least <= logging.WARNING:
+            self._say("warning", event, fields)
+
+    def error(self, event: str, /, **fields: object) -> None:
+        """Something that somebody should look at."""
+        self._say("error", event, fields)
+
+    def exception(self, event: str, /, **fields: object) -> None:
+        """An error, with the exception that is being handled."""
+        self._say("error", event, {"exc_info": True, **fields})
+
+    def _say(self, level: str, event: str, fields: Fields) -> None:
+        _road.write(_line(level, event, self._name, _context.get(), fields))
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
     """Set logging up for the whole process; libraries' own records look the same."""
-    target = stream or sys.stderr
-    _road.least, _road.stream, _road.render = _LEVELS[level], stream, _renderers(log_format, target)
-    handler = logging.StreamHandler(target)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[
-                structlog.contextvars.merge_contextvars,
-                structlog.stdlib.add_log_level,
-                structlog.stdlib.add_logger_name,
-                _stamp,
-                redact,
-            ],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_road.render],
-        )
-    )
+    _road.least, _road.stream = _LEVELS[level], stream
+    is_terminal = (stream or sys.stderr).isatty()
+    _road.render = _as_json if log_format == "json" else _for_colour_eyes if is_terminal else _for_eyes
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [_Libraries()]
     root.setLevel(level.upper())
     for name in _LIBRARIES:
         library = logging.getLogger(name)
@@ -77,74 +96,79 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
         library.setLevel(logging.WARNING if level == "info" else logging.NOTSET)  # their progress is not our news
 
 
-def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
+def get_logger(name: str) -> Logger:
     """Give a module its logger, named as the module is."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger().bind(logger=name)
-    return logger
+    return Logger(name)
 
 
 @contextmanager
 def context(**fields: object) -> Iterator[None]:
     """Carry ``fields`` on every line logged inside, in this task and in those it starts."""
-    tokens = structlog.contextvars.bind_contextvars(**fields)
+    token = _context.set({**_context.get(), **fields})
     try:
         yield
     finally:
         with suppress(ValueError):  # a task that was dropped is taken down by the collector, outside of its context
-            structlog.contextvars.reset_contextvars(**tokens)
+            _context.reset(token)
 
 
-def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Blank every value whose key names a secret."""
-    for key in event:
+class _Libraries(logging.Handler):
+    """Takes what libraries log by ``logging``."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as a line of ours."""
+        level = next((name for name, number in reversed(_LEVELS.items()) if record.levelno >= number), "debug")
+        raised = record.exc_info[1] if record.exc_info else None
+        fields: Fields = {} if raised is None else {"exc_info": raised}
+        try:
+            _road.write(_line(level, record.getMessage(), record.name, _context.get(), fields))
+        except Exception:  # noqa: BLE001 — a library's record that cannot be written must not fail the library
+            self.handleError(record)
+
+
+def _line(level: str, event: str, logger: str, around: Fields, fields: Fields) -> str:
+    moment = datetime.now(UTC).isoformat()[:-6] + "Z"
+    said = {"timestamp": moment, "level": level, "event": event, "logger": logger, **around, **fields}
+    for key in said:
         if _names_secret(key):
-            event[key] = REDACTED
-    return event
+            said[key] = REDACTED
+    return _road.render(said, _trace(said.pop("exc_info"))) if "exc_info" in said else _road.render(said, "")
 
 
 @lru_cache(maxsize=1024)
 def _names_secret(key: str) -> bool:
-    return key != "event" and any(word in key.lower() for word in _SECRET_WORDS)
+    return any(word in key.lower() for word in _SECRET_WORDS)
 
 
-def _drop_quiet(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    if _LEVELS[method] < _road.least:
-        raise structlog.DropEvent
-    return event
+def _trace(exc_info: object) -> str:
+    """The story of an exception, given itself or, with ``True``, the one that is being handled."""
+    raised = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1] if exc_info else None
+    return "" if raised is None else "".join(traceback.format_exception(raised)).rstrip()
 
 
-def _render(logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
-    rendered: Any = event
-    for step in _road.render:
-        rendered = step(logger, method, rendered)
-    return rendered
+def _as_json(said: Fields, trace: str) -> str:
+    return _encode({**said, "exception": trace} if trace else said) + "\n"
 
 
-def _as_json(_logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
-    return _encode(event)
+def _for_eyes(said: Fields, trace: str) -> str:
+    moment, level, event, logger, *rest = said.items()
+    shown = "".join([f" {key}={_shown(value)}" for key, value in rest])
+    return f"{moment[1]} [{level[1]:<7}] {event[1]!s:<24} [{logger[1]}]{shown}\n" + (f"{trace}\n" if trace else "")
 
 
-def _renderers(log_format: Format, target: TextIO) -> list[structlog.types.Processor]:
-    if log_format == "json":
-        return [structlog.processors.format_exc_info, _as_json]
-    return [structlog.dev.ConsoleRenderer(colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback)]
+def _for_colour_eyes(said: Fields, trace: str) -> str:
+    level = str(said["level"])
+    return _for_eyes(said, trace).replace(f"[{level}", f"[{_COLOURS[level]}{level}{_PLAIN}", 1)
+
+
+def _shown(value: object) -> object:
+    """A value on a line of its neighbours: text that could be taken for several of them is quoted."""
+    if type(value) is str:
+        return value if value.isprintable() and " " not in value else repr(value)
+    return value if type(value) is int else repr(value)
 
 
 _encode: Final = json.JSONEncoder(default=repr).encode
 """Made once: the library's own way makes one for every line."""
-_stamp: Final = structlog.processors.TimeStamper(fmt="iso", utc=True)
+_context: Final[ContextVar[Fields]] = ContextVar("log_context", default={})  # noqa: B039 — nobody changes it in place
 _road: Final = _Road()
-
-# At import, because a library that was never configured must not print to a caller's standard output.
-structlog.configure(
-    processors=[
-        _drop_quiet,
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        _stamp,
-        redact,
-        _render,
-    ],
-    logger_factory=structlog.WriteLoggerFactory(_road),  # type: ignore[arg-type]  # it writes and flushes, which is all that is asked of it
-    wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
-)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
-from structlog.testing import capture_logs
 
 from adjudge.api.app import create_app
 from adjudge.api.errors import MEDIA_TYPE
 from adjudge.api.wire.base import Wire
+from adjudge.observe import logs
 from tests.support.api import make_parts
 from tests.support.stores import Store
 
@@ -165,8 +166,11 @@ async def test_a_trace_is_continued_or_begun_and_logged(
     client: httpx.AsyncClient, given: str | None, kept: bool
 ) -> None:
     headers = {"traceparent": given} if given else {}
-    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
-        trace_id = (await client.post("/echo", json={"words": "x"}, headers=headers)).json()["trace_id"]
+    said = io.StringIO()
+    logs.configure("info", "json", said)
+    trace_id = (await client.post("/echo", json={"words": "x"}, headers=headers)).json()["trace_id"]
+    logs.configure("warning")
+    lines = [json.loads(line) for line in said.getvalue().splitlines()]
     assert (trace_id == TRACE) is kept
     assert len(trace_id) == 32
     assert [line["trace_id"] for line in lines if line["event"] == "request"] == [trace_id]
