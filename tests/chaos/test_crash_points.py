@@ -14,6 +14,7 @@ from tests.support.databases import PostgresDatabases
 from tests.support.services import RedisServer
 
 JOBS = 2
+LOST_AFTER_MS = 500
 GHOST = "ghost"
 OTHER: dict[Role, Role] = {"worker": "scheduler", "scheduler": "worker"}
 LANES: list[tuple[Role, Door, Phase]] = [
@@ -49,7 +50,9 @@ async def _dies(town: Town, role: Role, point: Point) -> bool:
     """Let one process live up to ``point``, then another of its role after it; whether the first got there."""
     submissions = await _leave_an_orphan(town, role)
     submissions += await town.submit(JOBS)
-    with town.process(role, f"victim-{point.number}", dies_at=point, slots=1, batch=1) as doomed:
+    with town.process(
+        role, f"victim-{point.number}", dies_at=point, slots=1, batch=1, lease_ms=LOST_AFTER_MS
+    ) as doomed:
 
         async def over() -> bool:
             return doomed.exitcode is not None or await town.at_rest()

@@ -21,7 +21,8 @@ from tests.support.services import PostgresServer, RedisServer
 pytestmark = pytest.mark.slow
 
 IN_FLIGHT = 200
-LEASE_MS = 1_000
+LOST_AFTER_MS = 1_000
+"""The lease of the worker to which things happen."""
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,8 @@ class Crowd:
 
     async def gather(self) -> dict[str, ForkServerProcess]:
         for name in ("scheduler-1", "scheduler-2"):
-            self.stack.enter_context(self.town.process("scheduler", name, lease_ms=LEASE_MS))
-        workers = {name: self.worker(name) for name in ("worker-1", "worker-2")}
+            self.stack.enter_context(self.town.process("scheduler", name))
+        workers = {"worker-1": self.worker("worker-1", lease_ms=LOST_AFTER_MS), "worker-2": self.worker("worker-2")}
         await self.town.until(self._all_answer, "both workers are up")
         self.submissions = await self.town.submit(IN_FLIGHT)
 
@@ -81,10 +82,10 @@ class Crowd:
         except OSError:
             return False
 
-    def worker(self, name: str) -> ForkServerProcess:
+    def worker(self, name: str, **orders: int) -> ForkServerProcess:
         self.ports[name] = free_port()
-        orders = {"slots": 8, "work_ms": 100, "lease_ms": LEASE_MS, "metrics_port": self.ports[name]}
-        return self.stack.enter_context(self.town.process("worker", name, **orders))
+        told = {"slots": 8, "work_ms": 100, "metrics_port": self.ports[name], **orders}
+        return self.stack.enter_context(self.town.process("worker", name, **told))
 
     async def all_is_right(self) -> None:
         await self.town.until(self.town.at_rest, "all is done", patience_sec=60)

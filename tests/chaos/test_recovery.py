@@ -23,8 +23,7 @@ async def town(postgres_database: str, redis_server: RedisServer) -> AsyncIterat
 
 
 async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
-    patient = {"lease_ms": 10_000}  # nobody is lost here: every attempt ends by its error
-    with town.process("scheduler", "scheduler", **patient), town.process("worker", "worker", breaks=True, **patient):
+    with town.process("scheduler", "scheduler"), town.process("worker", "worker", breaks=True):
         (submission,) = await town.submit(1)
         await town.until(town.at_rest, "it is given up")
     (job,) = await town.rows("SELECT id, status, attempt_id, error_code FROM jobs")
@@ -36,7 +35,7 @@ async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
     released = [step["at"] for step in log if step["reason"] == "retry"]
     started = [step["at"] for step in log if step["to_status"] == "running"]
     least_us = [RETRY.delay_ms(failures, 0) * 1_000 for failures in range(1, RETRY.max_attempts)]
-    assert least_us == [20_000, 40_000, 80_000, *[100_000] * 4]
+    assert least_us == [20_000, 40_000, 80_000]
     waits = [back - gone for gone, back in zip(released, started[1:], strict=False)]
     assert len(waits) == len(least_us)
     assert all(wait >= least for wait, least in zip(waits, least_us, strict=True))
@@ -45,7 +44,7 @@ async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
 async def test_stalled_job_recovered_by_watchdog(town: Town) -> None:
     """The worker dies in the middle of its work; nobody else reads messages until the watchdog has freed the job."""
     with town.process("scheduler", "scheduler"):
-        with town.process("worker", "dies", work_ms=60_000) as worker:
+        with town.process("worker", "dies", work_ms=60_000, lease_ms=2_000) as worker:
             (submission,) = await town.submit(1)
 
             async def running() -> bool:
