@@ -6,15 +6,17 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 import click
 import uvicorn
+import uvloop
 
+from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, create_app
 from adjudge.api.audience import Audience
 from adjudge.api.credentials import Credentials
@@ -30,8 +32,9 @@ from adjudge.api.vitals import checks_of
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
 from adjudge.cli.judging import find_languages
-from adjudge.cli.parts import make_jobs, open_buckets, open_direct_delivery, open_registry
+from adjudge.cli.parts import delivered_directly, make_jobs, open_buckets, open_registry
 from adjudge.domain.errors import InvalidInput
+from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
 from adjudge.store import Database
@@ -43,13 +46,24 @@ _EXAMPLE: Final = Path("examples/problems/multiples")
 _BACKLOG: Final = 2048
 
 
+def run_server(serve: Callable[[Settings, socket.socket], Coroutine[None, None, None]], **chosen: object) -> None:
+    """Run ``serve`` on the port of the settings, with what the command line chose over them (``host``, ``port``)."""
+    settings = settings_source.load({f"server.{name}": value for name, value in chosen.items()})
+    logs.configure(settings.log.level, settings.log.format)
+    with (
+        closing(listen(settings.server.host, settings.server.port)) as listener,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(serve(settings, listener))
+
+
 @asynccontextmanager
 async def open_parts(settings: Settings, database: Database, stream: Stream, blobs: Blobs) -> AsyncIterator[Parts]:
     """Everything that a server is made of, around what its process shares with other roles."""
     async with (
         open_registry(settings, database) as registry,
         open_buckets(settings) as shared,
-        open_direct_delivery(settings, database, stream) as announce,
+        delivered_directly(settings, database, stream),
         open_cache(
             database,
             settings.jobs.redis_url.reveal(),
@@ -61,7 +75,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         buckets = EnduringBuckets(shared)
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
-        jobs, tail = make_jobs(settings, announce=announce), Tail(database)
+        jobs, tail = make_jobs(settings), Tail(database)
         credentials = make_credentials(settings, database)
         audience = make_audience(settings, credentials)
         try:

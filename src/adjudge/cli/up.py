@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import closing
 
 import click
-import uvloop
 
-from adjudge import settings as settings_source
 from adjudge.api.actions.users import first_admin
 from adjudge.api.parts import Parts
 from adjudge.blobs.driver import Blobs
 from adjudge.cli.parts import open_blobs, open_stream, open_worker, schedule
-from adjudge.cli.serving import listen, open_parts, serve_http
-from adjudge.observe import logs
+from adjudge.cli.serving import open_parts, run_server, serve_http
 from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
@@ -27,13 +23,7 @@ from adjudge.stream import Stream, consumer_name
 @click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
 def command(host: str | None, port: int | None) -> None:
     """Start Adjudge on this machine."""
-    settings = settings_source.load({"server.host": host, "server.port": port})
-    logs.configure(settings.log.level, settings.log.format)
-    with (
-        closing(listen(settings.server.host, settings.server.port)) as listener,
-        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-    ):
-        runner.run(_serve(settings, listener))
+    run_server(_serve, host=host, port=port)
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
