@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
+from adjudge.store import problems
 from tests.support.api import make_api
 from tests.support.judging import OPEN_GATE, SOURCE, Hall, a_problem, open_hall
 from tests.support.stores import Store
@@ -258,6 +260,25 @@ async def test_lists_go_by_key_and_by_what_is_asked(hall: Hall) -> None:
             assert (await client.get(ROOT, params=nothing)).json()["items"] == []
         for wrong in ({"since": "yesterday"}, {"since": "2000-01-01T00:00:00"}, {"cursor": "!"}, {"limit": 101}):
             assert (await client.get(ROOT, params=wrong)).status_code == 400
+
+
+async def test_a_list_does_not_tell_a_draft_from_nothing(hall: Hall) -> None:
+    store, draft = hall.api.store, problems.NewProblem(new_id(), "next-round", "Next round", hall.setter_id)
+    await store.do(lambda tx: problems.add(tx, draft))
+    async with hall.somebody() as client, hall.somebody("setter") as setter, hall.somebody("judge") as judge:
+        for nosy in (client, setter):
+            secret, nothing = [await nosy.get(ROOT, params={"problem": name}) for name in ("next-round", "next-sound")]
+            assert (secret.status_code, secret.json()["code"]) == (404, "PROBLEM_NOT_FOUND")
+            ours, theirs = secret.json(), nothing.json()
+            assert str(ours | {"request_id": ""}) == str(theirs | {"request_id": ""}).replace("sound", "round")
+        async with hall.api.client(hall.setter_token) as owner:
+            assert (await owner.get(ROOT, params={"problem": "next-round"})).json()["items"] == []
+        assert (await judge.get(ROOT, params={"problem": "next-round"})).json()["items"] == []
+        made = await hall.submit(client)
+        await store.write("UPDATE problems SET published_revision_id = NULL WHERE id = :id", id=hall.problem_id)
+        left = (await client.get(ROOT, params={"problem": hall.slug})).json()["items"]
+        assert [item["id"] for item in left] == [made["submission_id"]]
+        assert (await setter.get(ROOT, params={"problem": hall.slug})).status_code == 404
 
 
 async def test_judge_runs_their_attempts_and_logs(hall: Hall) -> None:

@@ -18,7 +18,7 @@ from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.judge.result import author_view
 from adjudge.store import Tx, audit, dead_letters, reads
 from adjudge.store.dead_letters import Attempt
-from adjudge.store.reads import AFTER_ALL, Filter, RunChange, RunRow, SubmissionChange, SubmissionRow
+from adjudge.store.reads import AFTER_ALL, Filter, ProblemRef, RunChange, RunRow, SubmissionChange, SubmissionRow
 from adjudge.store.submissions import Submissions
 
 WAIT_MOST_SEC = 60
@@ -90,11 +90,9 @@ async def page(
     """A page of what the viewer may see: everything for staff, a setter's own problems, else one's own."""
     owns = False
     if problem is not None:
-        found = await parts.desk.rulebook.find(problem)
-        if found is None:
-            raise NotFound("problem", problem)
+        found = await _problem(parts, viewer, problem)
         wanted = replace(wanted, problem_id=found.id)
-        owns = found.owner_id == viewer.user_id and viewer.may(Permission.PROBLEM_WRITE)
+        owns = _owns(viewer, found)
     if not viewer.may(Permission.SUBMISSION_READ_ALL) and not owns:
         if wanted.user_id not in (None, viewer.user_id):
             raise Forbidden("You may list your own submissions; leave 'user' out.")
@@ -104,6 +102,26 @@ async def page(
     until_id = AFTER_ALL if wanted.until is None else _id_at(wanted.until // _MILLISECOND + _SKEW_MS)
     start = min(before or AFTER_ALL, until_id)
     return await parts.database.read(lambda tx: reads.page(tx, wanted, before=start, at_most=at_most))
+
+
+def _owns(viewer: Viewer, problem: ProblemRef) -> bool:
+    return problem.owner_id == viewer.user_id and viewer.may(Permission.PROBLEM_WRITE)
+
+
+async def _problem(parts: Parts, viewer: Viewer, name: str) -> ProblemRef:
+    """A problem whose submissions are asked for; a draft of others is as unknown as one that does not exist.
+
+    What was withdrawn is still known to whoever handed something in while it was there.
+    """
+    found = await parts.desk.rulebook.find(name)
+    if found is None:
+        raise NotFound("problem", name)
+    if found.published_revision_id is not None or viewer.may(Permission.PROBLEM_READ_DRAFT) or _owns(viewer, found):
+        return found
+    own = Filter(user_id=viewer.id, problem_id=found.id)
+    if not await parts.database.read(lambda tx: reads.page(tx, own, before=AFTER_ALL, at_most=1)):
+        raise NotFound("problem", name)
+    return found
 
 
 def _id_at(unix_ms: int) -> str:
