@@ -42,7 +42,7 @@ async def received(request: Request, file_name: str, at_most_bytes: int) -> Asyn
         file = form.get(_FIELD)
         if not isinstance(file, UploadFile):
             raise InvalidInput(f"{_FIELD}: send the archive as the form's file of that name.", field=_FIELD)
-        yield Upload(file_name or file.filename or "", _read(file))
+        yield Upload(file_name or file.filename or "", pieces_of(file))
     finally:
         await form.close()
 
@@ -56,6 +56,7 @@ async def _bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncGen
         yield piece
 
 
-async def _read(file: UploadFile) -> AsyncIterator[bytes]:
+async def pieces_of(file: UploadFile) -> AsyncIterator[bytes]:
+    """A file that came with a form, piece by piece."""
     while piece := await file.read(_PIECE_BYTES):
         yield piece

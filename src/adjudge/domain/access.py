@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.ids import is_id
 
 _USER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,38}")
-_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Approvers and those whom a chain acts for are named by name or id: one user's name must never be another's id."""
 
 
 class Permission(StrEnum):
@@ -39,7 +38,9 @@ class Permission(StrEnum):
     CHAIN_READ = "chain:read"
     CHAIN_WRITE = "chain:write"
     RUN_READ = "run:read"
+    RUN_READ_ALL = "run:read_all"
     RUN_CONTROL = "run:control"
+    RUN_CONTROL_ALL = "run:control_all"
     ACCOUNT_OWN = "account:own"
     WEBHOOK_OWN = "webhook:own"
     USER_READ = "user:read"
@@ -97,6 +98,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
         _P.REJUDGE_APPLY,
         _P.CHAIN_READ,
         _P.RUN_READ,
+        _P.RUN_READ_ALL,
         _P.OPS_READ,
     },
     Role.ADMIN: frozenset(Permission),
@@ -114,7 +116,7 @@ def granted(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
 def user_name(given: str) -> str:
     """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
     name = given.strip().lower()
-    if not _USER_NAME.fullmatch(name) or _ID.fullmatch(name):
+    if not _USER_NAME.fullmatch(name) or is_id(name):
         raise InvalidInput(
             "name: use 2 to 39 letters a-z, digits and . _ -, the first a letter or a digit; and no id.", field="name"
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.ids import is_id
 
 SLUG_PATTERN: Final = r"[a-z0-9][a-z0-9_-]{0,63}"
 MAX_TAGS: Final = 32
@@ -15,16 +16,14 @@ MAX_TITLE: Final = 200
 MAX_DIFFICULTY: Final = 10_000.0
 MAX_WORDS: Final = 8
 _SLUG: Final = re.compile(SLUG_PATTERN)
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A problem is found by its slug or its id: one problem's slug must never be another's id."""
 _TAG: Final = re.compile(r"[^\W_](?:[\w .+#-]{0,38}[\w.+#])?")
 _WORD: Final = re.compile(r"\w+")
 _LONGEST_WORD: Final = 64
 
 
 def parse_slug(value: str, field: str = "slug") -> str:
-    """Return ``value`` if it may be a problem's name in addresses."""
-    if not _SLUG.fullmatch(value) or _ID.fullmatch(value):
+    """Return ``value`` if it may be a problem's name in addresses; one problem's slug must never be another's id."""
+    if not _SLUG.fullmatch(value) or is_id(value):
         raise InvalidInput(
             f"{field}: {value[:80]!r} must be 1 to 64 small letters, digits, - and _, "
             "beginning with a letter or digit, and no id.",

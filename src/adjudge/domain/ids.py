@@ -50,10 +50,15 @@ def _random_bits() -> int:
 os.register_at_fork(after_in_child=_DRAWN.clear)  # parent and child must not mint the same ids
 
 
+def is_id(value: str) -> bool:
+    """Whether ``value`` is an id, in its one spelling. Nothing that people name by hand may be one."""
+    return _ID.fullmatch(value) is not None
+
+
 def parse_id(value: str, field: str = "id") -> str:
     """Return ``value`` in its one spelling, or say which field holds no id."""
     lowered = value.strip().lower()
-    if not _ID.fullmatch(lowered):
+    if not is_id(lowered):
         raise InvalidInput(f"{field}: {value[:64]!r} is not an id; copy it as Adjudge printed it.", field=field)
     return lowered
 
@@ -61,6 +66,6 @@ def parse_id(value: str, field: str = "id") -> str:
 def named_id(value: str, kind: str) -> str:
     """Return ``value`` in its one spelling; what cannot be an id at all names no ``kind`` of thing."""
     lowered = value.strip().lower()
-    if not _ID.fullmatch(lowered):
+    if not is_id(lowered):
         raise NotFound(kind, value[:64])
     return lowered

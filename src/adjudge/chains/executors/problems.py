@@ -17,7 +17,7 @@ from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.acting import acting_user, starter_of
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
-from adjudge.domain.catalogue import parse_slug
+from adjudge.domain.catalogue import SLUG_PATTERN, parse_slug
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
 from adjudge.judge.pipeline import Judge
@@ -40,7 +40,7 @@ _PACKAGE: Final = {
 }
 _SLUG: Final = {
     "type": "string",
-    "pattern": "^[a-z0-9][a-z0-9-]{0,63}$",
+    "pattern": f"^{SLUG_PATTERN}$",
     "description": "The problem's slug.",
 }
 _REVISION: Final = {"type": "string", "description": "The revision, by its id."}

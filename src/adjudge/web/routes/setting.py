@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field
-from starlette.datastructures import UploadFile
 
 from adjudge.api.actions import catalogue, imports, revisions
 from adjudge.api.actions.imports import Order
 from adjudge.api.parts import Parts
+from adjudge.api.uploads import pieces_of
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import ProblemPage, ProblemPatch
 from adjudge.domain.access import Permission
@@ -26,7 +26,6 @@ from adjudge.web.routes.router import page_router
 Writer = Annotated[Viewer, needs(Permission.PROBLEM_WRITE)]
 Publisher = Annotated[Viewer, needs(Permission.PROBLEM_PUBLISH)]
 Number = Annotated[int, Field(ge=1, le=2**53)]
-_PIECE_BYTES: Final = 256 * 1024
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -68,7 +67,7 @@ def _uploads(routes: APIRouter, pages: Pages, parts: Parts) -> None:
                 verify="verify" in asked,
                 publish="publish" in asked,
             )
-            accepted = await imports.start(parts, viewer, order, _read(file), file.filename or "")
+            accepted = await imports.start(parts, viewer, order, pieces_of(file), file.filename or "")
         except AdjudgeError as error:
             return await desk(request, viewer, error)
         return see_other(f"/setting/imports/{accepted.id}")
@@ -164,11 +163,6 @@ def _as_float(text: str) -> float | None:
         return float(text) if text else None
     except ValueError:
         raise InvalidInput(f"difficulty: a number was expected, not {text!r}.", field="difficulty") from None
-
-
-async def _read(file: UploadFile) -> AsyncIterator[bytes]:
-    while piece := await file.read(_PIECE_BYTES):
-        yield piece
 
 
 def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
