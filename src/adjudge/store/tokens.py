@@ -76,8 +76,8 @@ REVOKE = Statement(
 
 REVOKE_ALL = Statement(
     "tokens.revoke_all",
-    "End all of a user's tokens.",
-    "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND revoked_at IS NULL",
+    "End all of a user's tokens but one.",
+    "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
 )
 
 
@@ -185,9 +185,9 @@ async def revoke(tx: Tx, user_id: str, token_id: str) -> None:
         raise NotFound("token", token_id)
 
 
-async def revoke_all(tx: Tx, user_id: str) -> int:
-    """End all tokens of a user; return how many."""
-    return await tx.execute(REVOKE_ALL, user_id=user_id)
+async def revoke_all(tx: Tx, user_id: str, *, but: str = "") -> int:
+    """End all tokens of a user but one; return how many."""
+    return await tx.execute(REVOKE_ALL, user_id=user_id, but=but)
 
 
 def _token(row: Row) -> Token:

@@ -13,6 +13,8 @@ from adjudge.api.actions.users import UserOrder, make_user
 from adjudge.api.passwords import Passwords, check_choice, one_time_password
 from adjudge.domain.access import Role
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.ids import new_id
+from adjudge.store import tokens
 from tests.support.api import Api, make_api
 from tests.support.stores import Store
 
@@ -187,6 +189,22 @@ async def test_a_given_password_must_be_changed_first(api: Api) -> None:
         assert "submission:create" in (await browser.get(ME)).json()["permissions"]
         assert (await other.get(ME)).status_code == 401, "every other session has ended"
         await log_in(other, password="another-long-secret")
+
+
+async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: Api) -> None:
+    user_id = await add_user(api)
+    for number, (told, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):
+        mine, other = tokens.new_secret(), tokens.new_secret()
+        for secret in (mine, other):
+            new = tokens.NewToken(new_id(), user_id, "t", secret)
+            await api.store.do(lambda tx, new=new: tokens.add(tx, new))  # type: ignore[misc]  # a default binds it
+        async with api.client(mine) as client, api.client(other) as elsewhere:
+            assert (await elsewhere.get(ME)).status_code == 200
+            current = PASSWORD if number == 0 else "another-long-secret-0"
+            change = {"current": current, "new": f"another-long-secret-{number}"} | told
+            assert (await client.post("/api/v1/me:password", json=change)).status_code == 204
+            assert (await client.get(ME)).status_code == 200, "what it was changed by stays"
+            assert (await elsewhere.get(ME)).status_code == (401 if left == 1 else 200)
 
 
 async def test_registration_is_closed_by_invitation_or_open(sqlite_store: Store, tmp_path: Path) -> None:

@@ -57,8 +57,11 @@ async def update_me(parts: Parts, viewer: Viewer, changes: Mapping[str, str | No
     return await parts.database.transact(update)
 
 
-async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: str) -> None:
-    """Choose another password; every other session ends."""
+async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool = True) -> None:
+    """Choose another password; every other session ends, and unless told otherwise every other token.
+
+    Whoever changes a password because somebody else knew it means to lock them out, of command lines too.
+    """
     user_id = viewer.id
     known = await parts.database.read(lambda tx: users.known(tx, user_id))
     if known.password_hash is None:
@@ -70,12 +73,14 @@ async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: st
     if new == current:
         raise InvalidInput("new: choose a password that you have not had.", field="new")
     password_hash = await parts.passwords.hash(new)
-    here = viewer.credential_id if viewer.via is Via.SESSION else None
+    here = viewer.credential_id or ""
 
     async def change(tx: Tx) -> None:
         await users.update_password(tx, user_id, password_hash, must_change=False)
-        ended = await sessions.revoke_others(tx, user_id, but=here or "")
-        await _record(tx, viewer, "change_password", ("user", user_id), {"sessions_ended": ended})
+        ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, but=here)}
+        if revoke_tokens:
+            ended["tokens_ended"] = await tokens.revoke_all(tx, user_id, but=here)
+        await _record(tx, viewer, "change_password", ("user", user_id), ended)
 
     await parts.database.transact(change)
     parts.credentials.forget(user_id)
@@ -165,5 +170,5 @@ def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
 async def _record(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
     kind, object_id = of
     await audit.record(
-        tx, actor=viewer.name, action=action, object_kind=kind, objects={object_id: details}, reason="own account"
+        tx, actor=viewer.id, action=action, object_kind=kind, objects={object_id: details}, reason="own account"
     )

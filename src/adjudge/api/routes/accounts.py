@@ -41,9 +41,11 @@ def router(parts: Parts) -> APIRouter:
         changes = patch.model_dump(include=patch.model_fields_set)
         return me_of(UserInfo.of(await accounts.update_me(parts, viewer, changes)), viewer)
 
-    @routes.post("/me:password", status_code=204, summary="Choose another password; other sessions end")
+    @routes.post("/me:password", status_code=204, summary="Choose another password; other sessions and tokens end")
     async def change_password(viewer: Own, change: PasswordChange) -> None:
-        await accounts.change_password(parts, viewer, current=change.current, new=change.new)
+        await accounts.change_password(
+            parts, viewer, current=change.current, new=change.new, revoke_tokens=change.revoke_tokens
+        )
 
     @routes.get("/me/tokens", summary="My API tokens, without their secrets")
     async def my_tokens(viewer: Own) -> TokenList:

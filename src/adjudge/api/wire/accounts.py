@@ -94,6 +94,7 @@ class PasswordChange(Wire):
 
     current: Password
     new: Password
+    revoke_tokens: bool = Field(True, description="Whether API tokens end too, all but the one that is used here.")
 
 
 class TokenOrder(Wire):

@@ -122,7 +122,13 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         try:
             if new != await forms.text(request, "again"):
                 raise InvalidInput("again: the two new passwords differ.", field="again")
-            await accounts.change_password(parts, viewer, current=await forms.text(request, "current"), new=new)
+            await accounts.change_password(
+                parts,
+                viewer,
+                current=await forms.text(request, "current"),
+                new=new,
+                revoke_tokens="tokens" in await forms.choices(request, "end"),
+            )
         except AdjudgeError as error:
             return await pages.show(
                 request,
