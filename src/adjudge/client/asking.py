@@ -42,9 +42,12 @@ def post(where: str, body: Any = None, *, asked: Mapping[str, Any] | None = None
     return Request("POST", where, asked or {}, body, patience_sec=patience_sec)
 
 
-def post_once(where: str, body: Any, key: str | None) -> Request:
+def post_once(
+    where: str, body: Any, key: str | None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0
+) -> Request:
     """A request that does something the first time it comes; its key says which those are that belong together."""
-    return Request("POST", where, json=body, headers={"Idempotency-Key": key or new_id()}, is_repeatable=True)
+    headers = {"Idempotency-Key": key or new_id()}
+    return Request("POST", where, asked or {}, body, headers=headers, is_repeatable=True, patience_sec=patience_sec)
 
 
 def asked(kind: type[V], request: Request, patience: Patience) -> Program[V]:

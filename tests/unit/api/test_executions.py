@@ -65,6 +65,28 @@ async def test_an_execution_is_taken_run_and_read(api_open: Api) -> None:
         assert await api.store.rows("SELECT ordinal FROM execution_runs") == []
 
 
+async def test_the_same_key_stands_for_the_same_executions(api_open: Api) -> None:
+    api = api_open
+    async with api.as_role("service") as client, api.as_role("service") as other:
+        key = {"Idempotency-Key": "once"}
+        answers = await asyncio.gather(*(client.post(ROOT, json=BODY, headers=key) for _ in range(3)))
+        assert {answer.status_code for answer in answers} == {202}
+        (execution_id,) = {answer.json()["id"] for answer in answers}
+        await finish(api, answers[0].json()["job_id"], ["1\n"])
+        again = (await client.post(ROOT, json=BODY, headers=key, params={"wait": 60})).json()
+        assert (again["id"], again["state"]) == (execution_id, "finished")
+        for path, body in ((ROOT, BODY | {"stdin": "2"}), (f"{ROOT}:batch", {"items": [BODY]})):
+            reused = await client.post(path, json=body, headers=key)
+            assert (reused.status_code, reused.json()["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
+        assert (await other.post(ROOT, json=BODY, headers=key)).json()["id"] != execution_id, "a key is a user's own"
+        two = {"items": [BODY, BODY]}
+        batches = [(await client.post(f"{ROOT}:batch", json=two, headers={"Idempotency-Key": "b"})) for _ in range(2)]
+        ids = [[item["id"] for item in batch.json()["items"]] for batch in batches]
+        assert ids[0] == ids[1]
+        assert len(set(ids[0])) == 2
+        assert len(await api.store.rows("SELECT id FROM executions")) == 4
+
+
 async def test_a_batch_and_a_cancel(api_open: Api) -> None:
     api = api_open
     async with api.as_role("admin") as client:

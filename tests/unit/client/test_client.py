@@ -104,14 +104,22 @@ def test_a_key_of_the_callers_own_is_sent(ask: Ask) -> None:
 def test_what_must_not_happen_twice_is_not_sent_twice(ask: Ask) -> None:
     server = Server(httpx.ReadTimeout("too late"))
     with pytest.raises(Unreachable) as raised:
-        ask(server, "execute", "python3", "print(1)")
+        ask(server, "rejudge", {"problem": "sum"}, reason="x")
     assert raised.value.was_sent
     server = Server(problem(503))
     with pytest.raises(ServerTrouble):
-        ask(server, "execute", "python3", "print(1)")
+        ask(server, "rejudge", {"problem": "sum"}, reason="x")
+    batch = {"id": "b", "state": "running", "policy": "latest", "reason": "x", "total": 1, "ended": 0}
+    server = Server(httpx.ConnectError("nobody"), problem(429), httpx.Response(202, json=batch))
+    assert ask(server, "rejudge", {"problem": "sum"}, reason="x").id == "b", "it reached nobody, or was refused"
+
+
+def test_a_program_is_run_once_however_often_it_is_sent(ask: Ask) -> None:
     answer = httpx.Response(202, json={"id": "e", "state": "pending", "runs": []})
-    server = Server(httpx.ConnectError("nobody"), problem(429), answer)
-    assert not ask(server, "execute", "python3", "print(1)").is_over, "it never reached anybody, or was refused"
+    server = Server(httpx.ReadTimeout("too late"), problem(503), answer)
+    assert ask(server, "execute", "python3", "print(1)").id == "e"
+    assert len({request.headers["Idempotency-Key"] for request in server.asked}) == 1
+    assert {request.url.query for request in server.asked} == {b"wait=30"}
 
 
 def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask) -> None:

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.actions.submitting import Caller, check_source
+from adjudge.api.actions.submitting import Caller, check_source, request_digest, request_key
 from adjudge.api.admission import Admission, admit
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import MIB, Limits
-from adjudge.store import Tx, executions
+from adjudge.store import Tx, executions, idempotency
 from adjudge.store.executions import Execution, NewExecution
+from adjudge.store.idempotency import Answer
 from adjudge.store.reads import AFTER_ALL
 
 WAIT_MOST_SEC: Final = 60
+_ACCEPTED: Final = 202
 _SOURCE_BYTES: Final = 256 * 1024
 _INPUT_BYTES: Final = 4 * 1024 * 1024
 """All inputs of one execution together."""
@@ -40,7 +42,16 @@ class Wish:
 async def run(
     parts: Parts, viewer: Viewer, wishes: Sequence[Wish], caller: Caller, *, wait_sec: float, is_batch: bool = False
 ) -> list[Execution]:
-    """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then."""
+    """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then.
+
+    The same request with the same idempotency key is answered with the first one's executions, as they stand.
+    """
+    key = request_key(viewer, caller)
+    digest = request_digest("execute", wishes, is_batch) if key is not None else ""
+    if key is not None:
+        standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
+        if standing is not None:
+            return await _standing(parts, viewer, standing.for_request(digest), wait_sec)
     names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
     for wish, name in zip(wishes, names, strict=True):
         _check(parts, wish, name)
@@ -50,15 +61,41 @@ async def run(
     languages = {parts.languages.get(wish.language).id for wish in wishes}
     admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
     items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
-    job_ids = await parts.database.transact(lambda tx: executions.create(tx, parts.jobs, items, mint=parts.mint))
+    answer = Answer(digest, _ACCEPTED, {"ids": [item.id for item in items]})
+
+    async def take(tx: Tx) -> list[str] | Answer:
+        if key is not None and key not in await idempotency.claim(tx, {key: answer}):
+            return (await idempotency.find(tx, [key]))[key].for_request(digest)
+        return await executions.create(tx, parts.jobs, items, mint=parts.mint)
+
+    taken = await parts.database.transact(take)
+    if isinstance(taken, Answer):  # somebody was quicker with the same key
+        return await _standing(parts, viewer, taken, wait_sec)
+    await _until_ended(parts, taken, wait_sec)
+    return await _read_all(parts, viewer, answer)
+
+
+async def _standing(parts: Parts, viewer: Viewer, answer: Answer, wait_sec: float) -> list[Execution]:
+    """The executions that a key stands for; those whose time is over are gone, and not run again."""
+    found = await _read_all(parts, viewer, answer)
+    unfinished = [item.job_id for item in found if item.finished_at is None]
+    if not unfinished or wait_sec <= 0:
+        return found
+    await _until_ended(parts, unfinished, wait_sec)
+    return await _read_all(parts, viewer, answer)
+
+
+async def _until_ended(parts: Parts, job_ids: Sequence[str], wait_sec: float) -> None:
     if wait_sec > 0:
         patience = min(wait_sec, WAIT_MOST_SEC)
         await asyncio.gather(*(parts.tail.until_job_ended(job_id, patience) for job_id in job_ids))
 
-    async def read_all(tx: Tx) -> list[Execution]:
-        return [await executions.find(tx, item.id, viewer.id) for item in items]
 
-    return await parts.database.read(read_all)
+async def _read_all(parts: Parts, viewer: Viewer, answer: Answer) -> list[Execution]:
+    async def read(tx: Tx) -> list[Execution]:
+        return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
+
+    return await parts.database.read(read)
 
 
 def _check(parts: Parts, wish: Wish, name: str) -> None:

@@ -10,7 +10,7 @@ from adjudge.api.actions import executing
 from adjudge.api.actions.executing import Wish
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.routes.submissions import caller_of
+from adjudge.api.routes.submissions import IdempotencyKey, caller_of
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.executions import Execution, ExecutionPage, Executions, NewExecution, NewExecutions
 from adjudge.domain.access import Permission
@@ -29,14 +29,18 @@ def router(parts: Parts) -> APIRouter:
         summary="Run a program on one input or many",
         description="With wait, the answer comes when it has ended, or when the time is over; else read it later.",
     )
-    async def run(request: Request, body: NewExecution, viewer: Runner, wait: Wait = 0) -> Execution:
-        (found,) = await executing.run(parts, viewer, [_wish(body)], caller_of(request), wait_sec=wait)
+    async def run(
+        request: Request, body: NewExecution, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
+    ) -> Execution:
+        (found,) = await executing.run(parts, viewer, [_wish(body)], caller_of(request, key), wait_sec=wait)
         return Execution.of(found)
 
     @routes.post("/executions:batch", status_code=202, summary="Run many programs")
-    async def run_batch(request: Request, body: NewExecutions, viewer: Runner, wait: Wait = 0) -> Executions:
+    async def run_batch(
+        request: Request, body: NewExecutions, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
+    ) -> Executions:
         wishes = [_wish(item) for item in body.items]
-        found = await executing.run(parts, viewer, wishes, caller_of(request), wait_sec=wait, is_batch=True)
+        found = await executing.run(parts, viewer, wishes, caller_of(request, key), wait_sec=wait, is_batch=True)
         return Executions(items=[Execution.of(item) for item in found])
 
     @routes.get("/executions", summary="List one's own executions, the newest first")
