@@ -103,7 +103,7 @@ class Api:
     @asynccontextmanager
     async def client(self, token: str | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
         """A client that sends ``token`` with every request; without one, a visitor."""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = options.pop("headers", {}) | ({"Authorization": f"Bearer {token}"} if token else {})
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge", headers=headers, **options) as it:
             yield it

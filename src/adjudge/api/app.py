@@ -76,7 +76,8 @@ def create_app(parts: Parts) -> FastAPI:
     for group in (health, login, oidc, accounts, users, ops):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
-    app.include_router(about.metrics_router(settings.server.metrics_access))
+    has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
+    app.include_router(about.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
     errors.install(app)
     _surround(app, parts)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it

@@ -98,7 +98,9 @@ class Server:
         "", "Origins whose pages may call the API with a token, with commas; * for all; empty: none.", "CORS_ORIGINS"
     )
     metrics_access: Literal["loopback", "token", "open"] = _knob(
-        "loopback", "Who reads /metrics: this machine, holders of ops:read, or everybody.", "METRICS_ACCESS"
+        "loopback",
+        "Who reads /metrics besides holders of ops:read: this machine if no proxy stands between, nobody, everybody.",
+        "METRICS_ACCESS",
     )
 
 
@@ -157,7 +159,7 @@ class Jobs:
     )
     outbox_enabled: bool = _knob(
         True,
-        "Whether jobs reach workers through the outbox; off only to debug delivery.",
+        "Whether delivering jobs is left to the scheduler; off, every server and worker delivers too: only to debug.",
         "OUTBOX_ENABLED",
         bare=True,
     )

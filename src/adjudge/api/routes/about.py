@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Literal
+from typing import Final, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
@@ -14,6 +14,9 @@ from adjudge.api.wire.base import Version
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import Forbidden
 from adjudge.observe import metrics
+
+_PASSED_ON: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP")
+"""What proxies add to a request that they pass on."""
 
 
 def router() -> APIRouter:
@@ -27,8 +30,11 @@ def router() -> APIRouter:
     return routes
 
 
-def metrics_router(access: Literal["loopback", "token", "open"]) -> APIRouter:
-    """``/metrics``, where scrapers look for it, for whom the settings say."""
+def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: bool = False) -> APIRouter:
+    """``/metrics``, where scrapers look for it, for whom the settings say and for whoever may see operations.
+
+    Behind a proxy on the same machine everybody seems to be on it: where there is one, that is not enough.
+    """
     routes = APIRouter(tags=["about"])
 
     text = {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -40,17 +46,25 @@ def metrics_router(access: Literal["loopback", "token", "open"]) -> APIRouter:
         responses={200: text},
     )
     async def read_metrics(request: Request) -> Response:
-        if access == "token":
-            (await viewer_of(request)).require(Permission.OPS_READ)
-        elif access == "loopback" and not _is_loopback(address_of(request)):
-            raise Forbidden("Figures are for this machine alone; the setting server.metrics_access changes that.")
+        is_free = access == "open" or (access == "loopback" and not has_proxy and _is_of_this_machine(request))
+        if not is_free:
+            viewer = await viewer_of(request)
+            if access == "loopback" and viewer.user_id is None:
+                raise Forbidden(
+                    "Figures are for this machine, asked for directly, and for whoever has ops:read; the setting "
+                    "server.metrics_access changes that."
+                )
+            viewer.require(Permission.OPS_READ)
         return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
 
     return routes
 
 
-def _is_loopback(address: str) -> bool:
+def _is_of_this_machine(request: Request) -> bool:
+    """Whether it comes from here, and no proxy says that it carries it for somebody else."""
+    if any(name in request.headers for name in _PASSED_ON):
+        return False
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(address_of(request)).is_loopback
     except ValueError:
         return False
