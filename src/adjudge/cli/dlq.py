@@ -24,7 +24,14 @@ T = TypeVar("T")
 _IDS = click.argument("letter_ids", nargs=-1, required=True, metavar="ID…")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _REASON = click.option("--reason", required=True, help="Why; it is kept in the audit log with your name.")
-_ACTOR = click.option("--as", "actor", default=getpass.getuser, show_default="you", help="In whose name.")
+_ACTOR = click.option(
+    "--as",
+    "actor",
+    default=getpass.getuser,
+    show_default="you",
+    help="In whose name; the audit log has it as cli:NAME.",
+    callback=lambda _context, _option, name: f"cli:{name}",
+)
 
 
 @click.group(name="dlq")

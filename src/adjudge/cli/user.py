@@ -29,7 +29,14 @@ from adjudge.store.users import User
 T = TypeVar("T")
 
 _ROLE = click.Choice([role.value for role in Role])
-_ACTOR = click.option("--as", "actor", default=getpass.getuser, show_default="you", help="In whose name.")
+_ACTOR = click.option(
+    "--as",
+    "actor",
+    default=getpass.getuser,
+    show_default="you",
+    help="In whose name; the audit log has it as cli:NAME.",
+    callback=lambda _context, _option, name: f"cli:{name}",
+)
 _REASON = click.option("--reason", default="by hand", show_default=True, help="Why; the audit log keeps it.")
 
 

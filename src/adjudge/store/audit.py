@@ -1,4 +1,8 @@
-"""The audit log: who did what by hand, and why. Written in the transaction that does it."""
+"""The audit log: who did what by hand, and why. Written in the transaction that does it.
+
+An actor is kept as a user's id, whether given by id or by name, so that one user's actions are found as one's. Others
+(``cli:NAME`` for whoever has the machine, ``trigger:ID``) are kept as they are: no user's name has a colon.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,19 @@ from typing import Any
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row, Statement
 
-_COLUMNS = "id, actor, action, object_kind, object_id, reason, details, at"
+_ENTRIES = """
+    SELECT audit_log.id AS id, actor, users.name AS actor_name, action, object_kind, object_id, reason, details, at
+    FROM audit_log LEFT JOIN users ON users.id = actor
+"""
 
 INSERT = Statement(
     "audit_log.insert",
     "Remember actions taken by hand.",
     """
     INSERT INTO audit_log (actor, action, object_kind, object_id, reason, details, at)
-    SELECT :actor, :action, :object_kind, given_object_id, :reason, given_details, {now} FROM {given}
+    SELECT COALESCE((SELECT users.id FROM users WHERE users.name = :actor), :actor), :action, :object_kind,
+           given_object_id, :reason, given_details, {now}
+    FROM {given}
     """,
     given={"given_object_id": "text", "given_details": "jsonb"},
 )
@@ -25,21 +34,21 @@ INSERT = Statement(
 PAGE = Statement(
     "audit_log.page",
     "Read what was done by hand, the newest first, from before a known entry.",
-    f"SELECT {_COLUMNS} FROM audit_log WHERE id < :before ORDER BY id DESC LIMIT :at_most",
+    f"{_ENTRIES} WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
 )
 
 PAGE_OF_ACTOR = Statement(
     "audit_log.page_of_actor",
     "Read what somebody did by hand, the newest first, from before a known entry.",
-    f"SELECT {_COLUMNS} FROM audit_log WHERE actor = :actor AND id < :before ORDER BY id DESC LIMIT :at_most",
+    f"{_ENTRIES} WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
 )
 
 PAGE_OF_OBJECT = Statement(
     "audit_log.page_of_object",
     "Read what was done by hand to one object, the newest first, from before a known entry.",
     f"""
-    SELECT {_COLUMNS} FROM audit_log WHERE object_kind = :object_kind AND object_id = :object_id AND id < :before
-    ORDER BY id DESC LIMIT :at_most
+    {_ENTRIES} WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
+    ORDER BY audit_log.id DESC LIMIT :at_most
     """,
 )
 
@@ -52,6 +61,7 @@ class Entry:
 
     id: int
     actor: str
+    actor_name: str | None
     action: str
     object_kind: str
     object_id: str
@@ -100,6 +110,7 @@ def _entry(row: Row) -> Entry:
     return Entry(
         row["id"],
         row["actor"],
+        row["actor_name"],
         row["action"],
         row["object_kind"],
         row["object_id"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from adjudge.domain.access import Role
@@ -87,6 +88,12 @@ COUNT_ADMINS = Statement(
     "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :but",
 )
 
+NAMES = Statement(
+    "users.names",
+    "Read what some users are called.",
+    "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
+    given={"given_id": "text"},
+)
 ANY = Statement("users.any", "See whether there is any user at all.", "SELECT id FROM users LIMIT 1")
 
 
@@ -167,6 +174,11 @@ async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", at_
     escaped = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
     rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, at_most=at_most)
     return [_user(row) for row in rows]
+
+
+async def names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
+    """What those of the users are called that there are, by their ids."""
+    return {row["id"]: row["name"] for row in await tx.fetch(NAMES, [(user_id,) for user_id in user_ids])}
 
 
 async def update_profile(tx: Tx, user_id: str, *, email: str | None, display_name: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.chains.executors.approval import decide
+from adjudge.domain.errors import Conflict
 from adjudge.domain.states import JobStatus
+from adjudge.store import Tx
 from adjudge.store.chain_values import NODE, Artifact, Done, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
@@ -192,14 +196,42 @@ async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
     await desk.post(f"/runs/{run_id}/nodes/ask:decide", 400, {"approved": True, "reason": ""})
     answered = await desk.post(f"/runs/{run_id}/nodes/ask:decide", 200, {"approved": True, "reason": "it is good"})
     assert answered["artifact"]["approved"] is True
+    me = (await desk.client.get(f"{ROOT}/me")).json()
+    assert answered["artifact"]["by"] == me["name"]
+    entry = (await desk.get("/ops/audit"))["items"][0]
+    assert (entry["action"], entry["actor"], entry["actor_name"]) == ("run.approve", me["id"], me["name"])
     assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
+
+
+async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_path: Path) -> None:
+    async with make_api(postgres_store, tmp_path) as api, api.as_role("admin") as client:
+        desk = Desk(api, client)
+        await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Publish?"}}]})
+        run_id = await desk.start()
+        await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"on_no": "go_on"}))))
+        both_have_read = asyncio.Barrier(2)
+
+        async def resume(tx: Tx, **said: Any) -> int:
+            await both_have_read.wait()
+            return await api.parts.engine.resume(tx, **said)
+
+        async def answer(actor: str) -> None:
+            about = {"run_id": run_id, "node_id": "ask", "approved": actor == "yes", "actor": actor, "reason": "so"}
+            await api.store.do(lambda tx: decide(tx, resume, **about))  # type: ignore[arg-type]  # by name
+
+        async with asyncio.timeout(10):
+            first, second = await asyncio.gather(answer("yes"), answer("no"), return_exceptions=True)
+        assert [type(item) for item in (first, second) if item is not None] == [Conflict]
+        (entry,) = await api.store.rows("SELECT actor FROM audit_log WHERE object_id = :id", id=run_id)
+        assert (await desk.get(f"/runs/{run_id}/nodes/ask"))["artifact"]["by"] == entry["actor"]
 
 
 async def test_a_question_is_not_passed_over_by_completing_it(desk: Desk) -> None:
     await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?"}}]})
     run_id = await desk.start()
     await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
-    async with desk.api.as_role("setter") as setter:
+    _, secret = await desk.api.user("setter", "eva")
+    async with desk.api.client(secret) as setter:
         answer = await setter.post(f"{ROOT}/runs/{run_id}/nodes/ask:complete", json={"reason": "in a hurry"})
         assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
     await desk.post(f"/runs/{run_id}/nodes/ask:complete", 200, {"reason": "nobody is there"})

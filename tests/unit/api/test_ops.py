@@ -74,6 +74,8 @@ async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both:
             ("replay", "fixed"),
             ("replay", "fixed"),
         ]
+        assert {(entry["actor"], entry["actor_name"]) for entry in log} == {(user_id, "root1")}
+        assert (await admin.get(f"{OPS}/audit", params={"actor": user_id})).json()["items"] == log
         of_one = {"object_kind": "dead_letter", "object_id": third}
         assert [entry["action"] for entry in (await admin.get(f"{OPS}/audit", params=of_one)).json()["items"]] == [
             "discard"
@@ -119,3 +121,25 @@ async def test_figures_are_for_whom_the_settings_say(
         transport = httpx.ASGITransport(app=api.app, client=("198.51.100.7", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as far:
             assert (await far.get("/metrics")).status_code == far_visitor
+
+
+@pytest.mark.parametrize(
+    ("settings", "headers"),
+    [
+        ({}, {"X-Forwarded-For": "198.51.100.7"}),
+        ({}, {"Forwarded": "for=198.51.100.7"}),
+        ({"server.public_url": "https://judge.example"}, {}),
+        ({"server.trusted_proxies": "127.0.0.1"}, {}),
+    ],
+)
+async def test_a_proxy_on_this_machine_does_not_give_figures_away(
+    sqlite_store: Store, tmp_path: Path, settings: dict[str, object], headers: dict[str, str]
+) -> None:
+    async with (
+        make_api(sqlite_store, tmp_path, settings) as api,
+        api.client(headers=headers) as anybody,
+        api.as_role("judge") as staff,
+    ):
+        refused = await anybody.get("/metrics")
+        assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN")
+        assert (await staff.get("/metrics", headers=headers)).status_code == 200

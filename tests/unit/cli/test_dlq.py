@@ -58,7 +58,7 @@ def test_replay_makes_a_new_job_and_happens_once(letter: str) -> None:
     assert code == 3
     assert "CONFLICT" in output
     code, output = _run("list", "--state", "replayed", "--json")
-    assert [(row["resolved_by"], row["note"]) for row in json.loads(output)] == [("ops", "handler installed")]
+    assert [(row["resolved_by"], row["note"]) for row in json.loads(output)] == [("cli:ops", "handler installed")]
 
 
 def test_discard_closes_all_or_none(letter: str) -> None:

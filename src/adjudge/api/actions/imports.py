@@ -143,7 +143,7 @@ async def cancel(parts: Parts, viewer: Viewer, import_id: str) -> ImportView:
     async def write(tx: Tx) -> None:
         row = await problem_imports.find(tx, import_id)
         _check_visible(viewer, row)
-        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.name, reason="canceled by hand")
+        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled by hand")
         if not outcome.done:
             raise Conflict("The import has ended.", import_id=import_id)
 

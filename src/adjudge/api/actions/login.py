@@ -124,7 +124,7 @@ async def register(parts: Parts, account: NewAccount, origin: Origin) -> Opened:
         new = NewUser(
             user_id, name, email_address(account.email), password_hash, role, shown_name(account.display_name)
         )
-        return await create_user(tx, new, actor=name, reason="registered")
+        return await create_user(tx, new, actor=user_id, reason="registered")
 
     return await open_session(parts, await parts.database.transact(create), origin)
 
@@ -152,9 +152,8 @@ async def _register_identity(parts: Parts, claims: Identity) -> User:
 
     async def create(tx: Tx) -> User:
         name = await _free_name(tx, claims.name, user_id)
-        user = await create_user(
-            tx, NewUser(user_id, name, display_name=shown_name(claims.display_name)), actor=name, reason="first login"
-        )
+        new = NewUser(user_id, name, display_name=shown_name(claims.display_name))
+        user = await create_user(tx, new, actor=user_id, reason="first login")
         await identities.link(tx, issuer=claims.issuer, subject=claims.subject, user_id=user_id)
         return user
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ from adjudge.api import vitals
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.vitals import Vital
-from adjudge.domain.ids import named_id
+from adjudge.domain.ids import is_id, named_id
 from adjudge.registry.driver import LiveWorker
 from adjudge.settings import Entry as Setting
-from adjudge.store import Tx, audit, dead_letters, ops, reads
+from adjudge.store import Tx, audit, dead_letters, ops, reads, users
 from adjudge.store.dead_letters import Attempt, DeadLetter
 from adjudge.store.ops import OutboxState, Queue
 from adjudge.store.reads import RunChange
@@ -79,7 +79,7 @@ async def replay(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, rea
     """Run what dead letters speak of again, all or none; return letter id → new job id."""
     known = [named_id(letter_id, "dead_letter") for letter_id in letter_ids]
     return await parts.database.transact(
-        lambda tx: dead_letters.replay(tx, parts.jobs, known, actor=viewer.name, reason=reason)
+        lambda tx: dead_letters.replay(tx, parts.jobs, known, actor=viewer.id, reason=reason)
     )
 
 
@@ -87,17 +87,29 @@ async def discard(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, re
     """Close dead letters for good, all or none."""
     known = [named_id(letter_id, "dead_letter") for letter_id in letter_ids]
     await parts.database.transact(
-        lambda tx: dead_letters.discard(tx, parts.jobs, known, actor=viewer.name, reason=reason)
+        lambda tx: dead_letters.discard(tx, parts.jobs, known, actor=viewer.id, reason=reason)
     )
 
 
 async def audit_page(
     parts: Parts, *, actor: str, of: tuple[str, str] | None, before: int | None, at_most: int
 ) -> list[audit.Entry]:
-    """What was done by hand: by somebody, to one object, or all of it."""
-    if of is not None:
-        return await parts.database.read(lambda tx: audit.page_of_object(tx, *of, before=before, at_most=at_most))
-    return await parts.database.read(lambda tx: audit.page(tx, actor=actor, before=before, at_most=at_most))
+    """What was done by hand: by somebody (by id or name), to one object, or all of it."""
+
+    async def read(tx: Tx) -> list[audit.Entry]:
+        if of is not None:
+            return await audit.page_of_object(tx, *of, before=before, at_most=at_most)
+        known = await users.known_by_name(tx, actor) if actor else None
+        by = known.user.id if known is not None else actor
+        return await audit.page(tx, actor=by, before=before, at_most=at_most)
+
+    return await parts.database.read(read)
+
+
+async def names_of(parts: Parts, actors: Iterable[str | None]) -> dict[str, str]:
+    """What those of the actors are called who are users."""
+    wanted = {actor for actor in actors if actor is not None and is_id(actor)}
+    return await parts.database.read(lambda tx: users.names(tx, wanted)) if wanted else {}
 
 
 async def job_story(parts: Parts, job_id: str) -> JobStory:

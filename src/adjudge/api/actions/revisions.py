@@ -130,7 +130,7 @@ async def withdraw(parts: Parts, viewer: Viewer, name: str, *, version: int, rea
 
 
 async def _record(tx: Tx, viewer: Viewer, action: str, objects: Mapping[str, Mapping[str, Any]], reason: str) -> None:
-    await audit.record(tx, actor=viewer.name, action=action, object_kind="problem", objects=objects, reason=reason)
+    await audit.record(tx, actor=viewer.id, action=action, object_kind="problem", objects=objects, reason=reason)
 
 
 # ---- revisions

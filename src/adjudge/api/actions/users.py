@@ -87,7 +87,7 @@ async def first_admin(parts: Parts) -> MadeUser | None:
     if await parts.database.read(users.any_exist):
         return None
     try:
-        return await make_user(parts, UserOrder("admin", Role.ADMIN), actor="setup", reason="first start")
+        return await make_user(parts, UserOrder("admin", Role.ADMIN), actor="cli:setup", reason="first start")
     except Conflict:
         return None
 
@@ -102,7 +102,7 @@ async def change_role(parts: Parts, viewer: Viewer, user_id: str, role: Role, *,
             await _keep_an_admin(tx, known)
         await users.update_role(tx, known, role)
         await _record(
-            tx, known, viewer.name, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
+            tx, known, viewer.id, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
         )
         return await users.find(tx, known)
 
@@ -161,7 +161,7 @@ async def invite(
         await invitations.add(tx, new)
         details = {new.id: {"role": str(role), "uses": uses}}
         await audit.record(
-            tx, actor=viewer.name, action="create", object_kind="invitation", objects=details, reason=note or "by hand"
+            tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or "by hand"
         )
 
     await parts.database.transact(add)
@@ -180,7 +180,7 @@ async def revoke_invitation(parts: Parts, viewer: Viewer, invitation_id: str) ->
     async def revoke(tx: Tx) -> None:
         await invitations.revoke(tx, known)
         await audit.record(
-            tx, actor=viewer.name, action="revoke", object_kind="invitation", objects=[known], reason="by hand"
+            tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="by hand"
         )
 
     await parts.database.transact(revoke)

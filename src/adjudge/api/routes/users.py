@@ -59,7 +59,7 @@ def _add_users(routes: APIRouter, parts: Parts) -> None:
     @routes.post("/users", status_code=201, summary="Create a user")
     async def create_user(viewer: Writer, body: UserOrderBody) -> UserMade:
         order = UserOrder(body.name, body.role, body.email, body.display_name, body.password)
-        return UserMade.of(await users.make_user(parts, order, actor=viewer.name))
+        return UserMade.of(await users.make_user(parts, order, actor=viewer.id))
 
     @routes.get("/users/{user_id}", summary="One user")
     async def find_user(_viewer: Reader, user_id: Id) -> UserInfo:
@@ -71,17 +71,17 @@ def _add_users(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/users/{user_id}:disable", summary="Shut a user out; their sessions end, their tokens rest")
     async def disable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
-        changed = await users.set_disabled(parts, viewer.name, user_id, disabled=True, reason=body.reason)
+        changed = await users.set_disabled(parts, viewer.id, user_id, disabled=True, reason=body.reason)
         return UserInfo.of(changed)
 
     @routes.post("/users/{user_id}:enable", summary="Let a user in again")
     async def enable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
-        changed = await users.set_disabled(parts, viewer.name, user_id, disabled=False, reason=body.reason)
+        changed = await users.set_disabled(parts, viewer.id, user_id, disabled=False, reason=body.reason)
         return UserInfo.of(changed)
 
     @routes.post("/users/{user_id}:reset_password", summary="Give a user a one-time password; all their logins end")
     async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserMade:
-        return UserMade.of(await users.reset_password(parts, viewer.name, user_id, reason=body.reason))
+        return UserMade.of(await users.reset_password(parts, viewer.id, user_id, reason=body.reason))
 
 
 def _add_invitations(routes: APIRouter, parts: Parts) -> None:

@@ -194,7 +194,8 @@ class AuditEntry(Wire):
     """One thing done by hand."""
 
     id: int
-    actor: str
+    actor: str = Field(description="A user's id; `cli:NAME` for whoever acted on the machine itself.")
+    actor_name: str | None = Field(description="What that user is called.", examples=["ada"])
     action: str
     object_kind: str
     object_id: str
@@ -208,6 +209,7 @@ class AuditEntry(Wire):
         return cls(
             id=entry.id,
             actor=entry.actor,
+            actor_name=entry.actor_name,
             action=entry.action,
             object_kind=entry.object_kind,
             object_id=entry.object_id,

@@ -67,8 +67,8 @@ class Resume(Protocol):
 
     async def __call__(
         self, tx: Tx, *, on: str, key: str, success: bool, artifact: Any = None, error: str | None = None
-    ) -> object:
-        """Wake whoever waits."""
+    ) -> int:
+        """Wake whoever waits; return how many there were."""
         ...
 
 
@@ -86,6 +86,7 @@ async def decide(
     """Answer a question for good; who answered and why is kept in the audit log and in the node's artifact.
 
     ``actor_names`` are the other names that the actor goes by, for the list of approvers.
+    Of two who answer at once, the one whose answer ends the wait has decided; the other is told so.
     """
     if not reason.strip():
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
@@ -96,6 +97,17 @@ async def decide(
     approvers = asked.get("approvers")
     if approvers and not {actor, *actor_names} & set(approvers):
         raise InvalidInput(f"Only {', '.join(approvers)} may answer this question.", field="actor")
+    succeeds = approved or asked.get("on_no") == "go_on"
+    woken = await resume(
+        tx,
+        on=APPROVAL,
+        key=node.wait_key,
+        success=succeeds,
+        artifact={"approved": approved, "by": actor, "reason": reason},
+        error=None if succeeds else f"{actor} said no: {reason}",
+    )
+    if not woken:
+        raise Conflict(f"Somebody else has answered for the node {node_id!r} first.", node_id=node_id)
     await audit.record(
         tx,
         actor=actor,
@@ -103,13 +115,4 @@ async def decide(
         object_kind="chain_run",
         objects={run_id: {"node_id": node_id, "question": asked.get("question")}},
         reason=reason,
-    )
-    succeeds = approved or asked.get("on_no") == "go_on"
-    await resume(
-        tx,
-        on=APPROVAL,
-        key=node.wait_key,
-        success=succeeds,
-        artifact={"approved": approved, "by": actor, "reason": reason},
-        error=None if succeeds else f"{actor} said no: {reason}",
     )

@@ -129,7 +129,9 @@ def _letters(routes: APIRouter, pages: Pages, parts: Parts) -> None:
 def _history(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.get("/ops/jobs/{job_id}")
     async def job(request: Request, viewer: Reader, job_id: str) -> Response:  # noqa: ARG001  # asked for by its point
-        return await pages.show(request, "ops_job.html", story=await ops.job_story(parts, job_id))
+        story = await ops.job_story(parts, job_id)
+        names = await ops.names_of(parts, [change.actor for change in story.log])
+        return await pages.show(request, "ops_job.html", story=story, names=names)
 
     @routes.get("/ops/find")
     async def find(viewer: Reader, job: Annotated[str, Query(max_length=64)]) -> Response:  # noqa: ARG001
