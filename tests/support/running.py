@@ -133,7 +133,7 @@ class Installation:
 
     def publish(self, data: bytes, *, by: httpx.Client | None = None, **query: Any) -> dict[str, Any]:
         """Upload a package, wait until the worker has taken it in, and publish it; the import as it ended."""
-        query = {"publish": True, "verify": False, **query}
+        query = {"publish": True, **query}
         answer = (by or self.admin).post("/api/v1/problems:import", content=data, params=query)
         assert answer.status_code == 202, answer.text
         found = self.until(answer.json()["url"], lambda it: it["finished_at"] is not None)

@@ -16,6 +16,7 @@ from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store import audit, chain_triggers, problems
+from adjudge.store.bells import WATCH
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Ended, Job, NewJob
 from adjudge.store.jobs import Jobs
@@ -204,6 +205,7 @@ class ImportOwner:
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """An import is under way from its first claim on."""
         await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
+        tx.ring(WATCH)
 
     async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """It stays under way while its job waits for another attempt."""
@@ -212,6 +214,7 @@ class ImportOwner:
         """Write what was found, and the revision that came of it."""
         for item in ended:
             await self._end(tx, str(item.job.payload["import_id"]), item)
+        tx.ring(WATCH)
 
     async def _end(self, tx: Tx, import_id: str, item: Ended) -> None:
         found = item.outcome if isinstance(item.outcome, Imported) else Imported(error=_why(item.job))

@@ -82,7 +82,7 @@ class ImportHandler:
             await self._blobs.fetch_to(row.archive_digest, archive)
             reporter.report("reading")
             files = await asyncio.to_thread(stack.enter_context, opened(archive, None, scratch))
-            package = await asyncio.to_thread(_read, files, name_from(Path(row.file_name or "problem.zip")))
+            package = await asyncio.to_thread(_read, files, _name(row))
             if package.recipes:
                 reporter.report("making tests", 0, len(package.recipes))
             package = await completed(package, self._judge)
@@ -140,6 +140,11 @@ class ImportHandler:
             found = {row.path: await held.enter_async_context(self._cache.hold(row.digest)) for row in rows}
             derived = held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))
             yield Package(from_document(revision.definition), PackageFiles(found, Path(derived)), ())
+
+
+def _name(row: ImportRow) -> str:
+    """What a package is called that has no name of its own: as was asked for, else like its file."""
+    return str(row.wanted.get("slug") or name_from(Path(row.file_name or "problem.zip")))
 
 
 def _read(files: PackageFiles, name: str) -> Package:

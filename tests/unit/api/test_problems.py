@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -248,12 +250,52 @@ async def test_a_form_serves_too_and_too_much_is_too_much(api: Api, tmp_path: Pa
     _, setter = await api.user("setter")
     data = archive(package("Formed"))
     async with api.client(setter) as client:
-        answer = await client.post(f"{ROOT}/problems:import?publish=true", files={"package": ("formed.zip", data)})
+        answer = await client.post(f"{ROOT}/problems:import", files={"package": ("formed.zip", data)})
         assert answer.status_code == 202
         await work(api, tmp_path)
         assert (await client.get(answer.json()["url"])).json()["slug"] == "formed"
         wrong = await client.post(f"{ROOT}/problems:import", files={"other": ("formed.zip", data)})
         assert wrong.status_code == 400
+
+
+async def test_an_import_publishes_only_what_it_verifies(api: Api) -> None:
+    data = archive(package("Formed"))
+    async with api.as_role("setter") as client:
+        refused = await client.post(f"{ROOT}/problems:import?publish=true&verify=false", content=data)
+        assert (refused.status_code, refused.json()["fields"]["field"]) == (400, "verify")
+        for query in ("publish=true", "publish=true&verify=true", "verify=false", ""):
+            assert (await client.post(f"{ROOT}/problems:import?{query}", content=data)).status_code == 202
+    rows = await api.store.rows("SELECT wanted FROM problem_imports ORDER BY id")
+    assert [json.loads(row["wanted"])["verify"] for row in rows] == [True, True, False, False]
+
+
+async def test_a_package_without_a_title_is_called_as_was_asked_for(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    data = archive({"1.in": b"1\n", "1.out": b"1\n"})
+    await imported(api, tmp_path, setter, data, slug="echo", publish=True)
+    await imported(api, tmp_path, setter, data, slug="echo-two", title="Echo, twice", publish=True)
+    async with api.client() as visitor:
+        titles = [(await visitor.get(f"{ROOT}/problems/{slug}")).json()["title"] for slug in ("echo", "echo-two")]
+    assert titles == ["echo", "Echo, twice"]
+
+
+async def test_an_import_is_watched_until_it_ends(api: Api, tmp_path: Path) -> None:
+    _, setter = await api.user("setter")
+    async with api.client(setter) as client, api.as_role("setter") as stranger:
+        url = (await client.post(f"{ROOT}/problems:import", content=archive(package()))).json()["url"]
+        assert (await stranger.get(f"{url}/events")).status_code == 404
+        watching = asyncio.create_task(client.get(f"{url}/events"))
+        while not len(api.parts.audience):
+            await asyncio.sleep(0)
+        await work(api, tmp_path)
+        async with asyncio.timeout(30):
+            told = (await watching).text.split("\n\n")
+    names = [
+        line.removeprefix("event: ") for event in told for line in event.splitlines() if line.startswith("event: ")
+    ]
+    states = [json.loads(event.partition("data: ")[2])["state"] for event in told if "data: " in event]
+    assert (names[0], names[-1], states[0], states[-1]) == ("import", "end", "pending", "succeeded")
+    assert (set(names[:-1]), len(api.parts.audience)) == ({"import"}, 0)
 
 
 async def test_an_import_can_be_canceled_once_and_only_by_its_own(api: Api) -> None:

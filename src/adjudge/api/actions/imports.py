@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from adjudge.api.actions.catalogue import find_own, find_visible, may_see_draft
+from adjudge.api.actions.events import BEAT, BEAT_SEC, Sent, Stream
 from adjudge.api.moments import moment
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
@@ -16,10 +19,14 @@ from adjudge.domain.access import Permission, Role
 from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.store import Tx, problem_imports, problem_reads, progress
+from adjudge.store.bells import WATCH, Wakeup
 from adjudge.store.problem_imports import ImportRow, NewImport
 from adjudge.store.progress import Progress
 
 _TIMEOUT_MS: Final = 3_600_000
+_POLL_MS: Final = 1_000
+_REST_SEC: Final = 0.2
+"""Between two looks: the bell rings for everything that is watched."""
 _ZIP: Final = b"PK"
 _NAME_CHARACTERS: Final = 200
 
@@ -32,17 +39,23 @@ class Order:
     title: str | None = None
     tags: tuple[str, ...] | None = None
     difficulty: float | None = None
-    verify: bool = False
+    verify: bool | None = None
+    """Where nothing is said, what is to be published is verified, and nothing else."""
     publish: bool = False
 
     def checked(self) -> Order:
         """With every value in its one spelling, or refused."""
+        if self.publish and self.verify is False:
+            raise InvalidInput(
+                "verify: an import publishes only what was verified; leave it out, or publish the revision by hand.",
+                field="verify",
+            )
         return Order(
             parse_slug(self.slug) if self.slug else None,
             parse_title(self.title) if self.title else None,
             parse_tags(self.tags) if self.tags is not None else None,
             parse_difficulty(self.difficulty),
-            self.verify,
+            self.publish if self.verify is None else self.verify,
             self.publish,
         )
 
@@ -121,6 +134,35 @@ async def find(parts: Parts, viewer: Viewer, import_id: str) -> ImportView:
     row, made = await parts.database.read(read)
     _check_visible(viewer, row)
     return _view(row, made)
+
+
+async def watch(parts: Parts, viewer: Viewer, import_id: str) -> Stream:
+    """An import as it stands, then whenever it changed, until it ends.
+
+    What is sent is the state, not its history: whoever comes back is told how it stands, so nothing is missed.
+    """
+    standing = await find(parts, viewer, import_id)
+
+    async def stream(seen: ImportView) -> Stream:
+        wakeup = Wakeup()
+        stop_listening = parts.database.listen(WATCH, wakeup.set)
+        last: ImportView | None = None
+        try:
+            while True:
+                yield [BEAT if seen == last else Sent("import", seen.model_dump(mode="json"))]
+                if seen.finished_at is not None:
+                    yield [Sent("end", {"import_id": import_id, "state": seen.state})]
+                    return
+                last, beat_at = seen, time.monotonic() + BEAT_SEC
+                while seen == last and time.monotonic() < beat_at:
+                    await asyncio.sleep(_REST_SEC)
+                    await wakeup.wait(_POLL_MS)
+                    wakeup.clear()
+                    seen = await find(parts, viewer, import_id)
+        finally:
+            stop_listening()
+
+    return stream(standing)
 
 
 async def page(parts: Parts, viewer: Viewer, *, cursor: str | None, limit: int) -> ImportPage:

@@ -17,7 +17,7 @@ from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
 
 _RETRY_MS: Final = 1_000
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events until the reader or the server goes away; the reference of events lists them.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
@@ -36,7 +36,7 @@ def router(parts: Parts) -> APIRouter:
         "/submissions/{submission_id}/events",
         summary="Watch one submission",
         description="Ends with an event named end, once there is a verdict.",
-        responses=_STREAM,
+        responses=STREAM,
         response_class=StreamingResponse,
     )
     async def of_submission(
@@ -45,28 +45,27 @@ def router(parts: Parts) -> APIRouter:
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
         return EventStream(
-            parts.audience, viewer, _lines(await events.of_submission(parts, viewer, submission_id, last_event_id))
+            parts.audience, viewer, lines(await events.of_submission(parts, viewer, submission_id, last_event_id))
         )
 
-    @routes.get(
-        "/me/events", summary="Watch one's own submissions", responses=_STREAM, response_class=StreamingResponse
-    )
+    @routes.get("/me/events", summary="Watch one's own submissions", responses=STREAM, response_class=StreamingResponse)
     async def of_user(
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
-        return EventStream(parts.audience, viewer, _lines(await events.of_user(parts, viewer, last_event_id)))
+        return EventStream(parts.audience, viewer, lines(await events.of_user(parts, viewer, last_event_id)))
 
-    @routes.get("/events", summary="Watch all submissions", responses=_STREAM, response_class=StreamingResponse)
+    @routes.get("/events", summary="Watch all submissions", responses=STREAM, response_class=StreamingResponse)
     async def of_all(
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return EventStream(parts.audience, viewer, _lines(await events.of_all(parts, last_event_id)))
+        return EventStream(parts.audience, viewer, lines(await events.of_all(parts, last_event_id)))
 
     return routes
 
 
-async def _lines(stream: Stream) -> AsyncGenerator[str, None]:
+async def lines(stream: Stream) -> AsyncGenerator[str, None]:
+    """A stream as the wire has it."""
     yield f"retry: {_RETRY_MS}\n\n"
     async with aclosing(stream):
         async for batch in stream:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.actions import catalogue, imports, revisions
 from adjudge.api.actions.catalogue import PublicFile, preferred
 from adjudge.api.actions.imports import Order
+from adjudge.api.audience import EventStream
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
+from adjudge.api.routes.events import STREAM, lines
 from adjudge.api.sending import download, known, stored
 from adjudge.api.uploads import received
 from adjudge.api.viewer import Viewer, needs
@@ -154,7 +156,10 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         title: Annotated[str | None, Query(max_length=200)] = None,
         tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="Left out: its keywords.")] = None,
         difficulty: Annotated[float | None, Query(ge=0)] = None,
-        verify: Annotated[bool, Query(description="Judge the jury's solutions before anything else.")] = False,
+        verify: Annotated[
+            bool | None,
+            Query(description="Judge the jury's solutions. Left out: as publish says; nothing is published without."),
+        ] = None,
         publish: Annotated[bool, Query(description="Publish it at once, if the jury's solutions agree.")] = False,
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
@@ -169,6 +174,16 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/imports/{import_id}", summary="How far an import is, and what it found")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
         return await imports.find(parts, viewer, import_id)
+
+    @routes.get(
+        "/imports/{import_id}/events",
+        summary="Watch an import until it ends",
+        description="Events `import`, with how it stands, and `end`. Each connection begins with how it stands.",
+        responses=STREAM,
+        response_class=StreamingResponse,
+    )
+    async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
+        return EventStream(parts.audience, viewer, lines(await imports.watch(parts, viewer, import_id)))
 
     @routes.post("/imports/{import_id}:cancel", summary="Stop an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:

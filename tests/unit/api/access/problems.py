@@ -22,6 +22,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/problems/{problem}/revisions/{number}:verify"): SETTERS,
     ("GET", "/api/v1/imports"): SETTERS,
     ("GET", "/api/v1/imports/{import_id}"): SETTERS,
+    ("GET", "/api/v1/imports/{import_id}/events"): SETTERS,
     ("POST", "/api/v1/imports/{import_id}:cancel"): SETTERS,
     ("GET", "/api/v1/languages"): ALL,
     ("GET", "/api/v1/languages/{language}/template"): ALL,
