@@ -230,6 +230,17 @@ async def test_multi_pass(judge: Judge, files: Folder, passes: int, answer: str,
     assert result.cases[0].passes == min(passes + 1, 3)
 
 
+async def test_what_was_said_of_a_pass_is_kept_when_the_next_one_crashes(judge: Judge, files: Folder) -> None:
+    said = NEXT.replace("exit 42; fi", 'echo "pass $count is fine" >> "$3/judgemessage.txt"; exit 42; fi', 1)
+    checker = Checker(CheckerProtocol.ICPC, programs=(files.program("next.sh", said),), args=("2",))
+    problem = files.problem(("7\n", "9\n"), checker=checker, max_passes=3)
+    result = await judged(judge, problem, files, "read -r n; [ $n -lt 9 ] || exit 3; echo $((n + 1))")
+    (case,) = result.cases
+    assert (result.verdict, case.passes) == (Verdict.RE, 3)
+    assert case.message.startswith("pass 0 is fine\npass 1 is fine\n")
+    assert "3" in case.message.splitlines()[2], "and how it ended"
+
+
 async def test_named_files(judge: Judge, files: Folder) -> None:
     problem = files.problem(("7\n", "8\n"), input_file="number.in", output_file="number.out")
     good = await judged(judge, problem, files, "read -r n < number.in; echo $((n + 1)) > number.out")

@@ -117,7 +117,7 @@ class CaseRunner:
                     break
                 passes += 1
                 question = replace(question, input=_keep(following, desk, passes))
-                passed = await self._pass(case, question, desk)
+                passed = _after(passed.checked, await self._pass(case, question, desk))
                 worst = worst if _slower(worst, passed) else passed
             row = _row(case, passed, passes, worst)
             return replace(row, written=_written(question, desk)) if self._may_show(row) else row
@@ -299,6 +299,16 @@ def _keep(following: Path, desk: Desk, number: int) -> Path:
     kept = desk.feedback / f"input-{number}"
     following.rename(kept)
     return kept
+
+
+def _after(before: Checked, passed: Passed) -> Passed:
+    """A pass, with what was said of those before it where it ended before the output validator could speak again."""
+    if passed.run is None or passed.run.verdict is Verdict.AC:
+        return passed
+    now = passed.checked
+    message = now.message if before.message in now.message else clip(f"{before.message}\n{now.message}")
+    kept = replace(now, message=message, author_message=now.author_message or before.author_message)
+    return replace(passed, checked=kept)
 
 
 def _slower(one: Passed, other: Passed) -> bool:

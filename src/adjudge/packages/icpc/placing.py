@@ -18,7 +18,7 @@ from adjudge.domain.programs import (
     ValidatorProtocol,
 )
 from adjudge.packages.findings import Findings
-from adjudge.packages.icpc.wrappers import CHECKER, VALIDATOR, is_wrappable, wrapped
+from adjudge.packages.icpc.wrappers import VALIDATOR, checker_wrapper, is_wrappable, wrapped
 
 Contents = dict[str, str | bytes]
 """Name in the new package → path in the old one, or the content itself."""
@@ -79,10 +79,9 @@ class Placer:
             if not is_wrappable(program):
                 self.findings.error(program.files[0].path, "only checkers in one C++ file can be wrapped.")
                 return Checker(), None
-            placed, contents = wrapped(program, "output_validator", CHECKER)
+            wrapper = checker_wrapper(checker.score_unit if problem.is_scored else None)
+            placed, contents = wrapped(program, "output_validator", wrapper)
             self.contents |= contents
-            if problem.is_scored:
-                self.findings.warning(program.files[0].path, "points that it gives are not passed on.")
         else:
             placed = self.program(program, "output_validator", at_root=program.name == "output_validator")
         made = Checker(CheckerProtocol.ICPC, programs=(placed,))

@@ -2,15 +2,21 @@
 
 Before ``main`` starts, the added file forks. The child goes on into the original program; the parent waits for it and
 translates its exit code: testlib's 0 becomes 42, its refusals 43, and everything else stays the judge's error that it
-is. glibc hands ``argv`` to such functions, so a checker's arguments are put into testlib's order in place.
+is. Points that a checker gives become a score file where the problem is scored, and acceptance where it is not. glibc
+hands ``argv`` to such functions, so a checker's arguments are put into testlib's order in place.
 """
 
 from __future__ import annotations
 
-from adjudge.domain.programs import FileRef, Program
+from typing import Final
+
+from adjudge.domain.programs import FileRef, Program, ScoreUnit
 
 WRAPPER = "icpc_interface.cpp"
 _HEAD = """#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,9 +28,43 @@ static int child_code(pid_t child) {
 }
 
 """
-CHECKER = (
-    _HEAD
-    + """// ICPC: input answer feedback_dir < output. testlib: input output answer, its message on stderr.
+_TRANSLATE = """static int translated(int code) {
+    return code == 0 ? 42 : code == 1 || code == 2 || code == 4 || code == 8 ? 43 : 1;
+}
+
+"""
+_UNSCORED = (
+    _TRANSLATE
+    + """static int judged(int code, const std::string &, long) { return code == 7 ? 42 : translated(code); }
+
+"""
+)
+_SCORED = (
+    _TRANSLATE
+    + """static int scored(const std::string &path, const std::string &value) {
+    FILE *file = fopen(path.c_str(), "w");
+    return file && fprintf(file, "%s\\n", value.c_str()) > 0 && !fclose(file) ? 42 : 1;
+}
+
+// The checker's message, from where it begins, says which points it gave.
+static int judged(int code, const std::string &feedback, long start) {
+    char line[512] = "", value[64] = "";
+    int percent = 0;
+    FILE *said = fopen((feedback + "judgemessage.txt").c_str(), "r");
+    if (!said || fseek(said, start, SEEK_SET) || !fgets(line, sizeof line, said)) line[0] = 0;
+    if (said) fclose(said);
+    if (sscanf(line, "partially correct (%d)", &percent) == 1) {
+        return scored(feedback + "score_multiplier.txt", std::to_string(percent / 100.0));
+    }
+    if (code != 7) return translated(code);
+    bool has_points = sscanf(line, "points %63[0-9.+-]", value) == 1 ||
+                      sscanf(line, "points_info=%*s %63[0-9.+-]", value) == 1;
+    return has_points ? scored(feedback + SCORE_FILE, SCORE_VALUE) : 1;
+}
+
+"""
+)
+_CHECKER = """// ICPC: input answer feedback_dir < output. testlib: input output answer, its message on stderr.
 __attribute__((constructor)) static void run_as_output_validator(int argc, char **argv, char **) {
     if (argc != 4) _exit(1);
     static std::string feedback, output;
@@ -37,6 +77,8 @@ __attribute__((constructor)) static void run_as_output_validator(int argc, char 
         if (got < 0 || write(copy, buffer, got) != got) _exit(1);
     }
     if (close(copy)) _exit(1);
+    struct stat known;
+    long start = stat((feedback + "judgemessage.txt").c_str(), &known) ? 0 : known.st_size;
     pid_t child = fork();
     if (child < 0) _exit(1);
     if (child == 0) {
@@ -48,10 +90,9 @@ __attribute__((constructor)) static void run_as_output_validator(int argc, char 
     }
     int code = child_code(child);
     unlink(output.c_str());
-    _exit(code == 0 ? 42 : code == 1 || code == 2 || code == 4 || code == 8 ? 43 : 1);
+    _exit(judged(code, feedback, start));
 }
 """
-)
 VALIDATOR = (
     _HEAD
     + """// ICPC: the input on stdin, exit code 42 for valid. testlib: the same with exit code 0.
@@ -62,6 +103,21 @@ __attribute__((constructor)) static void run_as_input_validator(int, char **, ch
 }
 """
 )
+
+
+_SCORES: Final = {
+    ScoreUnit.ABSOLUTE: ("score.txt", "value"),
+    ScoreUnit.FRACTION: ("score_multiplier.txt", "value"),
+    ScoreUnit.PERCENT: ("score_multiplier.txt", "std::to_string(atof(value) / 100)"),
+}
+
+
+def checker_wrapper(unit: ScoreUnit | None) -> str:
+    """What stands before a checker whose points mean ``unit``; nothing where the problem is not scored."""
+    if unit is None:
+        return _HEAD + _UNSCORED + _CHECKER
+    file, value = _SCORES[unit]
+    return _HEAD + _SCORED.replace("SCORE_FILE", f'"{file}"').replace("SCORE_VALUE", value) + _CHECKER
 
 
 def is_wrappable(program: Program) -> bool:
