@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, str]] = {
     "login": "adjudge.cli.login",
     "logout": "adjudge.cli.logout",
     "problems": "adjudge.cli.problems",
+    "rejudge": "adjudge.cli.rejudge",
     "run": "adjudge.cli.run",
     "scheduler": "adjudge.cli.scheduler",
     "status": "adjudge.cli.status",

@@ -115,6 +115,28 @@ def show(name: str, server: str | None) -> None:
 
 
 @command.command()
+@click.argument("name")
+@server_option
+def enable(name: str, server: str | None) -> None:
+    """Let the chain NAME be started, by hand and by its triggers."""
+    _switch(name, server, enabled=True)
+
+
+@command.command()
+@click.argument("name")
+@server_option
+def disable(name: str, server: str | None) -> None:
+    """Let the chain NAME be started no more; what runs goes on."""
+    _switch(name, server, enabled=False)
+
+
+def _switch(name: str, server: str | None, *, enabled: bool) -> None:
+    with connected(server) as client:
+        found = client.chain_switch(name, enabled=enabled)
+    click.echo(f"{found.name}: {'on' if found.enabled else 'off'}")
+
+
+@command.command()
 @click.argument("name", required=False)
 @click.option("--run", "run_id", help="A run's id: its nodes are coloured by how they stand.")
 @server_option

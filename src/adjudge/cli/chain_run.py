@@ -1,8 +1,9 @@
-"""The commands of ``adjudge chain`` that are about runs: start, watch, stop, retry, complete, approve."""
+"""The commands of ``adjudge chain`` that are about runs: start, watch, stop, retry, complete, approve, read logs."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -31,6 +32,8 @@ STATES: Final = {
 }
 """The colour of a state."""
 EXIT_NOT_DONE: Final = 1
+_ENDED: Final = frozenset({"success", "failed", "stopped", "skipped"})
+_LOOK_SEC: Final = 1.0
 _ROWS: Final = 30
 """Nodes that a live table shows; those at work come first."""
 _reason = click.option("--reason", default="", help="Why; it is kept with what was done.")
@@ -169,7 +172,27 @@ def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: s
             _follow(client, started.run_id)
 
 
-RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun)
+@click.command()
+@click.argument("run_id")
+@click.argument("node_id")
+@click.option("--follow", is_flag=True, help="Go on until the node has ended.")
+@server_option
+def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
+    """Print what a node wrote, all attempts of it."""
+    with connected(server) as client:
+        last = 0
+        while True:
+            is_over = client.node(run_id, node_id).status in _ENDED  # asked first: what it wrote before is read below
+            while lines := client.node_log(run_id, node_id, after=last):
+                for line in lines:
+                    click.echo(line.text)
+                last = lines[-1].id
+            if is_over or not follow:
+                return
+            time.sleep(_LOOK_SEC)
+
+
+RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun, logs)
 
 
 def _say(node: Node) -> None:

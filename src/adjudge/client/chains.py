@@ -109,6 +109,13 @@ def _given(trigger: Trigger) -> dict[str, Any]:
     return {name: value for name, value in trigger.spec.items() if trigger.kind == "event" or name != "filter"}
 
 
+def chain_switch(patience: Patience, name: str, *, enabled: bool) -> Program[Chain]:
+    """Let a chain be started, or no more; what runs goes on."""
+    action = "enable" if enabled else "disable"
+    request = Request("POST", path("chains", name, action=action), is_repeatable=True)
+    return (yield from asked(Chain, request, patience))
+
+
 # Runs.
 
 
@@ -154,6 +161,11 @@ def node_log(
     """What a node wrote, from after a known line."""
     where = path("runs", run_id, "nodes", node_id, "log")
     return (yield from asked_all(LogLine, get(where, query(after=after, limit=limit)), patience))
+
+
+def node(patience: Patience, run_id: str, node_id: str) -> Program[Node]:
+    """One node of a run."""
+    return (yield from asked(Node, get(path("runs", run_id, "nodes", node_id)), patience))
 
 
 def run_watch(patience: Patience, run_id: str) -> Flow[Run | Node]:

@@ -188,20 +188,23 @@ def execute(
     wall_ms: int | None = None,
     memory_mib: int | None = None,
     wait_sec: float = 30,
+    key: str | None = None,
 ) -> Program[Execution]:
     """Run a program on one input for each of ``stdins``; the answer may say ``pending`` when the time is over."""
     wanted = NewExecution(language, source, stdins, cpu_ms, wall_ms, memory_mib)
-    request = post(path("executions"), _execution(wanted), asked=query(wait=wait_sec), patience_sec=wait_sec)
+    asking = query(wait=wait_sec)
+    request = post_once(path("executions"), _execution(wanted), key, asked=asking, patience_sec=wait_sec)
     return (yield from asked(Execution, request, patience))
 
 
 def execute_batch(
-    patience: Patience, wanted: Iterable[NewExecution], *, wait_sec: float = 0
+    patience: Patience, wanted: Iterable[NewExecution], *, wait_sec: float = 0, key: str | None = None
 ) -> Program[tuple[Execution, ...]]:
     """Run many programs: all of them are taken, or none."""
-    request = post(
+    request = post_once(
         path("executions", action="batch"),
         {"items": [_execution(item) for item in wanted]},
+        key,
         asked=query(wait=wait_sec),
         patience_sec=wait_sec,
     )
@@ -236,6 +239,12 @@ def rejudge(
     return (yield from asked(RejudgeBatch, post(path("rejudge-batches"), body), patience))
 
 
+def rejudge_batches(patience: Patience, *, cursor: str | None = None, limit: int = 20) -> Program[Page[RejudgeBatch]]:
+    """A page of batches, the newest first."""
+    wanted = query(cursor=cursor, limit=limit)
+    return (yield from asked_page(RejudgeBatch, get(path("rejudge-batches"), wanted), patience))
+
+
 def rejudge_batch(patience: Patience, batch_id: str) -> Program[RejudgeBatch]:
     """A batch and its progress."""
     return (yield from asked(RejudgeBatch, get(path("rejudge-batches", batch_id)), patience))
@@ -258,4 +267,10 @@ def rejudge_apply(patience: Patience, batch_id: str, *, skip_changed: bool = Fal
 def rejudge_discard(patience: Patience, batch_id: str, *, reason: str = "") -> Program[RejudgeBatch]:
     """Let everything stay as it is."""
     request = post(path("rejudge-batches", batch_id, action="discard"), {"reason": reason})
+    return (yield from asked(RejudgeBatch, request, patience))
+
+
+def rejudge_cancel(patience: Patience, batch_id: str, *, reason: str = "") -> Program[RejudgeBatch]:
+    """End a batch that is still running."""
+    request = post(path("rejudge-batches", batch_id, action="cancel"), {"reason": reason})
     return (yield from asked(RejudgeBatch, request, patience))

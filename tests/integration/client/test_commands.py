@@ -150,6 +150,51 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, t
     assert _run("chain", "retry", run_id, "left").exit_code == 3, "it has succeeded"
     assert _run("chain", "approve", run_id, "left", "--reason", "x").exit_code == 3, "it asks nothing"
     assert "success" in _run("chain", "run", run_id).output
+    for wanted, state in (("disable", "off"), ("enable", "on")):
+        assert _run("chain", wanted, "night").output == f"night: {state}\n"
+        assert _run("chain", "start", "night").exit_code == (3 if state == "off" else 0)
+
+
+def test_what_a_node_wrote_is_printed_while_it_writes(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "night.yaml"
+    file.write_text(CHAIN)
+    _run("chain", "apply", str(file))
+    run_id = _run("chain", "start", "night").output.strip()
+    assert _run("chain", "logs", run_id, "check").output == ""
+    server.do(_write(hall, run_id, "half way", "öäü done"))
+    assert _run("chain", "logs", run_id, "check").output == "half way\nöäü done\n"
+    _run("chain", "stop", run_id)
+    assert _run("chain", "logs", run_id, "check", "--follow").output == "half way\nöäü done\n"
+    assert _run("chain", "logs", run_id, "nothing").exit_code == 3
+
+
+async def _write(hall: Hall, run_id: str, *texts: str) -> None:
+    """Write lines, as the node's worker would."""
+    sql = "INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at) VALUES (:run_id, 'check', 1, :text, 1)"
+    for text in texts:
+        await hall.api.store.write(sql, run_id=run_id, text=text)
+
+
+def test_a_rejudge_from_its_making_to_its_end(server: Served, hall: Hall, tmp_path: Path) -> None:
+    file = tmp_path / "sum.cpp"
+    file.write_text(SOURCE)
+    submission_id = _run("submit", str(file), "--problem", "sum", "--no-wait").output.strip()
+    server.do(_judge_latest(hall, Verdict.WA))
+    assert _run("rejudge", "create", "--reason", "x").exit_code == 3, "nothing is chosen"
+    batch_id = _run("rejudge", "create", "--problem", "sum", "--reason", "test 7 was wrong").output.strip()
+    assert "running, 0 of 1 judged" in _run("rejudge", "show", batch_id).output
+    server.do(_judge_latest(hall, Verdict.AC))
+    shown = _run("rejudge", "show", batch_id, "--wait").output
+    assert all(word in shown for word in ("ready, 1 of 1 judged", "1: WA → AC", submission_id))
+    assert all(word in _run("rejudge", "list").output for word in ("ready", "test 7 was wrong"))
+    assert "applied; 1 changed, 0 kept, 0 skipped" in _run("rejudge", "apply", batch_id).output
+    assert "AC" in _run("status", submission_id).output
+    for ending, state in (("discard", "discarded"), ("cancel", "canceled")):
+        made = _run("rejudge", "create", submission_id, "--reason", "once more").output.strip()
+        if ending == "discard":
+            server.do(_judge_latest(hall, Verdict.WA))
+        assert f"{made}: {state}" in _run("rejudge", ending, made, "--reason", "no").output
+    assert _run("rejudge", "apply", batch_id).exit_code == 3, "it was applied"
 
 
 def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(server: Served, hall: Hall, tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""``adjudge rejudge``: judge submissions again at a server, look at what would change, and let it count or not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.client import Client
+from adjudge.client.values import RejudgeBatch, RejudgePreview
+from adjudge.domain.errors import InvalidInput
+
+_LOOK_SEC: Final = 1.0
+_RUNNING: Final = "running"
+_wait = click.option("--wait", is_flag=True, help="Wait until every submission was judged again.")
+_reason = click.option("--reason", default="", help="Why; it is kept with what was done.")
+
+
+@click.group(name="rejudge")
+def command() -> None:
+    """Judge submissions again, look at what would change, and let it count or not."""
+
+
+@command.command()
+@click.argument("submission_ids", nargs=-1, metavar="[ID]...")
+@click.option("--problem", help="All of this problem, by slug or id.")
+@click.option("--contest", help="All of this contest.")
+@click.option("--user", help="All of this user, by id.")
+@click.option("--language", help="Only those in this language.")
+@click.option("--verdict", help="Only those with this verdict.")
+@click.option("--since", metavar="TIME", help="Only those from then on: 2026-01-31T12:00:00Z.")
+@click.option("--until", metavar="TIME", help="Only those before.")
+@click.option(
+    "--policy",
+    type=click.Choice(["latest", "best", "first_accepted_stays"]),
+    default="latest",
+    show_default=True,
+    help="Which new verdicts replace old ones when it is applied.",
+)
+@click.option(
+    "--revision",
+    type=click.Choice(["current", "pinned"]),
+    default="current",
+    show_default=True,
+    help="Test data as it is published now, or as it was.",
+)
+@click.option("--reason", required=True, help="Why; it is kept with the batch.")
+@_wait
+@server_option
+def create(
+    *,
+    submission_ids: tuple[str, ...],
+    policy: str,
+    revision: str,
+    reason: str,
+    wait: bool,
+    server: str | None,
+    **filters: str | None,
+) -> None:
+    """Judge submissions again and print the batch's id: those with an ID, or those that match everything given.
+
+    Nothing that others see changes before `adjudge rejudge apply`.
+    """
+    wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
+    if submission_ids:
+        wanted["ids"] = list(submission_ids)
+    if not wanted:
+        raise InvalidInput("Give ids of submissions, or an option that chooses some.", field="filter")
+    with connected(server) as client:
+        made = client.rejudge(wanted, reason=reason, policy=policy, revision=revision)
+        click.echo(made.id)
+        if wait:
+            _until_ready(client, made.id)
+            _show(client.rejudge_preview(made.id, limit=100))
+
+
+@command.command("list")
+@click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
+@server_option
+def list_(at_most: int, server: str | None) -> None:
+    """List batches, the newest first."""
+    with connected(server) as client:
+        found = client.rejudge_batches(limit=at_most).items
+    table = Table("state", "judged", "policy", "reason", "id")
+    for item in found:
+        table.add_row(item.state, f"{item.ended}/{item.total}", item.policy, escape(item.reason or ""), item.id)
+    open_console().print(table)
+
+
+@command.command()
+@click.argument("batch_id")
+@click.option("--all", "everything", is_flag=True, help="Also the submissions that stay as they are.")
+@_wait
+@server_option
+def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> None:
+    """Show a batch: how far it is, and what applying it would change."""
+    with connected(server) as client:
+        if wait:
+            _until_ready(client, batch_id)
+        _show(client.rejudge_preview(batch_id, only_different=not everything, limit=100))
+
+
+@command.command()
+@click.argument("batch_id")
+@click.option("--skip-changed", is_flag=True, help="Leave alone what changed meanwhile, instead of refusing.")
+@server_option
+def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
+    """Let the new verdicts count, all at once."""
+    with connected(server) as client:
+        done = client.rejudge_apply(batch_id, skip_changed=skip_changed)
+    click.echo(f"{done.batch.id}: {done.batch.state}; {done.changed} changed, {done.kept} kept, {done.skipped} skipped")
+
+
+@command.command()
+@click.argument("batch_id")
+@_reason
+@server_option
+def discard(batch_id: str, reason: str, server: str | None) -> None:
+    """Let everything stay as it is."""
+    with connected(server) as client:
+        _say(client.rejudge_discard(batch_id, reason=reason))
+
+
+@command.command()
+@click.argument("batch_id")
+@_reason
+@server_option
+def cancel(batch_id: str, reason: str, server: str | None) -> None:
+    """End a batch that is still running."""
+    with connected(server) as client:
+        _say(client.rejudge_cancel(batch_id, reason=reason))
+
+
+def _say(batch: RejudgeBatch) -> None:
+    click.echo(f"{batch.id}: {batch.state}, {batch.ended} of {batch.total} judged")
+
+
+def _until_ready(client: Client, batch_id: str) -> None:
+    console = open_console()
+    shown = -1
+    while (batch := client.rejudge_batch(batch_id)).state == _RUNNING:
+        if batch.ended != shown:
+            shown = batch.ended
+            console.print(f"{batch.ended} of {batch.total} judged")
+        time.sleep(_LOOK_SEC)
+
+
+def _show(found: RejudgePreview) -> None:
+    console = open_console()
+    _say(found.batch)
+    _counts(console, found)
+    table = Table("was", "would be", "submission", "")
+    for item in found.items:
+        note = "changed meanwhile" if item["has_changed"] else ""
+        table.add_row(item["old_verdict"] or "", item["new_verdict"] or "", item["submission_id"], note)
+    if found.items:
+        console.print(table)
+    if found.next:
+        console.print("… and more: the page of the batch has all of them.")
+
+
+def _counts(console: Console, found: RejudgePreview) -> None:
+    for item in found.differences:
+        console.print(f"{item['count']}: {item['old_verdict']} → {item['new_verdict'] or item['outcome'] or 'not yet'}")
