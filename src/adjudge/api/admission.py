@@ -28,7 +28,6 @@ async def admit(
     address: str,
     count: int,
     languages: Collection[str],
-    in_contest: bool = False,
 ) -> Admission:
     """Let ``count`` new jobs in ``languages`` in, from ``address``, or say why not."""
-    return await parts.gate.admit(viewer, address=address, count=count, languages=languages, in_contest=in_contest)
+    return await parts.gate.admit(viewer, address=address, count=count, languages=languages)

@@ -88,11 +88,9 @@ class Gate:
         self._uses: OrderedDict[str, _Counted] = OrderedDict()
         self._closed = False
 
-    async def admit(
-        self, viewer: Viewer, *, address: str, count: int, languages: Collection[str], in_contest: bool = False
-    ) -> Admission:
+    async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> Admission:
         """Let ``count`` jobs of ``viewer`` in, or say why not and when to come back."""
-        band = band_of(viewer.role, in_contest=in_contest)
+        band = band_of(viewer.role)
         try:
             delay_ms = await self._check_house(band, languages)
             if not viewer.may(Permission.SUBMISSION_UNLIMITED):
@@ -195,13 +193,13 @@ class Gate:
         return counted
 
 
-def band_of(role: Role | None, *, in_contest: bool = False) -> int:
-    """Admins before staff, staff before contestants, contestants before practice; programs practise."""
+def band_of(role: Role | None) -> int:
+    """Admins before staff, staff before contestants, contestants before practice, which is what programs do."""
     if role is Role.ADMIN:
         return ADMIN_BAND
     if role in (Role.SETTER, Role.JUDGE):
         return STAFF_BAND
-    return CONTESTANT_BAND if in_contest else PRACTICE_BAND
+    return CONTESTANT_BAND if role is Role.CONTESTANT else PRACTICE_BAND
 
 
 def network_of(address: str) -> str:

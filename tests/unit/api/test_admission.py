@@ -104,7 +104,7 @@ async def test_overload_can_be_taken_for_later(house: House) -> None:
     gate = house.gate(replace(OPEN, high_watermark=1, low_watermark=0, overload="accept_later", later_sec=9))
     await house.wait(1)
     admitted = await gate.admit(viewer(), address="", count=1, languages=[])
-    assert (admitted.band, admitted.delay_ms, admitted.retry_after_sec) == (3, 9_000, 9)
+    assert (admitted.band, admitted.delay_ms, admitted.retry_after_sec) == (2, 9_000, 9)
 
 
 async def test_the_depth_is_not_read_for_every_request(house: House) -> None:
@@ -208,9 +208,8 @@ async def test_without_redis_each_server_limits_by_itself(sqlite_store: Store) -
 
 def test_bands_follow_roles() -> None:
     assert [band_of(role) for role in (Role.ADMIN, Role.JUDGE, Role.SETTER, Role.CONTESTANT, Role.SERVICE)] == [
-        *(0, 1, 1, 3, 3)
+        *(0, 1, 1, 2, 3)
     ]
-    assert band_of(Role.CONTESTANT, in_contest=True) == 2
 
 
 @pytest.mark.parametrize(

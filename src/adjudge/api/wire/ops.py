@@ -31,7 +31,7 @@ class VitalInfo(Wire):
 
 
 class QueueInfo(Wire):
-    """One band of priority: 0 admins, 1 staff, 2 contestants, 3 practice."""
+    """One band of priority: 0 admins, 1 staff, 2 contestants, 3 practice, which is what programs do."""
 
     band: int
     waiting: int
