@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from html.parser import HTMLParser
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -12,15 +15,17 @@ from rich.table import Table
 
 from adjudge.cli.remote import connected, server_option
 from adjudge.cli.terminal import console as open_console
+from adjudge.client import Client
 from adjudge.client.values import Problem
 
+EXIT_NOT_DONE: Final = 1
 _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div", "ul", "ol", "table", "br"})
 
 
 @click.group(name="problems", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List the problems of a server, or show one."""
+    """List the problems of a server, show one, or send one."""
     if context.invoked_subcommand is None:
         context.invoke(list_)
 
@@ -61,6 +66,62 @@ def show(slug: str, lang: str, server: str | None) -> None:
     with connected(server) as client:
         found = client.problem(slug, language=lang)
     _print(open_console(), found)
+
+
+@command.command("import")
+@click.argument("package", type=click.Path(exists=True, path_type=Path))
+@click.option("--slug", help="The problem's name in addresses; else the package's own.")
+@click.option("--title", help="Else the package's own.")
+@click.option("--tag", "tags", multiple=True, help="Several times for several; else the package's keywords.")
+@click.option("--difficulty", type=float)
+@click.option("--verify", is_flag=True, help="Judge the jury's solutions.")
+@click.option("--publish", is_flag=True, help="Publish it, if the jury's solutions do what is expected of them.")
+@click.option("--no-wait", is_flag=True, help="Print the import's id and leave.")
+@server_option
+def import_(
+    *, package: Path, tags: tuple[str, ...], verify: bool, no_wait: bool, server: str | None, **said: Any
+) -> None:
+    """Send PACKAGE, a ZIP or a folder, to a server, and follow its import.
+
+    Exit codes: 0 it was imported, and published if that was asked for; 1 it was not.
+    """
+    data = package.read_bytes() if package.is_file() else _zipped(package)
+    with connected(server) as client:
+        wanted = {"tags": tags or None, "verify": verify or None, "file_name": f"{package.resolve().stem}.zip", **said}
+        started = client.problem_import(data, **wanted)
+        click.echo(started.id)
+        if not no_wait:
+            _follow(client, started.id, is_to_be_published=said["publish"])
+
+
+def _zipped(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder).as_posix())
+    return buffer.getvalue()
+
+
+def _follow(client: Client, import_id: str, *, is_to_be_published: bool) -> None:
+    console, stage = open_console(), ""
+    for standing in client.import_watch(import_id):
+        now = str((standing.progress or {}).get("stage", ""))
+        if now and now != stage:
+            stage = now
+            console.print(f"[dim]{escape(stage)}[/]")
+    found = client.import_wait(import_id)
+    for item in found.findings:
+        place = ":".join(str(part) for part in (item.get("path"), item.get("line")) if part)
+        console.print(escape(f"{item['severity']}: {place} {item['message']} {item.get('fix') or ''}".strip()))
+    is_sound = found.jury is None or bool(found.jury.get("ok"))
+    if found.state != "succeeded":
+        console.print(f"[red]{found.state}[/]: {escape(found.error or '')}")
+        raise click.exceptions.Exit(EXIT_NOT_DONE)
+    done = "published" if is_to_be_published and is_sound else "imported"
+    console.print(f"[green]{done}[/] {escape(str(found.slug))}, revision {found.revision}")
+    if is_to_be_published and not is_sound:
+        raise click.exceptions.Exit(EXIT_NOT_DONE)
 
 
 def _print(console: Console, found: Problem) -> None:

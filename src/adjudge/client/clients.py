@@ -10,7 +10,7 @@ import httpx
 
 from adjudge import __version__
 from adjudge.client import chains as chaining
-from adjudge.client import judging
+from adjudge.client import importing, judging
 from adjudge.client.errors import Unreachable
 from adjudge.client.retrying import Patience
 from adjudge.client.steps import Flow, Program, Step, Tell
@@ -149,6 +149,10 @@ class Client:
     execute = _Operation(judging.execute)
     execute_batch = _Operation(judging.execute_batch)
     execution = _Operation(judging.execution)
+    problem_import = _Operation(importing.problem_import)
+    problem_imported = _Operation(importing.problem_imported)
+    import_watch = _Told(importing.import_watch)
+    import_wait = _Operation(importing.import_wait)
     rejudge = _Operation(judging.rejudge)
     rejudge_batches = _Operation(judging.rejudge_batches)
     rejudge_batch = _Operation(judging.rejudge_batch)
@@ -248,6 +252,10 @@ class AsyncClient:
     execute = _AsyncOperation(judging.execute)
     execute_batch = _AsyncOperation(judging.execute_batch)
     execution = _AsyncOperation(judging.execution)
+    problem_import = _AsyncOperation(importing.problem_import)
+    problem_imported = _AsyncOperation(importing.problem_imported)
+    import_watch = _AsyncTold(importing.import_watch)
+    import_wait = _AsyncOperation(importing.import_wait)
     rejudge = _AsyncOperation(judging.rejudge)
     rejudge_batches = _AsyncOperation(judging.rejudge_batches)
     rejudge_batch = _AsyncOperation(judging.rejudge_batch)

@@ -33,7 +33,9 @@ class Request:
     is_repeatable: bool = False
     """Whether doing it twice is the same as doing it once."""
     patience_sec: float = 0.0
-    """How much longer than usual the answer may take: the caller asked the server to wait."""
+    """How much longer than usual the answer may take: the caller asked the server to wait, or sends much."""
+    content: bytes | None = None
+    """A body that is no JSON."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,9 @@ def _arguments(request: Request, timeout_sec: float, *, silence_sec: float | Non
         "url": request.path,
         "params": dict(request.query),
         "json": request.json,
+        "content": request.content,
         "headers": dict(request.headers),
-        "timeout": httpx.Timeout(timeout_sec, read=read_sec),
+        "timeout": httpx.Timeout(timeout_sec, read=read_sec, write=timeout_sec + request.patience_sec),
     }
 
 

@@ -237,6 +237,37 @@ class Execution(Value):
         return self.state != "pending"
 
 
+# Imports.
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStarted(Value):
+    """An import that the server has taken on."""
+
+    id: str
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Value):
+    """An import as it stands: pending, running, succeeded, failed or canceled."""
+
+    id: str
+    state: str
+    slug: str | None
+    revision: int | None
+    progress: Mapping[str, Any] | None
+    findings: tuple[Mapping[str, Any], ...]
+    jury: Mapping[str, Any] | None
+    error: str | None
+    finished_at: str | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self.finished_at is not None
+
+
 # Chains.
 
 

@@ -15,9 +15,11 @@ from adjudge.api.actions.users import UserOrder
 from adjudge.cli import main
 from adjudge.domain.access import Role
 from adjudge.domain.verdict import Verdict
+from adjudge.store.bells import OUTBOX, Wakeup
 from adjudge.store.idempotency import Answer
 from adjudge.store.orders import Order
 from tests.support.judging import SOURCE, Hall, open_hall
+from tests.support.problems import work
 from tests.support.served import Served
 
 pytestmark = pytest.mark.slow
@@ -126,6 +128,33 @@ def test_problems_are_listed_and_shown(server: Served, hall: Hall) -> None:
     assert "sum" in _run("problems", "list", "--search", "su").output
     shown = _run("problems", "show", "sum")
     assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
+
+
+def test_a_package_is_sent_and_followed(server: Served, hall: Hall, tmp_path: Path) -> None:
+    folder = tmp_path / "echo"
+    folder.mkdir()
+    (folder / "1.in").write_text("1\n")
+    (folder / "1.out").write_text("1\n")
+    working = asyncio.run_coroutine_threadsafe(_import_all(server, tmp_path), server.loop)
+    done = _run("problems", "import", str(folder), "--tag", "easy")
+    assert (done.exit_code, "imported echo, revision 1" in done.output) == (0, True), done.output
+    (folder / "1.out").unlink()
+    wrong = _run("problems", "import", str(folder), "--slug", "echo")
+    assert (wrong.exit_code, "1.in" in wrong.output, "failed" in wrong.output) == (1, True, True), wrong.output
+    working.cancel()
+    (tmp_path / "no.zip").write_bytes(b"nothing")
+    refused = _run("problems", "import", str(tmp_path / "no.zip"))
+    assert (refused.exit_code, "INVALID_INPUT" in refused.stderr) == (3, True)
+
+
+async def _import_all(server: Served, folder: Path) -> None:
+    """Carry imports out as they come, as a worker would."""
+    wakeup = Wakeup()
+    server.api.store.database.listen(OUTBOX, wakeup.set)
+    while True:
+        wakeup.clear()
+        await work(server.api, folder)
+        await wakeup.wait(1_000)
 
 
 def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, tmp_path: Path) -> None:
