@@ -28,6 +28,9 @@ import httpx
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.addresses import Address, Network, behind, is_public
 from adjudge.domain.errors import InvalidInput, NodeFailed
+from adjudge.observe.logs import get_logger
+
+_log = get_logger(__name__)
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -91,9 +94,11 @@ class AllowList:
             return
         listed = any(place.host == str(real) for place in self.places)
         if not listed and not any(real in network for network in self.networks if network.version == real.version):
+            # Which address it is stays in the log: a refusal must not tell what names mean inside.
+            _log.warning("call_refused", host=host, address=str(real))
             raise NodeRefused(
-                f"url: {host} has the address {real}, which is not a public one; an operator adds the address or its "
-                "network to the setting chains.http_allow."
+                f"url: {host} has an address that is not a public one; an operator adds the address or its network to "
+                "the setting chains.http_allow."
             )
 
 
@@ -162,12 +167,13 @@ class Answer:
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """The authorities that certificates are checked against, read once: that takes longer than most calls."""
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def _resolve(host: str, port: int) -> list[str]:
+async def resolve(host: str, port: int) -> list[str]:
+    """The addresses that a name has now, as the machine finds them."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(item[4][0]) for item in found]
 
@@ -186,7 +192,7 @@ class Outgoing:
         allow: AllowList,
         secret: bytes = b"",
         *,
-        resolve: Resolve = _resolve,
+        resolve: Resolve = resolve,
         now_sec: Callable[[], float] = time.time,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -203,7 +209,7 @@ class Outgoing:
                 asyncio.timeout(call.timeout_ms / 1_000),
                 httpx.AsyncClient(
                     trust_env=False,
-                    verify=_trusted(),
+                    verify=trusted(),
                     follow_redirects=False,
                     timeout=call.timeout_ms / 1_000,
                     transport=self._transport,
