@@ -16,7 +16,8 @@ AFTER_ALL: Final = "~"
 """Sorts after every id."""
 
 _COLUMNS = """submissions.id AS id, submissions.user_id AS user_id, users.name AS user_name,
-        submissions.problem_id AS problem_id, problems.slug AS problem_slug, problems.owner_id AS problem_owner_id,
+        submissions.problem_id AS problem_id, problems.slug AS problem_slug, problems.title AS problem_title,
+        problems.owner_id AS problem_owner_id,
         revision_id, contest_id, language, source_digest, source_bytes, status, verdict, score, time_ms, mem_kb,
         judged_by_job_id AS job_id, submissions.version AS version, reason, submissions.created_at AS created_at,
         submissions.updated_at AS updated_at, finished_at"""
@@ -118,6 +119,7 @@ class SubmissionRow:
     user_name: str
     problem_id: str
     problem_slug: str
+    problem_title: str
     problem_owner_id: str
     revision_id: str
     contest_id: str | None

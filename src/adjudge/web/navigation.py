@@ -17,13 +17,19 @@ class Entry:
     label: str
     """The key of its words."""
     permission: Permission
+    also: str = ""
+    """Where pages of the same matter are that have an address of their own."""
+
+    def leads_to(self, path: str) -> bool:
+        """Whether a page belongs to this entry."""
+        return any(path == start or path.startswith(f"{start}/") for start in (self.path, self.also) if start)
 
 
 ENTRIES: Final = (
     Entry("/problems", "nav.problems", Permission.PROBLEM_READ),
     Entry("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
     Entry("/setting", "nav.setting", Permission.PROBLEM_WRITE),
-    Entry("/chains", "nav.chains", Permission.CHAIN_READ),
+    Entry("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),
     Entry("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
     Entry("/ops", "nav.ops", Permission.OPS_READ),
 )

@@ -13,9 +13,13 @@ from typing import Final
 from markupsafe import Markup, escape
 
 WIDTH: Final = 640
+HALF: Final = 320
+"""Of a plot that shares its row with another."""
 _NOTHING: Final = "\N{EM DASH}"
 """Drawn where there is nothing to draw yet."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 8, 10, 22
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 8, 10, 22
+_NAMES: Final = 22
+"""How many characters of a name a row has room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,52 +52,102 @@ class Span:
     title: str = ""
 
 
-def lines(title: str, series: Sequence[Series], *, unit: str = "", height: int = 160) -> Markup:
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The stretch that lines are drawn over, and what its ends are called: plots side by side share one."""
+
+    first: float
+    last: float
+    first_name: str
+    last_name: str
+
+
+def lines(
+    title: str, series: Sequence[Series], *, unit: str = "", height: int = 176, window: Window | None = None
+) -> Markup:
     """Lines over time, from zero up."""
     points = [point for line in series for point in line.points]
-    if len({x for x, _ in points}) < 2:
+    first, last = (window.first, window.last) if window else _ends(points)
+    if not points or last <= first:
         return _frame(title, height, [_text(WIDTH / 2, height / 2, _NOTHING, "middle")])
-    first, last = min(x for x, _ in points), max(x for x, _ in points)
+    foot = height - 16 - _BOTTOM
     top = _ceiling(max(y for _, y in points))
-    across = (WIDTH - _LEFT - _RIGHT) / (last - first)
-    up = (height - _TOP - _BOTTOM) / top
-    drawn = _scale(height, top, unit)
+    across, up = (WIDTH - _LEFT - _RIGHT) / (last - first), (foot - _TOP) / top
+    drawn = _scale(foot, top, unit)
+    if window:
+        drawn.append(_text(_LEFT, foot + 15, window.first_name, "start"))
+        drawn.append(_text(WIDTH - _RIGHT, foot + 15, window.last_name, "end"))
     for index, line in enumerate(series):
-        path = " ".join(f"{_LEFT + (x - first) * across:.1f},{height - _BOTTOM - y * up:.1f}" for x, y in line.points)
+        path = " ".join(f"{_LEFT + (x - first) * across:.1f},{foot - y * up:.1f}" for x, y in line.points)
         drawn.append(
             Markup('<polyline class="s{}" points="{}"><title>{}</title></polyline>').format(index, path, line.name)
         )
-        drawn.append(_text(_LEFT + 90 * index, height - 6, f"— {line.name}", "start", f"s{index}"))
+        drawn.append(_text(_LEFT + 130 * index, height - 6, f"— {line.name}", "start", f"s{index}"))
     return _frame(title, height, drawn)
 
 
-def bars(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: str = "", height: int = 140) -> Markup:
+def _ends(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return (min(x for x, _ in points), max(x for x, _ in points)) if points else (0.0, 0.0)
+
+
+def bars(
+    title: str,
+    items: Sequence[Bar],
+    *,
+    limit: float | None = None,
+    unit: str = "",
+    height: int = 140,
+    width: int = WIDTH,
+) -> Markup:
     """Bars side by side, with a line for the limit they are measured against."""
     top = _ceiling(max([item.value for item in items] + [limit or 0]))
-    wide = (WIDTH - _LEFT - _RIGHT) / max(1, len(items))
-    up = (height - _TOP - _BOTTOM) / top
-    drawn = _scale(height, top, unit)
+    wide = (width - _LEFT - _RIGHT) / max(1, len(items))
+    foot = height - _BOTTOM
+    up = (foot - _TOP) / top
+    drawn = _scale(foot, top, unit, width)
     for index, item in enumerate(items):
         tall = max(1.0, item.value * up)
         drawn.append(
             Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>').format(
                 item.meaning,
                 f"{_LEFT + index * wide + wide * 0.1:.2f}",
-                f"{height - _BOTTOM - tall:.1f}",
+                f"{foot - tall:.1f}",
                 f"{wide * 0.8:.2f}",
                 f"{tall:.1f}",
                 item.title or f"{item.name}: {item.value:g} {unit}",
             )
         )
     if limit is not None:
-        y = f"{height - _BOTTOM - limit * up:.1f}"
+        y = f"{foot - limit * up:.1f}"
         drawn.append(
-            Markup('<line class="limit" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(_LEFT, WIDTH - _RIGHT, y, y)
+            Markup('<line class="limit" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(_LEFT, width - _RIGHT, y, y)
         )
-    return _frame(title, height, drawn)
+    return _frame(title, height, drawn, width)
 
 
-def gantt(title: str, spans: Sequence[Span], *, unit: str = "s") -> Markup:
+def rows(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: str = "") -> Markup:
+    """Bars one below the other with their names, and a line for the limit they are measured against."""
+    row, left, right = 20, 180, 70
+    foot = _TOP + row * len(items)
+    across = (WIDTH - left - right) / _ceiling(max([item.value for item in items] + [limit or 0]))
+    drawn: list[Markup] = []
+    for index, item in enumerate(items):
+        y, wide = _TOP + index * row, max(1.0, item.value * across)
+        drawn.append(_text(left - 8, y + 14, _short(item.name), "end"))
+        drawn.append(
+            Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}</title></rect>').format(
+                item.meaning, left, y + 3, f"{wide:.1f}", row - 6, item.title or item.name
+            )
+        )
+        drawn.append(_text(left + wide + 5, y + 14, f"{item.value:g} {unit}", "start"))
+    if limit is not None:
+        x = f"{left + limit * across:.1f}"
+        drawn.append(Markup('<line class="limit" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(x, x, _TOP, foot))
+        drawn.append(_text(left + limit * across, foot + 14, f"{limit:g} {unit}", "middle"))
+    return _frame(title, foot + _BOTTOM, drawn)
+
+
+def gantt(title: str, spans: Sequence[Span]) -> Markup:
     """Who worked when, a row each."""
     if not spans:
         return _frame(title, 60, [_text(WIDTH / 2, 30, _NOTHING, "middle")])
@@ -104,7 +158,7 @@ def gantt(title: str, spans: Sequence[Span], *, unit: str = "s") -> Markup:
     drawn: list[Markup] = []
     for index, span in enumerate(spans):
         y = _TOP + index * row
-        drawn.append(_text(left - 8, y + 15, span.name if len(span.name) < 22 else f"{span.name[:20]}…", "end"))
+        drawn.append(_text(left - 8, y + 15, _short(span.name), "end"))
         drawn.append(
             Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="3"><title>{}</title></rect>').format(
                 span.meaning,
@@ -112,26 +166,45 @@ def gantt(title: str, spans: Sequence[Span], *, unit: str = "s") -> Markup:
                 y + 3,
                 f"{max(2.0, (span.end - span.begin) * across):.1f}",
                 row - 6,
-                span.title or f"{span.name}: {span.end - span.begin:.3f} {unit}",
+                span.title or f"{span.name}: {lasted(span.end - span.begin)}",
             )
         )
     drawn.append(_text(left, height - 6, "0", "start"))
-    drawn.append(_text(WIDTH - _RIGHT, height - 6, f"{last - first:.3g} {unit}", "end"))
+    drawn.append(_text(WIDTH - _RIGHT, height - 6, lasted(last - first), "end"))
     return _frame(title, height, drawn)
 
 
-def _frame(title: str, height: float, drawn: Sequence[Markup]) -> Markup:
-    opening = Markup('<svg class="plot" role="img" aria-label="{}" viewBox="0 0 {} {}">').format(title, WIDTH, height)
+def lasted(seconds: float) -> str:
+    """How long something took, as people say it; the units are the same in every language."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes, left = divmod(round(seconds), 60)
+    if minutes < 10:
+        return f"{minutes} min {left} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _short(name: str) -> str:
+    return name if len(name) < _NAMES else f"…{name[-_NAMES + 2 :]}"
+
+
+def _frame(title: str, height: float, drawn: Sequence[Markup], width: int = WIDTH) -> Markup:
+    kind = "plot" if width == WIDTH else "plot half"
+    opening = Markup('<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {} {}">').format(
+        kind, title, width, height
+    )
     return opening + Markup("").join(drawn) + Markup("</svg>")
 
 
-def _scale(height: int, top: float, unit: str) -> list[Markup]:
+def _scale(foot: float, top: float, unit: str, width: int = WIDTH) -> list[Markup]:
     drawn = []
     for share in (0.0, 0.5, 1.0):
-        y = height - _BOTTOM - share * (height - _TOP - _BOTTOM)
+        y = foot - share * (foot - _TOP)
         drawn.append(
             Markup('<line class="axis" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
-                _LEFT, WIDTH - _RIGHT, f"{y:.1f}", f"{y:.1f}"
+                _LEFT, width - _RIGHT, f"{y:.1f}", f"{y:.1f}"
             )
         )
         drawn.append(_text(_LEFT - 6, y + 4, f"{top * share:g}{unit and ' ' + unit}", "end"))

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import Request
+from fastapi import HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -19,12 +20,20 @@ from markupsafe import Markup
 from adjudge import __version__
 from adjudge.api.browser import CSRF_FIELD, csrf_token
 from adjudge.api.viewer import Viewer, viewer_of
-from adjudge.domain.errors import AdjudgeError, LoginFailed, PasswordChangeRequired, Unauthenticated
+from adjudge.domain.errors import (
+    AdjudgeError,
+    InternalFault,
+    InvalidInput,
+    LoginFailed,
+    PasswordChangeRequired,
+    Unauthenticated,
+)
 from adjudge.observe.logs import get_logger
 from adjudge.web import words
 from adjudge.web.comparing import compared
 from adjudge.web.meanings import meaning
 from adjudge.web.navigation import navigation
+from adjudge.web.plots import lasted
 from adjudge.web.static_files import Assets
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -57,7 +66,7 @@ class Pages:
             navigation=navigation,
             version=__version__,
         )
-        self._templates.filters.update(moment=moment, size=size)
+        self._templates.filters.update(moment=moment, size=size, lasted=lasted)
 
     async def show(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
         """Render ``template`` for whoever is asking, in their language."""
@@ -71,6 +80,7 @@ class Pages:
             csrf_field=_csrf_field(viewer),
             languages=words.languages(),
             path=request.url.path,
+            done=spoken.texts.get(f"done.{request.query_params.get('done', '')}", ""),
             **shown,
         )
         return _html(request, text, status, spoken.language, nonce)
@@ -79,7 +89,8 @@ class Pages:
         """Say what went wrong and what to do about it, as a page."""
         if error.http_status >= 500:
             _log.error("page.failed", code=error.code, detail=error.message, exc_info=error)
-        return await self.show(request, "error.html", status=error.http_status, error=error)
+        given = getattr(request.state, "request_id", "")  # found again in the log
+        return await self.show(request, "error.html", status=error.http_status, error=error, request_id=given)
 
 
 def _csrf_field(viewer: Viewer) -> Markup:
@@ -97,14 +108,10 @@ def page_route(pages: Pages) -> type[APIRoute]:
             async def handle_as_page(request: Request) -> Response:
                 try:
                     return await handle(request)
-                except LoginFailed as error:
-                    return await pages.fail(request, error)
-                except Unauthenticated:
-                    return see_other(f"/login?next={quote(request.url.path)}")
-                except PasswordChangeRequired:
-                    return see_other("/me/password")
-                except AdjudgeError as error:
-                    return await pages.fail(request, error)
+                except HTTPException:
+                    raise  # the server's own word on addresses that no page has
+                except Exception as error:  # noqa: BLE001  # whatever it was: a reader gets a page for it
+                    return await _failed(pages, request, error)
                 finally:
                     await request.close()  # files that a form brought
 
@@ -113,9 +120,28 @@ def page_route(pages: Pages) -> type[APIRoute]:
     return PageRoute
 
 
-def see_other(path: str) -> Response:
-    """Send the browser on after a form: reloading must not send the form again."""
-    return Response(status_code=303, headers={"Location": path})
+async def _failed(pages: Pages, request: Request, error: Exception) -> Response:
+    if isinstance(error, Unauthenticated) and not isinstance(error, LoginFailed):
+        return see_other(f"/login?next={quote(request.url.path)}")
+    if isinstance(error, PasswordChangeRequired):
+        return see_other("/me/password")
+    if isinstance(error, RequestValidationError):
+        return await pages.fail(request, _unreadable(error))
+    if isinstance(error, AdjudgeError):
+        return await pages.fail(request, error)
+    fault = InternalFault()
+    fault.__cause__ = error
+    return await pages.fail(request, fault)
+
+
+def _unreadable(error: RequestValidationError) -> InvalidInput:
+    """What an address asks for in a way that cannot be understood."""
+    return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()))
+
+
+def see_other(path: str, *, done: str = "") -> Response:
+    """Send the browser on after a form: reloading must not send the form again. ``done`` is said there, by its key."""
+    return Response(status_code=303, headers={"Location": f"{path}?done={done}" if done else path})
 
 
 def words_of(request: Request) -> words.Words:

@@ -121,6 +121,52 @@ async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
     assert "klingon" in answer.text
 
 
+async def test_submissions_are_filtered_where_they_are_listed(pages: Api, hall: Hall) -> None:
+    async with hall.somebody() as client, pages.client(hall.setter_token) as setter, hall.somebody("judge") as judge:
+        mine = (await hall.submit(client))["submission_id"]
+        assert mine in await _shown(client, "/submissions?problem=sum&language=cpp20")
+        assert "No submission fits" in await _shown(client, "/submissions?verdict=WA")
+        assert "There is no problem" in await _shown(client, "/submissions?problem=nothing", 404)
+        assert mine in await _shown(setter, "/submissions?everybody=1&problem=sum"), "to a problem of their own"
+        assert mine not in await _shown(setter, "/submissions?everybody=1")
+        name = (await client.get("/api/v1/me")).json()["name"]
+        assert mine in await _shown(judge, f"/submissions?everybody=1&user={name}")
+        assert mine not in await _shown(judge, "/submissions?everybody=1&user=nobody-here")
+        assert mine not in await _shown(client, "/submissions?everybody=1&user=nobody-here&verdict=WA")
+
+
+async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: Api, hall: Hall) -> None:
+    async with hall.somebody() as client, pages.client(hall.setter_token) as setter:
+        accepted = await hall.submit(client)
+        assert "✓ solved" not in await _shown(client, "/problems/sum")
+        await hall.judge(accepted["job_id"])
+        solved = await _shown(client, "/problems/sum")
+        assert "✓ solved" in solved
+        assert "/setting/problems/sum" not in solved
+        assert "/setting/problems/sum" in await _shown(setter, "/problems/sum")
+        assert "/problems/sum" in await _shown(client, "/me")
+
+
+async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(pages: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(HOSTILE)
+
+    monkeypatch.setattr("adjudge.api.actions.catalogue.page", broken)
+    async with pages.client() as visitor:
+        failed = await _shown(visitor, "/problems", 500)
+        assert "That was our fault" in failed
+        assert "script&gt;" not in failed
+        assert "That could not be understood" in await _shown(visitor, "/problems?sort=upwards", 400)
+
+
+async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        sent = await client.post("/me", data={"display_name": "Ada"})
+        assert sent.headers["Location"] == "/me?done=saved"
+        assert "Saved." in await _shown(client, "/me?done=saved")
+        assert "pwned" not in await _shown(client, "/me?done=pwned")
+
+
 async def test_a_setter_uploads_compares_and_publishes(pages: Api, tmp_path: Path) -> None:
     _, token = await pages.user("setter")
     async with pages.client(token) as setter, pages.client() as visitor:

@@ -16,8 +16,9 @@ from adjudge.domain.errors import Conflict, Forbidden, NotFound
 from adjudge.domain.ids import uuid7
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.judge.result import author_view
-from adjudge.store import Tx, audit, dead_letters, reads
+from adjudge.store import Tx, audit, dead_letters, progress, reads
 from adjudge.store.dead_letters import Attempt
+from adjudge.store.progress import Progress
 from adjudge.store.reads import AFTER_ALL, Filter, ProblemRef, RunChange, RunRow, SubmissionChange, SubmissionRow
 from adjudge.store.submissions import Submissions
 
@@ -34,6 +35,19 @@ class Found:
     row: SubmissionRow
     is_jury: bool
     document: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that a page tells of a submission, as it stood at one moment, cut to what the viewer may see."""
+
+    row: SubmissionRow
+    is_jury: bool
+    document: Mapping[str, Any] | None
+    runs: list[RunRow]
+    log: list[SubmissionChange]
+    made: Progress | None
+    """How far judging has come, while it goes on."""
 
 
 def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
@@ -131,13 +145,18 @@ def _id_at(unix_ms: int) -> str:
 async def source(parts: Parts, viewer: Viewer, submission_id: str) -> tuple[SubmissionRow, bytes]:
     """The source as it was handed in."""
     row = await fresh(parts, viewer, submission_id)
+    return row, await source_of(parts, row)
+
+
+async def source_of(parts: Parts, row: SubmissionRow) -> bytes:
+    """The source of a submission that the viewer may see."""
     kept = await parts.database.read(lambda tx: reads.source_text(tx, row.source_digest))
     if kept is not None:
-        return row, kept.encode()
+        return kept.encode()
     data = bytearray()
     async for piece in parts.blobs.open(row.source_digest):
         data += piece
-    return row, bytes(data)
+    return bytes(data)
 
 
 async def results(parts: Parts, viewer: Viewer, submission_id: str) -> Found:
@@ -147,18 +166,54 @@ async def results(parts: Parts, viewer: Viewer, submission_id: str) -> Found:
     if row.finished_at is not None and row.job_id is not None:
         job_id = row.job_id
         document = await parts.database.read(lambda tx: reads.result(tx, job_id))
-    if document is None or is_jury(viewer, row):
-        return Found(row, is_jury(viewer, row), document)
-    return Found(row, False, author_view(dict(document)))
+    return Found(row, is_jury(viewer, row), _document_for(viewer, row, document))
+
+
+async def story(parts: Parts, viewer: Viewer, submission_id: str) -> Story:
+    """All of a submission at once: one snapshot, each thing read once."""
+    parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
+
+    async def read(tx: Tx) -> Story:
+        row = await reads.submission(tx, submission_id)
+        _check_visible(viewer, row)
+        has_ended = row.finished_at is not None
+        found = await reads.runs_of(tx, submission_id)
+        under_way = [run.id for run in found if run.finished_at is None][:1]
+        made = {} if has_ended else await progress.of_jobs(tx, under_way)
+        return Story(
+            row,
+            is_jury(viewer, row),
+            await reads.result(tx, row.job_id) if has_ended and row.job_id is not None else None,
+            _runs_for(viewer, row, found),
+            _log_for(viewer, row, await reads.submission_log(tx, submission_id)),
+            next(iter(made.values()), None),
+        )
+
+    found = await parts.database.read(read)
+    _note_solved(parts, found.row)
+    return replace(found, document=_document_for(viewer, found.row, found.document))
+
+
+def _document_for(viewer: Viewer, row: SubmissionRow, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    return document if document is None or is_jury(viewer, row) else author_view(dict(document))
+
+
+def _log_for(viewer: Viewer, row: SubmissionRow, changes: list[SubmissionChange]) -> list[SubmissionChange]:
+    if is_jury(viewer, row):
+        return changes
+    return [replace(change, actor=None, reason=None, job_id=None) for change in changes]
+
+
+def _runs_for(viewer: Viewer, row: SubmissionRow, found: list[RunRow]) -> list[RunRow]:
+    if is_jury(viewer, row):
+        return found
+    return [_for_author(run) for run in found if run.rejudge_batch_id is None or run.id == row.job_id]
 
 
 async def log(parts: Parts, viewer: Viewer, submission_id: str) -> list[SubmissionChange]:
     """Every change of a submission; whose hand it was is for staff."""
     row = await fresh(parts, viewer, submission_id)
-    changes = await parts.database.read(lambda tx: reads.submission_log(tx, submission_id))
-    if is_jury(viewer, row):
-        return changes
-    return [replace(change, actor=None, reason=None, job_id=None) for change in changes]
+    return _log_for(viewer, row, await parts.database.read(lambda tx: reads.submission_log(tx, submission_id)))
 
 
 async def cancel(parts: Parts, viewer: Viewer, submission_id: str, reason: str) -> SubmissionRow:
@@ -209,10 +264,7 @@ async def change_status(
 async def runs(parts: Parts, viewer: Viewer, submission_id: str) -> list[RunRow]:
     """The judge runs of a submission; those of a rejudge that is not applied are for staff."""
     row = await fresh(parts, viewer, submission_id)
-    found = await parts.database.read(lambda tx: reads.runs_of(tx, submission_id))
-    if is_jury(viewer, row):
-        return found
-    return [_for_author(run) for run in found if run.rejudge_batch_id is None or run.id == row.job_id]
+    return _runs_for(viewer, row, await parts.database.read(lambda tx: reads.runs_of(tx, submission_id)))
 
 
 async def judge_run(parts: Parts, viewer: Viewer, job_id: str) -> RunRow:

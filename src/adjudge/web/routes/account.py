@@ -7,14 +7,16 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import accounts, login
+from adjudge.api.actions import accounts, catalogue, login
 from adjudge.api.actions.login import NewAccount, Opened
 from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, own_path, set_cookie
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import origin_of
 from adjudge.api.viewer import Viewer, needs, viewer_of
+from adjudge.api.wire.problems import ProblemPage
 from adjudge.domain.access import EVERYTHING, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
+from adjudge.store.problem_reads import Sort, Wanted
 from adjudge.web import forms
 from adjudge.web.render import Pages, see_other
 from adjudge.web.routes.router import page_router
@@ -23,6 +25,7 @@ _REGISTERED: Final = ("name", "email", "display_name", "invitation")
 """What a newcomer says besides a password, and gets back if it was refused."""
 Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
 _DAYS_MOST: Final = 3650
+_SOLVED: Final = 100
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -98,6 +101,7 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             "me.html",
             user=await accounts.me(parts, viewer),
             sessions=await accounts.my_sessions(parts, viewer),
+            solved=await _solved(parts, viewer),
             current=viewer.credential_id,
         )
 
@@ -105,12 +109,12 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def update(request: Request, viewer: Own) -> Response:
         changes = {field: await forms.text(request, field) or None for field in ("email", "display_name")}
         await accounts.update_me(parts, viewer, changes)
-        return see_other("/me")
+        return see_other("/me", done="saved")
 
     @routes.post("/me/sessions/{session_id}/end")
     async def end_session(viewer: Own, session_id: str) -> Response:
         await accounts.revoke_session(parts, viewer, session_id)
-        return see_other("/me")
+        return see_other("/me", done="ended")
 
     @routes.get("/me/password")
     async def password_page(request: Request, viewer: Own) -> Response:
@@ -137,7 +141,14 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
                 error=error,
                 required=viewer.must_change_password,
             )
-        return see_other("/problems" if viewer.must_change_password else "/me")
+        return see_other("/problems" if viewer.must_change_password else "/me", done="password")
+
+
+async def _solved(parts: Parts, viewer: Viewer) -> ProblemPage:
+    """What somebody has solved, as far as a page of the catalogue goes."""
+    wanted = Wanted(is_solved=True, sort=Sort.TITLE)
+    found = await catalogue.page(parts, viewer, wanted, cursor=None, limit=_SOLVED)
+    return ProblemPage.model_validate_json(found.body)
 
 
 def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
@@ -163,4 +174,4 @@ def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.post("/me/tokens/{token_id}/revoke")
     async def revoke(viewer: Own, token_id: str) -> Response:
         await accounts.revoke_token(parts, viewer, token_id)
-        return see_other("/me/tokens")
+        return see_other("/me/tokens", done="revoked")

@@ -8,15 +8,15 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import ops
+from adjudge.api.actions import ops, submissions
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.store import figures
 from adjudge.web import forms, trends
-from adjudge.web.plots import lines
+from adjudge.web.plots import Window, lasted, lines
 from adjudge.web.render import Pages, see_other, words_of
 from adjudge.web.routes.router import page_router
 from adjudge.web.words import Words
@@ -95,7 +95,16 @@ def _plots(t: Words, found: list[trends.Moment]) -> list[tuple[str, str]]:
         "ops.outbox": ([trends.level(found, t("ops.pending"), "api_outbox_pending")], ""),
         "ops.letters": ([trends.level(found, t("ops.open"), "dead_letters")], ""),
     }
-    return [(t(key), lines(t(key), series, unit=unit)) for key, (series, unit) in drawn.items()]
+    window = _window(t, found)
+    return [(t(key), lines(t(key), series, unit=unit, window=window)) for key, (series, unit) in drawn.items()]
+
+
+def _window(t: Words, found: list[trends.Moment]) -> Window | None:
+    """From the first figure to the last: one scale of time for all plots."""
+    if len(found) < 2:
+        return None
+    first, last = found[0].at, found[-1].at
+    return Window(first, last, t("ops.ago", span=lasted(last - first)), t("ops.now"))
 
 
 def _letters(routes: APIRouter, pages: Pages, parts: Parts) -> None:
@@ -121,9 +130,9 @@ def _letters(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             raise InvalidInput("reason: say why; it is kept with what is done.", field="reason")
         if await forms.text(request, "do", at_most=20) == "discard":
             await ops.discard(parts, viewer, chosen, reason=reason)
-        else:
-            await ops.replay(parts, viewer, chosen, reason=reason)
-        return see_other("/ops/dead-letters")
+            return see_other("/ops/dead-letters", done="discarded")
+        await ops.replay(parts, viewer, chosen, reason=reason)
+        return see_other("/ops/dead-letters", done="replayed")
 
 
 def _history(routes: APIRouter, pages: Pages, parts: Parts) -> None:
@@ -134,8 +143,13 @@ def _history(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         return await pages.show(request, "ops_job.html", story=story, names=names)
 
     @routes.get("/ops/find")
-    async def find(viewer: Reader, job: Annotated[str, Query(max_length=64)]) -> Response:  # noqa: ARG001
-        return see_other(f"/ops/jobs/{(await ops.job_story(parts, job.strip())).job['id']}")
+    async def find(viewer: Reader, job: Annotated[str, Query(max_length=64)]) -> Response:
+        wanted = job.strip()
+        try:
+            story = await ops.job_story(parts, wanted)
+        except NotFound:
+            return see_other(f"/submissions/{(await submissions.fresh(parts, viewer, wanted)).id}")
+        return see_other(f"/ops/jobs/{story.job['id']}")
 
     @routes.get("/ops/audit")
     async def audit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -15,8 +16,9 @@ from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
 from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import parse_tags, words_of
+from adjudge.domain.states import SubmissionStatus
 from adjudge.store.problem_reads import Sort, Wanted
-from adjudge.store.reads import Filter
+from adjudge.store.reads import Filter, SubmissionRow
 from adjudge.web.maths import with_maths
 from adjudge.web.render import Pages, see_other
 from adjudge.web.routes.router import page_router
@@ -54,7 +56,10 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
         page = ProblemPage.model_validate_json(found.body)
         asked = {"q": q, "tag": tag, "solved": solved, "sort": sort.value}
         more = urlencode({**asked, "cursor": page.next}) if page.next else ""
-        return await pages.show(request, "problems.html", page=page, asked=asked, sorts=list(Sort), more=more)
+        tags = sorted({tag for item in page.items for tag in item.tags})
+        return await pages.show(
+            request, "problems.html", page=page, asked=asked, sorts=list(Sort), more=more, tags=tags
+        )
 
     @routes.get("/problems/{name}")
     async def problem(request: Request, viewer: Reader, name: str, lang: str = "", language: str = "") -> Response:
@@ -75,9 +80,26 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
             chosen=language or request.cookies.get("adjudge_language", ""),
             templates=await _templates(parts, shown),
             recent=recent,
+            is_solved=await _is_solved(parts, viewer, shown, recent),
+            is_own=await _is_own(parts, viewer, name),
         )
 
     return routes
+
+
+async def _is_solved(parts: Parts, viewer: Viewer, problem: ProblemDetail, recent: Sequence[SubmissionRow]) -> bool:
+    """Whether the viewer has solved it, lately or ever; who has handed in nothing is not asked about."""
+    if len(recent) < _RECENT or any(row.status == SubmissionStatus.ACCEPTED for row in recent):
+        return any(row.status == SubmissionStatus.ACCEPTED for row in recent)
+    wanted = Filter(user_id=viewer.user_id, status=SubmissionStatus.ACCEPTED)
+    return bool(await submissions.page(parts, viewer, wanted, problem=problem.id, before=None, at_most=1))
+
+
+async def _is_own(parts: Parts, viewer: Viewer, name: str) -> bool:
+    """Whether the viewer may manage it."""
+    if not viewer.may(Permission.PROBLEM_WRITE):
+        return False
+    return catalogue.is_own(viewer, await catalogue.find_visible(parts, viewer, name))
 
 
 async def _extensions(parts: Parts) -> dict[str, str]:

@@ -70,6 +70,7 @@ async def _listed(pages: Pages, parts: Parts, request: Request, error: AdjudgeEr
         status=error.http_status if error else 200,
         batches=await rejudging.page(parts, before=None, at_most=50),
         verdicts=list(Verdict),
+        names={language.id: language.name for language in parts.languages},
         policies=list(Policy),
         revisions=list(Revision),
         error=error,
@@ -106,14 +107,14 @@ def _deciding(routes: APIRouter, parts: Parts) -> None:
     async def apply(request: Request, viewer: Applier, batch_id: str) -> Response:
         skip = "yes" in await forms.choices(request, "skip_changed")
         await rejudging.apply(parts, viewer, batch_id, skip_changed=skip)
-        return see_other(f"/rejudge/{batch_id}")
+        return see_other(f"/rejudge/{batch_id}", done="applied")
 
     @routes.post("/rejudge/{batch_id}/discard")
     async def discard(request: Request, viewer: Applier, batch_id: str) -> Response:
         await rejudging.discard(parts, viewer, batch_id, await forms.text(request, "reason", at_most=500))
-        return see_other(f"/rejudge/{batch_id}")
+        return see_other(f"/rejudge/{batch_id}", done="discarded")
 
     @routes.post("/rejudge/{batch_id}/cancel")
     async def cancel(request: Request, viewer: Writer, batch_id: str) -> Response:
         await rejudging.cancel(parts, viewer, batch_id, await forms.text(request, "reason", at_most=500))
-        return see_other(f"/rejudge/{batch_id}")
+        return see_other(f"/rejudge/{batch_id}", done="canceled")

@@ -19,7 +19,7 @@ from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.store.problem_reads import Wanted
 from adjudge.web import forms
-from adjudge.web.plots import Bar, bars
+from adjudge.web.plots import Bar, rows
 from adjudge.web.render import Pages, see_other, words_of
 from adjudge.web.routes.router import page_router
 
@@ -125,20 +125,20 @@ def _changes(routes: APIRouter, parts: Parts) -> None:
             difficulty=_as_float(difficulty),
         )
         await revisions.edit(parts, viewer, name, patch)
-        return see_other(f"/setting/problems/{name}")
+        return see_other(f"/setting/problems/{name}", done="saved")
 
     @routes.post("/setting/problems/{name}/publish")
     async def publish(request: Request, viewer: Publisher, name: str) -> Response:
         version, number = await _number(request, "version"), await _number(request, "revision")
         reason = await forms.text(request, "reason", at_most=500)
         await revisions.publish(parts, viewer, name, version=version, number=number, reason=reason)
-        return see_other(f"/setting/problems/{name}")
+        return see_other(f"/setting/problems/{name}", done="published")
 
     @routes.post("/setting/problems/{name}/withdraw")
     async def withdraw(request: Request, viewer: Publisher, name: str) -> Response:
         version, reason = await _number(request, "version"), await forms.text(request, "reason", at_most=500)
         await revisions.withdraw(parts, viewer, name, version=version, reason=reason)
-        return see_other(f"/setting/problems/{name}")
+        return see_other(f"/setting/problems/{name}", done="withdrawn")
 
     @routes.post("/setting/problems/{name}/revisions/{number}/verify")
     async def verify(viewer: Writer, name: str, number: Number) -> Response:
@@ -167,8 +167,8 @@ def _as_float(text: str) -> float | None:
 
 def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
     """The jury's times against the limit."""
-    rows = jury["submissions"] if jury else []
-    if not rows:
+    tried = jury["submissions"] if jury else []
+    if not tried:
         return ""
     items = [
         Bar(
@@ -177,8 +177,8 @@ def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
             "good" if row["ok"] else "bad",
             f"{row['path']}: {row['verdict']}, {row['time_ms']} ms",
         )
-        for row in rows
+        for row in tried
     ]
     limits = jury["time_limit"] if jury else {}
     limit = limits.get("stated_ms") or limits.get("suggested_ms")
-    return bars(words_of(request)("setting.jury_times"), items, limit=limit, unit="ms")
+    return rows(words_of(request)("setting.jury_times"), items, limit=limit, unit="ms")

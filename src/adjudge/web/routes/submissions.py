@@ -9,23 +9,22 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import submissions, submitting
+from adjudge.api.actions import ops, submissions, submitting
+from adjudge.api.actions.submissions import Story
 from adjudge.api.actions.submitting import Handed
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import caller_of
 from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
-from adjudge.domain.errors import InvalidInput
-from adjudge.domain.states import SubmissionStatus
+from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.verdict import Verdict
-from adjudge.store import progress
+from adjudge.store import users
 from adjudge.store.reads import Filter, SubmissionRow
 from adjudge.web import forms
-from adjudge.web.meanings import meaning
-from adjudge.web.plots import Bar, bars
 from adjudge.web.render import Pages, see_other, words_of
 from adjudge.web.routes.router import page_router
+from adjudge.web.verdicts import told
 
 Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
@@ -77,88 +76,101 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         viewer: Reader,
         *,
         problem: Annotated[str, Query(max_length=200)] = "",
+        user: Annotated[str, Query(max_length=64)] = "",
         language: Annotated[str, Query(max_length=64)] = "",
         verdict: str = "",
-        status: str = "",
         everybody: str = "",
         cursor: str | None = None,
     ) -> Response:
-        sees_all = bool(everybody) and viewer.may(Permission.SUBMISSION_READ_ALL)
-        wanted = Filter(
-            user_id=None if sees_all else viewer.id,
-            language=parts.languages.get(language).id if language else None,
-            verdict=Verdict(verdict) if verdict in set(Verdict) else None,
-            status=SubmissionStatus(status) if status in set(SubmissionStatus) else None,
-        )
-        place = place_of(cursor, [str])
-        rows = await submissions.page(
-            parts,
-            viewer,
-            wanted,
-            problem=problem or None,
-            before=str(place[0]) if place else None,
-            at_most=_PAGE + 1,
-        )
-        asked = {"problem": problem, "language": language, "verdict": verdict, "everybody": everybody}
+        asked = {"problem": problem, "user": user, "language": language, "verdict": verdict, "everybody": everybody}
+        rows: list[SubmissionRow] = []
+        error = None
+        try:
+            rows = await _page(parts, viewer, asked, cursor)
+        except AdjudgeError as raised:
+            error = raised
+        query = urlencode({name: value for name, value in asked.items() if value})
         more = urlencode({**asked, "cursor": cursor_of([rows[_PAGE - 1].id])}) if len(rows) > _PAGE else ""
         return await pages.show(
-            request, "submissions.html", rows=rows[:_PAGE], asked=asked, verdicts=list(Verdict), more=more
+            request,
+            "submissions.html",
+            status=error.http_status if error else 200,
+            error=error,
+            rows=rows[:_PAGE],
+            asked=asked,
+            query=query,
+            verdicts=list(Verdict),
+            names=names_of_languages(parts),
+            sees_all=_may_see_all(viewer, asked),
+            is_live=not everybody and not cursor,
+            more=more,
         )
 
     @routes.get("/submissions/{submission_id}")
     async def one(request: Request, viewer: Reader, submission_id: str) -> Response:
-        row, source = await submissions.source(parts, viewer, submission_id)
-        shown = await _state(parts, viewer, request, row)
-        return await pages.show(
-            request,
-            "submission.html",
-            source=source.decode("utf-8", "replace"),
-            **shown,
-        )
+        story = await submissions.story(parts, viewer, submission_id)
+        source = await submissions.source_of(parts, story.row)
+        shown = await _state(parts, request, story)
+        return await pages.show(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
         """The part of the page that changes while judging goes on."""
-        row = await submissions.fresh(parts, viewer, submission_id)
-        return await pages.show(request, "submission_state.html", **await _state(parts, viewer, request, row))
+        story = await submissions.story(parts, viewer, submission_id)
+        return await pages.show(request, "submission_state.html", **await _state(parts, request, story))
 
 
-async def _state(parts: Parts, viewer: Viewer, request: Request, row: SubmissionRow) -> dict[str, Any]:
-    found = await submissions.results(parts, viewer, row.id)
-    document = found.document or {}
-    rows = list(document.get("cases", ()))
-    made, runs = None, await submissions.runs(parts, viewer, row.id)
-    job_id = next((run.id for run in runs if run.finished_at is None), None)
-    if row.finished_at is None and job_id is not None:
-        made = (await parts.database.read(lambda tx: progress.of_jobs(tx, [job_id]))).get(job_id)
-        if made is not None:
-            rows = [case for case in made.cases if found.is_jury or case.get("shown")]
+def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:
+    """Staff see everything; setters what was handed in to a problem of theirs, which the action looks up."""
+    return viewer.may(Permission.SUBMISSION_READ_ALL) or (
+        bool(asked["problem"]) and viewer.may(Permission.PROBLEM_WRITE)
+    )
+
+
+async def _page(parts: Parts, viewer: Viewer, asked: Mapping[str, str], cursor: str | None) -> list[SubmissionRow]:
+    """One row more than a page has, so that it is known whether there is another."""
+    place = place_of(cursor, [str])
+    language, verdict = asked["language"], asked["verdict"]
+    wanted = Filter(
+        user_id=await _whose(parts, viewer, asked),
+        language=parts.languages.get(language).id if language else None,
+        verdict=Verdict(verdict) if verdict in set(Verdict) else None,
+    )
+    before = str(place[0]) if place else None
+    problem = asked["problem"].strip() or None
+    return await submissions.page(parts, viewer, wanted, problem=problem, before=before, at_most=_PAGE + 1)
+
+
+async def _whose(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
+    if not asked["everybody"] or not _may_see_all(viewer, asked):
+        return viewer.id
+    name = asked["user"].strip()
+    if not name:
+        return None
+    known = await parts.database.read(lambda tx: users.known_by_name(tx, name))
+    return known.user.id if known else ""  # which names there are is not told this way
+
+
+async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]:
+    row, document = story.row, story.document or {}
+    language = names_of_languages(parts).get(row.language, row.language)
+    cases = list(document.get("cases", ()))
+    if story.made is not None:
+        cases = [case for case in story.made.cases if story.is_jury or case.get("shown")]
     return {
         "row": row,
         "document": document,
-        "cases": rows,
-        "made": made,
-        "is_jury": found.is_jury,
-        "plot": _plot(request, rows, document),
+        "made": story.made,
+        "is_jury": story.is_jury,
+        "told": told(words_of(request), document, cases, language, is_jury=story.is_jury),
+        "language": language,
         "may_cancel": row.finished_at is None,
-        "log": await submissions.log(parts, viewer, row.id),
-        "runs": runs,
+        "log": story.log,
+        "names": await ops.names_of(parts, [change.actor for change in story.log]),
+        "runs": story.runs,
     }
 
 
-def _plot(request: Request, rows: list[dict[str, Any]], document: Mapping[str, Any]) -> str:
-    spoken = words_of(request)
-    timed = [case for case in rows if case.get("verdict") and case.get("time_ms") is not None]
-    if len(timed) < 2:
-        return ""
-    limit = document.get("provenance", {}).get("limits", {}).get("cpu_ms")
-    items = [
-        Bar(
-            case["name"],
-            case["time_ms"],
-            meaning(case["verdict"]),
-            f"{case['name']}: {case['verdict']}, {case['time_ms']} ms, {case.get('mem_kb', 0)} KiB",
-        )
-        for case in timed
-    ]
-    return bars(spoken("submission.times"), items, limit=limit, unit="ms")
+def names_of_languages(parts: Parts) -> dict[str, str]:
+    """What people call each language."""
+    return {language.id: language.name for language in parts.languages}

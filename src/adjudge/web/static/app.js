@@ -13,19 +13,46 @@ document.querySelector("[data-theme-toggle]")?.addEventListener("click", () => {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const source = document.getElementById(button.dataset.copy);
-  await navigator.clipboard.writeText(source.textContent);
+  await copy(document.getElementById(button.dataset.copy));
   const before = button.textContent;
   button.textContent = button.dataset.copied;
   setTimeout(() => { button.textContent = before; }, 1500);
 });
 
+// Browsers keep the clipboard from pages that came over plain HTTP; what is selected can be copied there too.
+async function copy(element) {
+  if (navigator.clipboard) { await navigator.clipboard.writeText(element.textContent); return; }
+  getSelection().selectAllChildren(element);
+  document.execCommand("copy");
+  getSelection().removeAllRanges();
+}
+
+// A form is sent once, however often its button is pressed while the answer is on its way.
+const ANSWER_MS = 5000;
 document.addEventListener("submit", (event) => {
-  const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
+  const form = event.target;
+  const question = form.dataset.confirm;
+  if ("sent" in form.dataset || (question && !confirm(question))) { event.preventDefault(); return; }
+  if (form.method !== "post") return;
+  form.dataset.sent = "";
+  setTimeout(() => { delete form.dataset.sent; }, ANSWER_MS);
+});
+addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
+
+document.addEventListener("change", (event) => {
+  const name = event.target.dataset.checkAll;
+  if (!name) return;
+  for (const box of event.target.form.querySelectorAll(`[name="${name}"]`)) box.checked = event.target.checked;
 });
 
 showTimes(document);
+
+// What was done is said once: not again by reloading, not to whoever gets the address.
+const address = new URL(location.href);
+if (address.searchParams.has("done")) {
+  address.searchParams.delete("done");
+  history.replaceState(null, "", address);
+}
 
 for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-draft]", "draft"]]) {
   if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start());

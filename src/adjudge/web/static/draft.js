@@ -22,6 +22,14 @@ function remember(form) {
   language.addEventListener("change", load);
   if (!text.value) load();
 
+  // Before the editor sees it: there the keys would insert a line.
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    form.requestSubmit();
+  }, true);
+
   form.addEventListener("dragover", (event) => { event.preventDefault(); form.dataset.over = ""; });
   form.addEventListener("dragleave", () => { delete form.dataset.over; });
   form.addEventListener("drop", async (event) => {

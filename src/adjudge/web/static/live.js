@@ -1,7 +1,8 @@
 // Keeps a part of a page in step with the server: events say that something changed, the part itself is fetched anew.
 //
 // The server stays the only one that renders. A lost connection is resumed by the browser with Last-Event-ID; where
-// event streams do not get through at all, the part is fetched every two seconds instead.
+// event streams do not get through at all, the part is fetched every two seconds instead. A part that grows between
+// events (a log) is fetched as often as well.
 
 import { showTimes } from "./times.js";
 
@@ -56,15 +57,23 @@ function follow(part) {
     for (const name of (part.dataset.eventNames ?? "message").split(" ")) source.addEventListener(name, refresh);
   }
 
-  if (part.querySelector("[data-live-done]")) part.dataset.state = "done";
-  else connect();
+  if (part.querySelector("[data-live-done]")) { part.dataset.state = "done"; return; }
+  connect();
+  if ("growing" in part.dataset) polling ??= setInterval(refresh, POLL_MS);
 }
 
 // Replaces what changed, child by child, so that focus, selection and open details survive.
 function replace(part, html) {
-  const fresh = new DOMParser().parseFromString(html, "text/html").body;
-  morph(part, fresh);
+  const page = new DOMParser().parseFromString(html, "text/html");
+  morph(part, (part.id && page.getElementById(part.id)) || page.body);
   showTimes(part);
+  showTitle(part);
+}
+
+// A tab in the background tells what has happened in it.
+function showTitle(part) {
+  const named = part.querySelector("[data-title]");
+  if (named) document.title = `${named.dataset.title} · Adjudge`;
 }
 
 function morph(old, fresh) {

@@ -1,0 +1,87 @@
+"""How many statements a page costs: a list costs as many with many rows as with few."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from adjudge.store.sqlite import SqliteTx
+from adjudge.store.statement import Statement
+from tests.support.api import Api
+from tests.support.judging import Hall, open_hall
+from tests.support.problems import archive, imported, package
+
+_BESIDE = {"cache_revisions.select_since"}
+"""Asked every while by the server itself, whoever looks at what."""
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count the statements that run meanwhile, by name; what runs beside every page is left out."""
+    seen: Counter[str] = Counter()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("fetch", "execute"):
+            real = getattr(SqliteTx, name)
+
+            async def count(tx: SqliteTx, statement: Statement, *rest: Any, real: Any = real, **named: Any) -> Any:
+                if statement.name not in _BESIDE:
+                    seen[statement.name] += 1
+                return await real(tx, statement, *rest, **named)
+
+            patch.setattr(SqliteTx, name, count)
+        yield seen
+
+
+async def cost(client: httpx.AsyncClient, path: str) -> Counter[str]:
+    """What one more look at a page asks of the database."""
+    assert (await client.get(path)).status_code == 200
+    with counted() as seen:
+        assert (await client.get(path)).status_code == 200
+    return seen
+
+
+@pytest.fixture
+async def hall(pages: Api) -> Hall:
+    return await open_hall(pages)
+
+
+async def test_a_list_of_submissions_costs_the_same_however_long(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        await hall.submit(client)
+        short = await cost(client, "/submissions")
+        for _ in range(9):
+            await hall.submit(client)
+        long = await cost(client, "/submissions")
+        one = await cost(client, f"/submissions/{(await hall.submit(client))['submission_id']}")
+    assert long == short
+    assert short["submissions.page_of_user"] == 1
+    assert max(one.values()) <= 2, one
+    assert sum(one.values()) <= 10, one
+
+
+async def test_the_catalogue_costs_the_same_however_long(pages: Api, tmp_path: Path) -> None:
+    _, setter = await pages.user("setter")
+    await imported(pages, tmp_path, setter, archive(package("One")), slug="one", publish=True)
+    costs = []
+    async with pages.as_role("contestant") as client:
+        costs.append(await cost(client, "/problems"))
+        for slug in ("two", "three", "four"):
+            await imported(pages, tmp_path, setter, archive(package(slug)), slug=slug, publish=True)
+        costs.append(await cost(client, "/problems"))
+        problem = await cost(client, "/problems/one")
+    async with pages.client(setter) as own:
+        desk = await cost(own, "/setting")
+    assert costs[0] == costs[1]
+    assert max([0, *costs[0].values(), *problem.values(), *desk.values()]) <= 2, (costs, problem, desk)
+
+
+@pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit"])
+async def test_no_page_of_staff_asks_the_same_again_and_again(pages: Api, path: str) -> None:
+    async with pages.as_role("admin") as admin:
+        assert max((await cost(admin, path)).values(), default=0) <= 2

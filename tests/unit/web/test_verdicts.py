@@ -1,0 +1,55 @@
+"""What is made of a result document before people see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.web import words
+from adjudge.web.verdicts import told
+
+EN, ZH = words.languages()["en"], words.languages()["zh"]
+
+
+def _case(name: str, verdict: str | None, time_ms: int = 5) -> dict[str, Any]:
+    return {"name": name, "verdict": verdict, "time_ms": time_ms, "mem_kb": 2_048}
+
+
+def _document(**fields: Any) -> dict[str, Any]:
+    limits = {"cpu_ms": 1_000, "memory_bytes": 64 * 1024 * 1024}
+    return {"verdict": "WA", "max_score": 1, "groups": [], "provenance": {"limits": limits}, **fields}
+
+
+def test_tests_that_were_not_run_are_counted_not_listed() -> None:
+    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA"), _case("3", None)], "C++", is_jury=False)
+    assert [case["name"] for case in shown.cases] == ["1", "2"]
+    assert shown.not_run == 1
+
+
+def test_time_and_memory_are_drawn_against_their_limits() -> None:
+    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA")], "C++", is_jury=False)
+    assert [title for title, _ in shown.pictures] == ["Time per test", "Memory per test"]
+    assert all('class="limit"' in drawing for _, drawing in shown.pictures)
+    assert "2: WA, 2 MiB" in shown.pictures[1][1]
+    assert told(EN, _document(), [_case("1", "WA")], "C++", is_jury=False).pictures == []
+
+
+def test_points_are_shown_by_the_innermost_groups_and_only_where_there_are_any() -> None:
+    groups = [
+        {"path": path, "verdict": "AC", "score": score, "max_score": most}
+        for path, score, most in (("", 20, 100), ("sample", 0, 0), ("secret", 20, 100), ("secret/1", 20, 20))
+    ]
+    groups.append({"path": "secret/2", "verdict": None, "score": 0, "max_score": 80})
+    scored = told(EN, _document(max_score=100, groups=groups), [], "C++", is_jury=False)
+    assert [group["path"] for group in scored.groups] == ["secret/1", "secret/2"]
+    assert scored.is_scored
+    assert told(EN, _document(groups=groups), [], "C++", is_jury=False).groups == []
+
+
+def test_what_went_wrong_is_said_in_the_readers_language() -> None:
+    failed = _document(first_failure="sample/1", message="Wrong answer on test sample/1")
+    assert told(ZH, failed, [], "C++", is_jury=False).message == ZH(
+        "submission.failed_on", verdict=ZH("verdict.WA"), test="sample/1"
+    )
+    assert "C++" in told(ZH, _document(verdict="CE"), [], "C++", is_jury=False).message
+    assert told(ZH, failed, [], "C++", is_jury=True).message == failed["message"]
+    assert told(ZH, {}, [], "C++", is_jury=False).message == ""
