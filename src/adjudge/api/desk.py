@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,7 +50,8 @@ class Desk:
         waiting = _Waiting(order, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._clerk is None or self._clerk.done():
-            self._clerk = asyncio.create_task(self._work(), name="desk")
+            # In a context of its own: what it logs belongs to many requests, not to the one that woke it.
+            self._clerk = asyncio.create_task(self._work(), name="desk", context=Context())
         return await waiting.answer
 
     async def _work(self) -> None:

@@ -28,7 +28,7 @@ from adjudge.observe.door import Pulse, open_door
 from adjudge.registry import Health, Registry, WorkerInfo
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
-from adjudge.relay.direct import DirectDelivery
+from adjudge.relay.direct import delivering
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.relay.retention import Retention
@@ -61,24 +61,20 @@ _CHAINS_MS = 500
 """How exactly timers of chains are kept."""
 
 
-def make_jobs(settings: Settings, engine: Engine | None = None, announce: DirectDelivery | None = None) -> Jobs:
+def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy(), announce=announce)
+    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy())
 
 
 @asynccontextmanager
-async def open_direct_delivery(
-    settings: Settings, database: Database, stream: Stream
-) -> AsyncIterator[DirectDelivery | None]:
-    """What tells the stream of new jobs at once where the outbox is switched off; else nothing."""
+async def delivered_directly(settings: Settings, database: Database, stream: Stream) -> AsyncIterator[None]:
+    """Where the outbox is switched off, this process delivers jobs itself while the block lasts."""
     if settings.jobs.outbox_enabled:
-        yield None
+        yield
         return
-    direct = DirectDelivery(Pump(database, Jobs({}), stream, name=f"direct-{socket.gethostname()}-{os.getpid()}"))
-    try:
-        yield direct
-    finally:
-        await direct.close()
+    name = f"direct-{socket.gethostname()}-{os.getpid()}"
+    async with delivering(Pump(database, Jobs({}), stream, name=name, ahead=_ahead(settings))):
+        yield
 
 
 @asynccontextmanager

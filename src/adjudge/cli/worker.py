@@ -10,7 +10,7 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import open_blobs, open_stream, open_worker, watched
+from adjudge.cli.parts import delivered_directly, open_blobs, open_stream, open_worker, watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
@@ -45,6 +45,7 @@ async def _run(settings: Settings) -> None:
         open_database(settings.database.url.reveal()) as database,
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
+        delivered_directly(settings, database, stream),
         open_worker(settings, database, stream, blobs, name) as worker,
         watched(settings, worker.pulse),
         recorded(database, name),

@@ -8,18 +8,23 @@ others, and any number may run at once: each takes rows that nobody else holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, dead_letters, outbox
+from adjudge.store import Database, dead_letters, outbox
+from adjudge.store.job_accounts import log_fields
+from adjudge.store.job_values import QueuedJob
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Stream
 
 _log = get_logger(__name__)
 _BATCH = 500
+_Place = tuple[int, str]
+_FRONT: Final[_Place] = (0, "")
 
 
 class Watchdog:
@@ -37,9 +42,7 @@ class Watchdog:
             batch = await self._database.transact(lambda tx: self._jobs.expire(tx, actor=self._name, at_most=_BATCH))
             for job in batch:
                 buried = job.status is JobStatus.FAILED
-                _log.warning(
-                    "worker_lost", job_id=job.id, attempt_id=job.attempt_id, buried=buried, trace_id=job.trace_id
-                )
+                _log.warning("worker_lost", stage="lost", buried=buried, **log_fields(job))
             metrics.STALLED.inc(len(batch))
             freed += len(batch)
             if len(batch) < _BATCH:
@@ -49,30 +52,64 @@ class Watchdog:
 class Reconciler:
     """Announces again what the stream has lost."""
 
-    def __init__(self, database: Database, jobs: Jobs, stream: Stream, *, name: str, older_ms: int = 10_000) -> None:
+    def __init__(
+        self,
+        database: Database,
+        jobs: Jobs,
+        stream: Stream,
+        *,
+        name: str,
+        older_ms: int = 10_000,
+        batch: int = _BATCH,
+    ) -> None:
         self._database = database
         self._jobs = jobs
         self._stream = stream
         self._name = name
         self._older_ms = older_ms
+        self._batch = batch
+        self._place = _FRONT
 
     async def tick(self) -> int:
-        """Put jobs whose message is gone back into the outbox; return how many."""
-        stuck = await self._database.read(
-            lambda tx: self._jobs.queued_long(tx, older_ms=self._older_ms, at_most=_BATCH)
+        """Put jobs whose message is gone back into the outbox; return how many.
+
+        Whoever has waited longest is looked at in every round; of what stands behind, another part each time, so that a
+        lost message is found behind any number of jobs that merely wait.
+        """
+        restored, place = await self._walk(_FRONT)
+        if place is not None:
+            more, place = await self._walk(max(place, self._place))
+            restored += more
+        self._place = place or _FRONT
+        if restored:
+            _log.warning("messages_lost", jobs=restored)
+        return restored
+
+    async def _walk(self, place: _Place) -> tuple[int, _Place | None]:
+        """Go on from ``place`` for as long as messages are missing: how many were, and where it stopped before the end.
+
+        A stream that was wiped is told of everything again at once. What holds that back is the pump, which announces
+        no more than the stream has room for; in the outbox, waiting costs nothing.
+        """
+        restored = 0
+        while True:
+            queued, lost = await self._look(place)
+            restored += await self._requeue(lost) if lost else 0
+            if len(queued) < self._batch:
+                return restored, None
+            place = queued[-1].place
+            if not lost:
+                return restored, place
+
+    async def _look(self, place: _Place) -> tuple[list[QueuedJob], list[str]]:
+        queued = await self._database.read(
+            lambda tx: self._jobs.queued_long(tx, older_ms=self._older_ms, at_most=self._batch, after=place)
         )
-        if not stuck:
-            return 0
-        known = await self._stream.holds([(job.priority, job.entry_id) for job in stuck])
-        lost = [job.job_id for job in stuck if (job.priority, job.entry_id) not in known]
+        known = await self._stream.holds([(job.priority, job.entry_id) for job in queued]) if queued else set()
+        return queued, [job.job_id for job in queued if (job.priority, job.entry_id) not in known]
 
-        async def requeue(tx: Tx) -> int:
-            return len(await self._jobs.requeue(tx, lost, actor=self._name))
-
-        count = await self._database.transact(requeue) if lost else 0
-        if count:
-            _log.warning("messages_lost", jobs=count)
-        return count
+    async def _requeue(self, lost: Sequence[str]) -> int:
+        return len(await self._database.transact(lambda tx: self._jobs.requeue(tx, lost, actor=self._name)))
 
 
 class Census:

@@ -10,7 +10,8 @@ memory there, and past the stream's bound its oldest messages would be dropped, 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
@@ -18,6 +19,7 @@ from adjudge.observe.door import Pulse
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, outbox
 from adjudge.store.bells import OUTBOX, Wakeup
+from adjudge.store.job_accounts import origin_fields
 from adjudge.store.job_values import Delivery
 from adjudge.store.jobs import Jobs
 from adjudge.store.outbox import DueRow
@@ -106,16 +108,10 @@ class Pump:
         finally:
             silence()
 
-    async def deliver(self, job_ids: Sequence[str] | None = None) -> int:
-        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken.
-
-        Given ``job_ids``, deliver those of them that are due and that nobody else has taken.
-        """
-        if job_ids is None:
-            rooms = await self._room.left(self._batch)
-            due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
-        else:
-            due = await self._database.transact(lambda tx: outbox.take_given(tx, job_ids))
+    async def deliver(self) -> int:
+        """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
+        rooms = await self._room.left(self._batch)
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
         if not due:
             return 0
         self._room.use(due)
@@ -132,7 +128,7 @@ class Pump:
             await outbox.not_delivered(tx, failed)
 
         await self._database.transact(note)
-        _count(due, published)
+        _count(due, published, {hint.job_id: hint.payload for hint in hints})
         return len(due)
 
     async def _publish(self, hints: Sequence[Hint]) -> list[Published]:
@@ -156,7 +152,7 @@ def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
     return hints, broken
 
 
-def _count(due: Sequence[DueRow], published: Sequence[Published]) -> None:
+def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapping[str, Mapping[str, Any]]) -> None:
     waited = {row.job_id: row.waited_us / _SECOND_US for row in due}
     traces = {row.job_id: row.trace_id for row in due}
     for item in published:
@@ -165,5 +161,6 @@ def _count(due: Sequence[DueRow], published: Sequence[Published]) -> None:
             _log.warning("not_delivered", job_id=item.job_id, trace_id=traces[item.job_id], error=item.error)
         else:
             metrics.OUTBOX_DISPATCH.labels("delivered", "ok").inc()
-            _log.info("job_delivered", stage="delivered", job_id=item.job_id, trace_id=traces[item.job_id])
+            fields = origin_fields(payloads[item.job_id])
+            _log.info("job_delivered", stage="delivered", job_id=item.job_id, trace_id=traces[item.job_id], **fields)
             metrics.OUTBOX_DISPATCH_LATENCY.observe(waited[item.job_id])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
@@ -14,23 +15,43 @@ _log = get_logger(__name__)
 _SECOND = 1_000_000
 
 
+def log_fields(job: Job) -> dict[str, object]:
+    """What every line about an attempt carries."""
+    return {
+        "job_id": job.id,
+        "attempt_id": job.attempt_id,
+        "trace_id": job.trace_id,
+        "kind": job.kind,
+        **origin_fields(job.payload),
+    }
+
+
+def origin_fields(payload: Mapping[str, Any]) -> dict[str, object]:
+    """Whose request a job came from and what about, as far as its payload says."""
+    fields = {name: payload.get(name) for name in ("submission_id", "user_id", "language")}
+    request_id = payload.get("request_id")
+    return fields if request_id is None else {**fields, "request_id": request_id}
+
+
 def tell_enqueued(tx: Tx, jobs: Sequence[NewJob]) -> None:
     """Count and log jobs that were created."""
 
     def tell() -> None:
         for kind, count in Counter(job.kind for job in jobs).items():
             metrics.JOBS_ENQUEUED.labels(kind).inc(count)
-        for job in jobs:
-            _log.info(
-                "job_enqueued",
-                stage="enqueued",
-                job_id=job.id,
-                trace_id=job.trace,
-                kind=job.kind,
-                submission_id=job.submission_id,
-                user_id=job.payload.get("user_id"),
-                language=job.payload.get("language"),
-            )
+        _log.info_each(
+            "job_enqueued",
+            [
+                {
+                    "stage": "enqueued",
+                    "job_id": job.id,
+                    "trace_id": job.trace,
+                    "kind": job.kind,
+                    **origin_fields(job.payload),
+                }
+                for job in jobs
+            ],
+        )
 
     if jobs:
         tx.on_commit(tell)

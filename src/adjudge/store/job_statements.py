@@ -264,8 +264,11 @@ SELECT_QUEUED_LONG = Statement(
     "jobs.select_queued_long",
     "Find jobs queued for so long that their message may be lost.",
     """
-    SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id FROM jobs JOIN outbox ON job_id = jobs.id
-    WHERE status = 'queued' AND queued_at <= {now} - :older_us ORDER BY queued_at LIMIT :at_most
+    SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id, queued_at
+    FROM jobs JOIN outbox ON job_id = jobs.id
+    WHERE status = 'queued' AND queued_at <= {now} - :older_us
+        AND queued_at >= :after_us AND (queued_at > :after_us OR jobs.id > :after_id)
+    ORDER BY queued_at, jobs.id LIMIT :at_most
     """,
 )
 

@@ -157,6 +157,12 @@ class QueuedJob:
     job_id: str
     priority: int
     entry_id: str | None
+    queued_at: int
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Where it stands among all that are queued."""
+        return self.queued_at, self.job_id
 
 
 @dataclass(frozen=True, slots=True)

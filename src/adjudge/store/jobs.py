@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 from adjudge.domain.errors import InvalidTransition, RefusalReason
@@ -52,13 +51,11 @@ class Jobs:
         policy: RetryPolicy | None = None,
         mint: NewId = new_id,
         random_unit: Callable[[], float] = random.random,
-        announce: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         self._owners = owners
         self._policy = policy or RetryPolicy()
         self._mint = mint
         self._random_unit = random_unit
-        self._announce = announce
 
     async def enqueue(self, tx: Tx, jobs: Sequence[NewJob], offers: Mapping[str, Offer] | None = None) -> list[str]:
         """Create jobs with their outbox rows; return the id that stands for each: for a known key, the old one.
@@ -76,8 +73,6 @@ class Jobs:
         await outbox.insert_handed(tx, [(job.id, job.priority) for job in jobs if job.id in taken])
         waiting = [job for job in jobs if job.id in created and job.id not in taken]
         await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
-        if self._announce is not None and waiting:
-            tx.on_commit(partial(self._announce, sorted(job.id for job in waiting)))
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [standing.get(job.id, job.id) for job in jobs]
@@ -215,10 +210,21 @@ class Jobs:
         rows = await _update(tx, sql.MARK_QUEUED, noted, actor=actor)
         accounts.count_transitions(tx, [job_of(row) for row in rows])
 
-    async def queued_long(self, tx: Tx, *, older_ms: int, at_most: int = 500) -> list[QueuedJob]:
-        """Find jobs that have been queued for so long that their message may be lost, the longest first."""
-        rows = await tx.fetch(sql.SELECT_QUEUED_LONG, older_us=older_ms * MILLISECOND, at_most=at_most)
-        return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"]) for row in rows]
+    async def queued_long(
+        self, tx: Tx, *, older_ms: int, at_most: int = 500, after: tuple[int, str] = (0, "")
+    ) -> list[QueuedJob]:
+        """Find jobs that have been queued for so long that their message may be lost, the longest first.
+
+        Given the ``place`` of one, those that come ``after`` it.
+        """
+        rows = await tx.fetch(
+            sql.SELECT_QUEUED_LONG,
+            older_us=older_ms * MILLISECOND,
+            at_most=at_most,
+            after_us=after[0],
+            after_id=after[1],
+        )
+        return [QueuedJob(row["id"], row["priority"], row["stream_entry_id"], row["queued_at"]) for row in rows]
 
     async def requeue(self, tx: Tx, job_ids: Sequence[str], *, actor: str) -> tuple[Job, ...]:
         """Ask for another message about queued jobs whose message is lost."""
@@ -317,7 +323,7 @@ class Jobs:
     async def _refuse_fences(self, tx: Tx, fences: Sequence[Fence]) -> tuple[Refused, ...]:
         found = {row["id"]: row for row in await _inspect(tx, [fence.job_id for fence in fences])}
         refused = tuple(Refused(fence.job_id, refusals.of_fence(found.get(fence.job_id), fence)) for fence in fences)
-        refusals.report(tx, refused, found)
+        refusals.report(tx, refused, found, {fence.job_id: fence.attempt_id for fence in fences})
         return refused
 
 

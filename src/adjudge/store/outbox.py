@@ -79,20 +79,6 @@ TAKE_DUE = Statement(
     sqlite=_take("min", ""),
 )
 
-_TAKE_GIVEN = """
-    UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
-        next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
-    FROM {{given}} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND next_attempt_at <= {{now}}
-    RETURNING job_id
-    """
-TAKE_GIVEN = Statement(
-    "outbox.take_given",
-    "Take the rows of jobs that were just committed, unless a relay was faster.",
-    _TAKE_GIVEN.format(smaller="LEAST"),
-    given={"given_id": "text"},
-    sqlite=_TAKE_GIVEN.format(smaller="min"),
-)
-
 DELIVERED = Statement(
     "outbox.delivered",
     "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
@@ -193,12 +179,6 @@ async def take_due(
     if not taken:
         return []
     return await describe(tx, [row["job_id"] for row in taken])
-
-
-async def take_given(tx: Tx, job_ids: Sequence[str], *, base_us: int = 1_000_000) -> list[DueRow]:
-    """Take those of the jobs' rows that are due and that nobody else has taken."""
-    taken = await tx.fetch(TAKE_GIVEN, [(job_id,) for job_id in sorted(job_ids)], base_us=base_us)
-    return await describe(tx, [row["job_id"] for row in taken]) if taken else []
 
 
 async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:

@@ -59,8 +59,10 @@ def _of_any(row: Row | None) -> RefusalReason | None:
     return None
 
 
-def report(tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row]) -> None:
-    """Log and count refusals once the transaction that met them is over."""
+def report(
+    tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row], attempts: Mapping[str, int] | None = None
+) -> None:
+    """Log and count refusals once the transaction that met them is over; ``attempts`` are those of the claimants."""
     if not refused:
         return
 
@@ -72,6 +74,7 @@ def report(tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row]) -> None
             _log.info(
                 "job_write_refused",
                 job_id=item.job_id,
+                attempt_id=(attempts or {}).get(item.job_id),
                 reason=str(item.reason),
                 trace_id=row and row["trace_id"],
                 db_status=row and row["status"],

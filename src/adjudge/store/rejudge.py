@@ -189,7 +189,12 @@ class Rejudging:
             rejudge_batch_id=batch.id,
             priority=PRIORITY,
             timeout_ms=row["timeout_ms"],
-            payload={"submission_id": row["id"], "revision_id": revision_id, "language": row["language"]},
+            payload={
+                "submission_id": row["id"],
+                "revision_id": revision_id,
+                "language": row["language"],
+                "user_id": row["user_id"],
+            },
             actor=batch.created_by,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from adjudge.store.statement import Statement
 
 _CHOSEN = """submissions.id AS id, submissions.version AS version, verdict, score, time_ms, mem_kb,
-        judged_by_job_id AS job_id, language, submissions.revision_id AS pinned_id,
+        judged_by_job_id AS job_id, language, submissions.user_id AS user_id, submissions.revision_id AS pinned_id,
         problems.published_revision_id AS current_id, jobs.timeout_ms AS timeout_ms"""
 _JOINED = """JOIN problems ON problems.id = submissions.problem_id
         LEFT JOIN jobs ON jobs.id = judged_by_job_id"""

@@ -43,6 +43,8 @@ class NewSubmission:
     priority: int = 2
     timeout_ms: int | None = None
     trace_id: str | None = None
+    request_id: str | None = None
+    """The request that handed it in: for the log lines of its job."""
     delay_ms: int = 0
     source_text: str | None = None
     """The source itself where it is small: it is kept in the database then, in the same transaction."""
@@ -138,12 +140,7 @@ class Submissions:
                 priority=submission.priority,
                 timeout_ms=submission.timeout_ms,
                 delay_ms=submission.delay_ms,
-                payload={
-                    "submission_id": submission.id,
-                    "revision_id": submission.revision_id,
-                    "language": submission.language,
-                    "user_id": submission.user_id,
-                },
+                payload=_payload(submission),
                 actor=submission.user_id,
                 trace_id=submission.trace_id,
             )
@@ -290,6 +287,17 @@ def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
         fix = f"give one of {', '.join(known)}" if known else "leave it out"
         raise InvalidInput(f"verdict: {verdict!r} does not go with status {target}; {fix}.", field="verdict")
     return Judgement(Verdict(verdict))
+
+
+def _payload(submission: NewSubmission) -> dict[str, str]:
+    """Identifiers, and nothing else."""
+    payload = {
+        "submission_id": submission.id,
+        "revision_id": submission.revision_id,
+        "language": submission.language,
+        "user_id": submission.user_id,
+    }
+    return payload if submission.request_id is None else {**payload, "request_id": submission.request_id}
 
 
 async def _open_runs(tx: Tx, submission_id: str) -> list[str]:

@@ -18,8 +18,9 @@ from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
-from adjudge.observe.logs import get_logger
+from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database, Tx
+from adjudge.store.job_accounts import log_fields
 from adjudge.store.job_values import Fence, Finish, Job, Offer, Refused, Release
 from adjudge.store.jobs import Jobs
 from adjudge.worker.handler import Completion
@@ -175,7 +176,8 @@ class Finisher:
             for waiting in batch:
                 await self._write_batch([waiting])
             return
-        _log.error("finish_impossible", job_id=batch[0].end.fence.job_id, error=repr(error))
+        with context(**log_fields(batch[0].end.job)):
+            _log.error("finish_impossible", stage="refused", error=repr(error))
         if not batch[0].written.done():
             batch[0].written.set_exception(error)
 

@@ -15,6 +15,7 @@ from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database, Tx
+from adjudge.store.job_accounts import log_fields
 from adjudge.store.job_values import Fence, Job, NewJob, Offer, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
@@ -278,13 +279,13 @@ class Worker:
         def on_lost(reason: RefusalReason) -> None:
             loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
 
-        self._keeper.hold(fence, on_lost, claimed_at=claimed_at)
+        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, trace_id=job.trace_id)
         task.add_done_callback(over)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
     async def _run(self, job: Job, fence: Fence, message: Message | None) -> None:
-        with context(**_fields(job)):
+        with context(**log_fields(job)):
             _log.info("job_started", stage="started", worker=self._settings.name)
             try:
                 end = await self._execute(job, fence)
@@ -310,7 +311,7 @@ class Worker:
         except TimeoutError:
             return End(job, fence, error=InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms."))
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
-            _log.warning("job_failed", error=repr(error))
+            _log.warning("job_failed", stage="failed", error=repr(error))
             return End(job, fence, error=error)
 
     def _work_is_done(self, fence: Fence) -> None:
@@ -424,19 +425,6 @@ _DECISIONS = {
     RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
     RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
 }
-
-
-def _fields(job: Job) -> dict[str, object]:
-    """What every line logged for an attempt carries."""
-    return {
-        "job_id": job.id,
-        "attempt_id": job.attempt_id,
-        "trace_id": job.trace_id,
-        "kind": job.kind,
-        "submission_id": job.submission_id,
-        "user_id": job.payload.get("user_id"),
-        "language": job.payload.get("language"),
-    }
 
 
 async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -59,7 +59,7 @@ class Triage:
 
     async def _look_up(self, suspects: dict[str, Message], result: Sorted) -> None:
         rows = await self._database.read(lambda tx: outbox.describe(tx, list(suspects)))
-        burials = []
+        burials, traces = [], {row.job_id: row.trace_id for row in rows}
         for row in rows:
             message = suspects[row.job_id]
             problem = str(message.problem or _UNKNOWN_KIND)
@@ -77,7 +77,14 @@ class Triage:
             result.usable[row.job_id] = replace(message, hint=hint, problem=None)
         for burial in burials:
             metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
-            _log.warning("message_poisoned", job_id=burial.job_id, reason=burial.error_code, error=burial.error)
+            _log.warning(
+                "message_poisoned",
+                stage="poisoned",
+                job_id=burial.job_id,
+                trace_id=traces[burial.job_id],
+                reason=burial.error_code,
+                error=burial.error,
+            )
         if burials:
             await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._actor))
         result.done_with.extend(message for job_id, message in suspects.items() if job_id not in result.usable)

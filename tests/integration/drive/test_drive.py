@@ -12,18 +12,19 @@ from adjudge.domain.errors import Conflict, InvalidInput, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.direct import DirectDelivery
+from adjudge.relay.direct import delivering
+from adjudge.relay.patrol import Reconciler
 from adjudge.relay.pump import Pump
 from adjudge.store import dead_letters
 from adjudge.store.job_values import Job, NewJob
 from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, Submissions
+from adjudge.store.submissions import Judgement, Submissions
 from adjudge.stream import Hint, MemoryStream, Published
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import parse_limits
-from tests.integration.drive.conftest import QUICK, Drive
+from tests.integration.drive.conftest import Drive
 from tests.support.stores import figure
 
 
@@ -99,6 +100,31 @@ async def test_a_wiped_stream_loses_no_job(drive: Drive) -> None:
         async with drive.worker(slots=4):
             decided = await drive.until_decided(submissions)
     assert set(decided.values()) == {("accepted", "AC")}
+
+
+async def test_a_wiped_stream_is_told_of_everything_in_one_round(drive: Drive) -> None:
+    await drive.submit(1_200)
+    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump")
+    while await pump.deliver():
+        pass
+    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_ms=0)
+    assert await reconciler.tick() == 0, "nothing is missing yet"
+    await _wipe(drive)
+    assert await reconciler.tick() == 1_200
+    assert not await drive.rows("SELECT id FROM jobs WHERE status <> 'pending'")
+
+
+async def test_a_lost_message_is_found_behind_many_that_wait(drive: Drive) -> None:
+    await drive.submit(20)
+    await Pump(drive.database, drive.jobs, drive.stream, name="pump").deliver()
+    messages = {message.job_id: message for message in await drive.stream.read(consumer="x", at_most=20, wait_ms=500)}
+    queued = [row["id"] for row in await drive.rows("SELECT id FROM jobs ORDER BY queued_at, id")]
+    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_ms=0, batch=4)
+    await drive.stream.ack([messages[queued[13]]])
+    assert [await reconciler.tick() for _ in range(5)] == [0, 0, 1, 0, 0]
+    await drive.stream.ack([messages[queued[0]], messages[queued[19]]])
+    found = [await reconciler.tick() for _ in range(5)]
+    assert (found[0], sum(found)) == (1, 2), "the front is looked at every time, the rest part by part"
 
 
 async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
@@ -285,15 +311,19 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -
 
 
 async def test_with_the_outbox_switched_off_the_submitter_delivers(drive: Drive) -> None:
-    """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same."""
-    direct = DirectDelivery(Pump(drive.database, Jobs({}), drive.stream, name="direct"))
-    drive.jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK, announce=direct)
-    async with drive.worker(slots=4):
+    """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same, even by a second attempt."""
+
+    async def fails_once(job: Job) -> Completion:
+        if job.attempt_id == 1:
+            raise RuntimeError("the sandbox broke")
+        return await drive.handler._accept(job)
+
+    drive.handler.act = fails_once
+    async with drive.worker(slots=4), delivering(Pump(drive.database, Jobs({}), drive.stream, name="direct")):
         submissions = await drive.submit(10)
         decided = await drive.until_decided(submissions)
-    await direct.close()
     assert set(decided.values()) == {("accepted", "AC")}
-    assert len(drive.handler.runs) == 10
+    assert len(drive.handler.runs) == 20
     rows = await drive.rows("SELECT state FROM outbox")
     assert {row["state"] for row in rows} == {"delivered"}
 
@@ -303,12 +333,13 @@ async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: D
         async def publish(self, hints: Sequence[Hint]) -> list[Published]:
             raise Unavailable("the stream is away")
 
-    direct = DirectDelivery(Pump(drive.database, Jobs({}), Deaf(), name="direct"))
-    drive.jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK, announce=direct)
-    submissions = await drive.submit()
-    await direct.close()
-    (row,) = await drive.rows("SELECT state, last_error FROM outbox")
-    assert (row["state"], row["last_error"]) == ("pending", "the stream is away")
+    async def refused() -> bool:
+        (row,) = await drive.rows("SELECT state, last_error FROM outbox")
+        return (row["state"], row["last_error"]) == ("pending", "the stream is away")
+
+    async with delivering(Pump(drive.database, Jobs({}), Deaf(), name="direct")):
+        submissions = await drive.submit()
+        await drive.until(refused, "the row remembers why")
     async with drive.scheduler(), drive.worker():
         assert await drive.until_decided(submissions) == {submissions[0]: ("accepted", "AC")}
 
@@ -316,8 +347,7 @@ async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: D
 async def test_two_who_deliver_the_same_job_send_one_message(drive: Drive) -> None:
     pump = Pump(drive.database, drive.jobs, drive.stream, name="pump")
     await drive.submit(5)
-    job_ids = [row["id"] for row in await drive.rows("SELECT id FROM jobs")]
-    taken = await asyncio.gather(pump.deliver(), pump.deliver(job_ids))
+    taken = await asyncio.gather(pump.deliver(), Pump(drive.database, Jobs({}), drive.stream, name="direct").deliver())
     assert sum(taken) == 5
     assert sum((await drive.stream.depth()).values()) == 5
 

@@ -57,11 +57,44 @@ async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: Drive, l
     assert {event["trace_id"] for event in said} == {TRACE}
     stages = {event["stage"]: event for event in said if "stage" in event}
     assert set(stages) == {"enqueued", "delivered", "started", "finished"}
-    for stage in ("enqueued", "started", "finished"):
-        event = stages[stage]
+    for event in stages.values():
         assert (event["submission_id"], event["user_id"], event["language"]) == (new.id, drive.person, "cpp")
     assert stages["finished"]["attempt_id"] == 1
     assert [event["attempt_id"] for event in said if event["event"] == "program_ran"] == [1]
+
+
+async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, lines: io.StringIO) -> None:
+    """A job that is lost, its late writes, an error, a burial: each line names job, attempt and trace."""
+    woken = asyncio.Event()
+
+    async def act(job: Job) -> Completion:
+        if job.attempt_id == 1:
+            await woken.wait()
+        raise RuntimeError("the sandbox broke")
+
+    drive.handler.act = act
+    async with drive.scheduler():
+        (submission,) = await drive.submit()
+        async with drive.worker("lost", slots=1, lease_ms=100, heartbeat_ms=400):
+            await drive.until_running()
+
+            async def lost() -> bool:
+                return '"lease_lost"' in lines.getvalue()
+
+            await drive.until(lost, "its lease is lost, and it notices")
+            woken.set()
+            assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
+    (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
+    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
+    assert {event["trace_id"] for event in said} == {job["trace_id"]}
+    expected = {"lease_lost", "worker_lost", "job_failed", "job_ended"}
+    of_attempts = [event for event in said if event["event"] in expected]
+    assert {event["event"] for event in of_attempts} == expected
+    assert all(event["attempt_id"] >= 1 and event["stage"] for event in of_attempts)
+    refused = [event for event in said if event["event"] == "job_write_refused" and event["attempt_id"]]
+    assert refused, "the late renewal"
+    asked = {"reason", "db_attempt_id", "db_status", "db_lease_owner", "db_lease_until"}
+    assert all(asked <= event.keys() for event in refused)
 
 
 async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(drive: Drive) -> None:

@@ -42,6 +42,7 @@ class Caller:
     key: str | None = None
     """Its idempotency key."""
     trace_id: str | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ def _new(parts: Parts, viewer: Viewer, item: _Checked, caller: Caller, admitted:
         priority=admitted.band,
         timeout_ms=item.rules.deadline_ms(item.language),
         trace_id=caller.trace_id,
+        request_id=caller.request_id,
         delay_ms=admitted.delay_ms,
         source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
         job_id=parts.mint(),

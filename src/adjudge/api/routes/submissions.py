@@ -200,7 +200,7 @@ def router(parts: Parts) -> APIRouter:
 
 def caller_of(request: Request, key: str | None = None) -> Caller:
     """Where a request came from."""
-    return Caller(address_of(request), key, request.state.trace_id)
+    return Caller(address_of(request), key, request.state.trace_id, request.state.request_id)
 
 
 async def _handed(request: Request) -> Handed:

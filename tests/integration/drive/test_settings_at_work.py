@@ -1,0 +1,166 @@
+"""What settings and log lines promise of the drive, with the real commands as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from redis.asyncio import Redis
+
+from adjudge.cli.chaining import make_engine
+from adjudge.domain.ids import new_id
+from adjudge.store import Tx, chains, tokens, webhooks
+from adjudge.store.chain_values import NewRun
+from tests.integration.drive.installation import (
+    Installation,
+    events,
+    import_problem,
+    rows,
+    submit,
+    until_all_decided,
+)
+from tests.support.services import RedisServer
+
+pytestmark = pytest.mark.slow
+SOURCE = "import time\ntime.sleep(0.05)\nprint('wrong')\n"
+REQUEST = "a-request-of-the-test"
+
+
+@pytest.fixture
+def installation(postgres_url: str, redis_server: RedisServer, tmp_path: Path) -> Installation:
+    installation = Installation(postgres_url, redis_server, tmp_path)
+    installation.environment |= {"ADJUDGE_LOG_FORMAT": "json", "ADJUDGE_LOG_LEVEL": "info"}
+    return installation
+
+
+async def _until(installation: Installation, sql: str) -> None:
+    async with installation.opened() as database, asyncio.timeout(60):
+        while not await rows(database, sql):
+            await asyncio.sleep(0.05)
+
+
+async def _readers(installation: Installation) -> set[str]:
+    """Who reads the streams of this installation."""
+    client: Redis = Redis.from_url(installation.environment["ADJUDGE_REDIS_URL"], decode_responses=True)
+    scope, found = f"adjudge:{installation.environment['ADJUDGE_ENVIRONMENT']}", set()
+    async for key in client.scan_iter(match=f"{scope}:jobs:*"):
+        found |= {reader["name"] for reader in await client.xinfo_consumers(key, f"{scope}:workers")}
+    await client.aclose()
+    return found
+
+
+async def test_a_worker_reads_by_its_consumer_name_and_runs_no_more_of_a_language_than_its_limit(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """``JOB_STREAM_CONSUMER`` and ``ADJUDGE_WORKER_LIMITS``."""
+    source = tmp_path / "sleeper.py"
+    source.write_text(SOURCE)
+    told = {"JOB_STREAM_CONSUMER": "reader-7", "ADJUDGE_WORKER_LIMITS": "language:python3=1"}
+    async with installation.opened() as database:
+        ids = await import_problem(database, installation.blobs)
+        with installation.running("scheduler"), installation.running("worker", "--slots", "4", "--name", "w1", **told):
+            await submit(database, installation.blobs, ids, [source] * 4)
+            decided = await until_all_decided(database)
+            readers = await _readers(installation)
+        attempts = await rows(
+            database, "SELECT lease_owner, started_at, ended_at FROM job_attempts ORDER BY started_at"
+        )
+    assert [row["verdict"] for row in decided] == ["WA"] * 4
+    assert readers == {"reader-7"}
+    assert {row["lease_owner"] for row in attempts} == {"w1"}, "leases are held by the worker's own name"
+    assert len(attempts) == 4
+    assert all(one["ended_at"] <= two["started_at"] for one, two in pairwise(attempts))
+
+
+def _hand_in(url: str, secret: str) -> None:
+    body = {"problem": "multiples", "language": "python3", "source": SOURCE}
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "Content-Type": "application/json",
+        "X-Request-ID": REQUEST,
+    }
+    with urlopen(Request(f"{url}/api/v1/submissions", json.dumps(body).encode(), headers), timeout=30) as answer:
+        assert answer.status == 202
+
+
+async def test_a_server_delivers_without_the_outbox_and_every_step_is_logged_with_its_origin(
+    installation: Installation,
+) -> None:
+    """``OUTBOX_ENABLED=false`` on a server, and no scheduler; the fields that every step of a job is logged with."""
+    secret = tokens.new_secret()
+    async with installation.opened() as database:
+        person, _, _ = await import_problem(database, installation.blobs)
+        token = tokens.NewToken(new_id(), person, "test", secret, ("*",))
+        await database.transact(lambda tx: tokens.add(tx, token))
+        with (
+            installation.running("worker", "--slots", "1", "--name", "w1"),
+            installation.running("api", "--port", "0", OUTBOX_ENABLED="false"),
+        ):
+            await asyncio.to_thread(_hand_in, installation.said["api"].split()[-1], secret)
+            (decided,) = await until_all_decided(database)
+        (job,) = await rows(database, "SELECT id, submission_id, trace_id FROM jobs")
+    assert decided["verdict"] == "WA"
+    api, worker = (events(installation.folder / f"{role}.log") for role in ("api", "worker"))
+    steps = {
+        event["stage"]: event for event in [*api, *worker] if event.get("job_id") == job["id"] and "stage" in event
+    }
+    assert set(steps) == {"enqueued", "delivered", "started", "finished"}
+    for step in steps.values():
+        assert step["request_id"] == REQUEST
+        assert (step["submission_id"], step["user_id"], step["language"]) == (job["submission_id"], person, "python3")
+        assert step["trace_id"] == job["trace_id"]
+    assert steps["started"]["attempt_id"] == steps["finished"]["attempt_id"] == 1
+    (request,) = [event for event in api if event.get("request_id") == REQUEST and event["event"] == "request"]
+    assert request["trace_id"] == job["trace_id"]
+
+
+@asynccontextmanager
+async def _listening() -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """An address that takes webhooks, and whether one came."""
+    called = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+        called.set()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", called
+
+
+async def test_a_worker_delivers_what_verdicts_and_chains_lead_to_without_the_outbox(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """``OUTBOX_ENABLED=false`` on a worker, which is all alone: a verdict, its webhook, and a chain that fans out."""
+    source = tmp_path / "sleeper.py"
+    source.write_text(SOURCE)
+    branches = [{"id": f"branch-{number}", "type": "noop", "deps": ["first"]} for number in range(4)]
+    dag = {"nodes": [{"id": "first", "type": "noop"}, *branches]}
+    told = {"OUTBOX_ENABLED": "false", "ADJUDGE_WEBHOOKS_ALLOW": "127.0.0.0/8"}
+    async with installation.opened() as database, _listening() as (url, called):
+        ids = await import_problem(database, installation.blobs)
+
+        async def prepare(tx: Tx) -> None:
+            await webhooks.add(
+                tx, webhook_id=new_id(), user_id=ids[0], url=url, secret="whsec_x", events=[webhooks.JUDGED]
+            )
+            made = await chains.create(tx, name="fan", dag=dag, actor=ids[0])
+            await make_engine().start(tx, NewRun(made.id, {}, actor=ids[0]))
+
+        with installation.running("worker", "--slots", "1", "--name", "w1", **told):
+            await database.transact(prepare)
+            await submit(database, installation.blobs, ids, [source])
+            (decided,) = await until_all_decided(database)
+            async with asyncio.timeout(60):
+                await called.wait()
+            await _until(installation, "SELECT 1 AS one FROM chain_runs WHERE status = 'success'")
+    assert decided["verdict"] == "WA"
