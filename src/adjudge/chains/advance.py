@@ -11,15 +11,16 @@ one run take turns, and the second sees what the first wrote.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from adjudge.chains.conditions import holding
 from adjudge.chains.dags import Dags
-from adjudge.chains.placing import Offers, Start, Starter
+from adjudge.chains.placing import Freed, Offers, Start, Starter
+from adjudge.chains.sharing import limits_of
 from adjudge.chains.standing import Closing, EndedNode, Key, Runs, Standing, close, count, ended_delta, set_counts
-from adjudge.domain.chain import Counts, Dag, Decision, Node, When, cascade, decide, is_failed
+from adjudge.domain.chain import Counts, Dag, Decision, Node, OverRuns, When, cascade, decide, is_failed
 from adjudge.domain.states import NodeStatus
 from adjudge.store import chain_statements as sql
 from adjudge.store.driver import Tx
@@ -52,10 +53,18 @@ class Advance:
         return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
 
     async def onward(
-        self, tx: Tx, runs: Runs, ended: Sequence[EndedNode], ready: Sequence[Start], offers: Offers
+        self,
+        tx: Tx,
+        runs: Runs,
+        ended: Sequence[EndedNode],
+        ready: Sequence[Start],
+        *,
+        offers: Offers,
+        yielding: Collection[str] = (),
     ) -> list[EndedNode]:
         """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
 
+        In ``yielding`` runs a node has begun to wait, and may have left its place to others.
         Returns what else ended on the way: skipped nodes, and mapped ones with their last instance.
         """
         dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.goes_on}
@@ -76,8 +85,26 @@ class Advance:
         if also:
             runs.update(await count(tx, ended_delta(also)))
         limited = {node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].is_limited}
-        await self._starter.start(tx, {run_id: runs[run_id] for run_id in dags}, dags, starts, limited, offers=offers)
+        pools = await self._pools(tx, runs, {*yielding, *(node.run_id for node in ended if node.pool)})
+        going = {run_id: runs[run_id] for run_id in dags}
+        await self._starter.start(tx, going, dags, starts, Freed(limited, pools), offers=offers)
         return also
+
+    async def _pools(self, tx: Tx, runs: Runs, run_ids: Iterable[str]) -> set[str]:
+        """Chains of which a place over all runs may be free again: one that stops gives its own to the others, too."""
+        found = set[str]()
+        for run_id in run_ids:
+            if (await self.dag_of(tx, runs[run_id])).over_runs.limits_nodes:
+                found.add(runs[run_id].chain_id)
+        return found
+
+    async def share_out(self, tx: Tx, chain_id: str) -> int:
+        """Give free places of a chain to whoever waits for one; return to how many."""
+        return await self._starter.start(tx, {}, {}, (), Freed(frozenset(), {chain_id}), offers={})
+
+    async def limits_of(self, tx: Tx, chain_id: str) -> OverRuns:
+        """What a chain limits over its runs now."""
+        return await limits_of(tx, self._dags, chain_id)
 
     async def _join(self, tx: Tx, level: Sequence[EndedNode]) -> list[EndedNode]:
         """Count instances for their mapped nodes, and end those of which it was the last."""

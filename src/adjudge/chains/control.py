@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
+from adjudge.chains.sharing import lock_chain_of
 from adjudge.chains.standing import Closing, Delta, EndedNode, Standing, close, count, ended_delta, lock, set_counts
 from adjudge.domain.chain import Dag, base_id, counts_of, is_failed, is_instance, reopened
 from adjudge.domain.chain import count as count_statuses
@@ -77,6 +78,7 @@ class Control:
         a run that has ended is a Conflict.
         """
         await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id="")
+        await lock_chain_of(tx, run_id)
         run = await self._locked(tx, run_id)
         if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
             raise Conflict(
@@ -91,7 +93,9 @@ class Control:
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
         rows = await tx.fetch(by_hand.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
         stopped = [
-            EndedNode(run_id, row["node_id"], row["type"], NodeStatus.STOPPED, _parent(row["node_id"])) for row in rows
+            EndedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["pool"])
+            for row in rows
+            for found in (row["node_id"],)
         ]
         await audit.record(tx, actor=actor, action="stop", object_kind="chain_run", objects=[run_id], reason=reason)
         tx.ring(chain_runs.STOPPING)
@@ -152,6 +156,8 @@ class Control:
         by = _By(actor, "dead letter replayed")
         sheet.reopen(node_id, NodeStatus.RETRYING)
         await tx.fetch(by_hand.RETRY_NODES, [(run_id, node_id, job_id)], **by.why(""))
+        if sheet.dag.is_limited:  # it runs already: it is counted, and waits for no place
+            await tx.execute(sql.GIVE_JOBS, [(run_id, node_id, job_id, "held")])
         await self._reopen_above(tx, sheet, node_id, by)
         await self._go_on(tx, sheet, by)
         return True
@@ -164,6 +170,7 @@ class Control:
 
     async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _Sheet:
         await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        await lock_chain_of(tx, run_id)
         run = await self._locked(tx, run_id)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
         instances: dict[str, list[str]] = {}
@@ -244,7 +251,8 @@ class Control:
         """Let the run go on from where it was opened again."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
-            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, **by.why("a node was opened again"))
+            place = None if sheet.dag.over_runs.max_runs is None else "held"
+            await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, place=place, **by.why("a node was opened again"))
         ended = ended_delta(over).get(run_id, Delta())
         delta = Delta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
         runs = await count(tx, {run_id: delta})

@@ -42,7 +42,7 @@ class Engine:
     ) -> None:
         unowned = Jobs({}, mint=mint)  # the engine writes what its own jobs mean for nodes itself
         self.dags = dags or Dags()
-        advance = Advance(self.dags, Starter(unowned, mint), mint)
+        advance = Advance(self.dags, Starter(self.dags, unowned, mint), mint)
         self.progress = Progress(advance, probes or {}, on_run_ended)
         self._launch = Launch(self.dags, self.progress, mint)
         self._control = Control(self.progress, unowned, mint)

@@ -9,8 +9,9 @@ from typing import Any
 from adjudge.chains.dags import Dags
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
+from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Delta, count
-from adjudge.domain.chain import Dag
+from adjudge.domain.chain import Dag, OverRuns, WhenFull
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import NodeStatus
@@ -41,7 +42,7 @@ class Launch:
             dag = self._dags.put(chain.id, chain.version, (await chains.find(tx, chain.id)).dag or {})
         started = await self._insert(tx, wanted, chain.version, dag)
         if started.is_new:
-            await self._create_nodes(tx, started.run_id, dag)
+            await self._create_nodes(tx, started.run_id, wanted, dag)
         return started
 
     async def rerun(
@@ -68,7 +69,7 @@ class Launch:
         _check(wanted)
         started = await self._insert(tx, wanted, origin.chain_version, dag, origin=run_id, kept=len(kept))
         if started.is_new:
-            await self._create_nodes(tx, started.run_id, dag, kept, run_id)
+            await self._create_nodes(tx, started.run_id, wanted, dag, kept=kept, origin_run_id=run_id)
             details: Mapping[str, Mapping[str, Any]] = {run_id: {"new_run_id": started.run_id, "from_node": from_node}}
             await audit.record(tx, actor=actor, action="rerun", object_kind="chain_run", objects=details, reason=reason)
         return started
@@ -84,7 +85,11 @@ class Launch:
     async def _insert(
         self, tx: Tx, wanted: NewRun, version: int, dag: Dag, *, origin: str | None = None, kept: int = 0
     ) -> Started:
-        run_id = self._mint()
+        if dag.shares:
+            await lock_chains(tx, [wanted.chain_id])
+        run_id, place = self._mint(), None
+        if dag.over_runs.max_runs is not None:
+            place = "wanted" if wanted.parent_run_id is None else "held"
         row = (
             run_id,
             wanted.chain_id,
@@ -100,6 +105,7 @@ class Launch:
             wanted.parent_run_id,
             wanted.parent_node_id,
             origin,
+            place,
         )
         if await tx.fetch(sql.INSERT_RUN, [row]):
             return Started(run_id, is_new=True)
@@ -109,30 +115,46 @@ class Launch:
         return Started(known["id"], is_new=False)
 
     async def _create_nodes(
-        self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str] = (), origin_run_id: str = ""
+        self, tx: Tx, run_id: str, wanted: NewRun, dag: Dag, *, kept: Collection[str] = (), origin_run_id: str = ""
     ) -> None:
         """Write all nodes in one statement; those that need nothing but to run get their jobs with it."""
+        pool = wanted.chain_id if dag.shares else None
         if kept:
             copied = [(node_id,) for node_id in sorted(kept)]
-            await tx.execute(sql.COPY_NODES, copied, run_id=run_id, origin_run_id=origin_run_id)
+            await tx.execute(sql.COPY_NODES, copied, run_id=run_id, origin_run_id=origin_run_id, pool=pool)
+        takes_turns = dag.over_runs.max_runs is not None and wanted.parent_run_id is None
         rows, starts = [], []
         for ordinal, node in enumerate(dag.nodes):
             if node.id in kept:
                 continue
             waiting = sum(dep not in kept for dep in node.deps)
-            job_id = self._mint() if not waiting and node.is_plain and not dag.is_limited else None
+            begins = not waiting and node.is_plain and not dag.is_limited and not takes_turns
+            job_id = self._mint() if begins else None
             if job_id is not None:
                 starts.append(Start(run_id, node.id, node, job_id))
-            rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None))
+            rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None, pool))
         if rows:
             await tx.execute(sql.INSERT_NODES, rows)
         runs = await count(tx, {run_id: Delta()})
         if kept:
             await self._count_kept(tx, run_id, dag, kept)
+        if takes_turns:
+            await self._take_turn(tx, run_id, wanted.chain_id, dag.over_runs)
+            return
         decided, skipped = await self._progress.advance.begin(tx, runs[run_id])
         if skipped:
             runs = await count(tx, {run_id: Delta(0, -len(skipped), 0)})
         await self._progress.proceed(tx, runs, skipped, [*starts, *decided])
+
+    async def _take_turn(self, tx: Tx, run_id: str, chain_id: str, over_runs: OverRuns) -> None:
+        """Begin if it is the run's turn; one of a chain that refuses what would have to wait is refused."""
+        admitted = await self._progress.admit(tx, chain_id)
+        if run_id not in admitted and over_runs.when_full is WhenFull.REFUSE:
+            raise Conflict(
+                f"Chain {chain_id!r} has as many runs under way as it may ({over_runs.max_runs}) and refuses more; "
+                "start it again when one has ended, or stop one.",
+                id=chain_id,
+            )
 
     async def _count_kept(self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str]) -> None:
         rows = []

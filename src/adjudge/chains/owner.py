@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.chains.control import Control
-from adjudge.chains.placing import Start, start_row
+from adjudge.chains.placing import SHARES, Start, start_row
 from adjudge.chains.progress import Progress
+from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Closing, Delta, EndedNode, Runs, close, count, ended_delta, ended_node
 from adjudge.domain.chain import instance_id
 from adjudge.domain.ids import NewId
@@ -73,6 +74,7 @@ class NodeOwner:
 
     async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
         """End the nodes, and advance their runs in the same transaction."""
+        await lock_chains(tx, [item.job.payload["chain_id"] for item in ended if SHARES in item.job.payload])
         unclaimed = sorted(
             start_row(item.job)
             for item in ended
@@ -95,7 +97,8 @@ class NodeOwner:
         late += empty
         if late:
             runs.update(await count(tx, ended_delta(late)))
-        await self._progress.proceed(tx, runs, [*over, *late], starts, _offers(ended))
+        yielding = {run_id for run_id, _ in waits}
+        await self._progress.proceed(tx, runs, [*over, *late], starts, _offers(ended), yielding=yielding)
 
     async def _suspend(self, tx: Tx, items: Sequence[Ended]) -> dict[tuple[str, str], tuple[str, str]]:
         if not items:
@@ -138,7 +141,8 @@ class NodeOwner:
             for index, item in enumerate(fan.items):
                 node_id, job_id = instance_id(fan.node_id, index), None if dag.is_limited else self._mint()
                 text = json.dumps(item)
-                rows.append((fan.run_id, node_id, node.type, index, node.priority, 0, job_id, fan.node_id, text))
+                pool = runs[fan.run_id].chain_id if dag.shares else None
+                rows.append((fan.run_id, node_id, node.type, index, node.priority, 0, job_id, fan.node_id, text, pool))
                 starts.append(Start(fan.run_id, node_id, node, job_id))
         if rows:
             await tx.execute(sql.INSERT_NODES, rows)

@@ -11,6 +11,7 @@ from functools import partial
 from adjudge.chains.engine import Engine
 from adjudge.chains.executor import Awaited
 from adjudge.chains.progress import TIMER, awaited_closing
+from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import close, lock
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
@@ -35,7 +36,7 @@ class PatrolSettings:
 
 
 class ChainPatrol:
-    """Kills what does not stop, ends waits whose moment has come, looks for missed ends, deletes what is old."""
+    """Kills what does not stop, ends waits whose moment has come, looks for missed ends and places, deletes the old."""
 
     def __init__(
         self, database: Database, jobs: Jobs, engine: Engine, *, name: str, settings: PatrolSettings | None = None
@@ -49,7 +50,7 @@ class ChainPatrol:
 
     async def tick(self) -> int:
         """Make one round; return how much there was to do."""
-        done = await self.kill() + await self.end_due() + await self.stop_orphans()
+        done = await self.kill() + await self.end_due() + await self.stop_orphans() + await self.share_out()
         return done + await self.look_again() + await self.delete_old()
 
     async def kill(self) -> int:
@@ -104,6 +105,12 @@ class ChainPatrol:
                 continue
         return len(found)
 
+    async def share_out(self) -> int:
+        """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
+        found = await self._database.read(chain_runs.waited_for)
+        share_out = self._engine.progress.share_out
+        return sum([await self._database.transact(partial(share_out, chain_id=chain_id)) for chain_id in found])
+
     async def delete_old(self) -> int:
         """Delete runs that are kept no longer."""
         keep_ms = self._settings.keep_ms
@@ -112,10 +119,12 @@ class ChainPatrol:
         return await self._database.transact(lambda tx: chain_runs.delete_old(tx, older_ms=keep_ms, at_most=_BATCH))
 
     async def _look(self, tx: Tx, wait: Wait) -> int:
+        await lock_chains(tx, [wait.pool])
         awaited = await self._engine.progress.probe(tx, wait.on, wait.key)
         return 0 if awaited is None else await self._end(tx, wait, awaited)
 
     async def _end(self, tx: Tx, wait: Wait, awaited: Awaited) -> int:
+        await lock_chains(tx, [wait.pool])
         await lock(tx, [wait.run_id])
         node, thing = (wait.run_id, wait.node_id), (wait.on, wait.key)
         over = await close(tx, [awaited_closing(node, thing, awaited, self._name)])

@@ -1,18 +1,21 @@
-"""Starting nodes that may run: a job each, at once, or as soon as the run's limits have a place for it.
+"""Starting nodes that may run: a job each, at once, or as soon as the limits of run and chain have a place for it.
 
 What runs is counted over the rows that hold a place, never in a counter kept apart from them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.chains.dags import Dags
+from adjudge.chains.sharing import MANY, Room, limits_of
 from adjudge.chains.standing import Standing
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.ids import NewId
+from adjudge.domain.states import RunStatus
+from adjudge.store import chain_place_statements as places
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Tx
@@ -22,7 +25,10 @@ from adjudge.store.statement import Row
 
 _TIMEOUT_MARGIN_MS: Final = 10_000
 """A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
-_MANY: Final = 100_000
+_PAGE: Final = 200
+
+SHARES: Final = "shares"
+"""In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
 
 Offers = Mapping[str, Sequence[Offer]]
 """By run: places that workers keep for what follows from the nodes they have just ended."""
@@ -41,10 +47,20 @@ class Start:
     """Attempts made by earlier jobs of the node."""
 
 
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Where a place may be free again."""
+
+    runs: Set[str]
+    pools: Set[str]
+    """Chains, of which a place over all runs may be."""
+
+
 class Starter:
     """Turns nodes that may run into jobs."""
 
-    def __init__(self, jobs: Jobs, mint: NewId) -> None:
+    def __init__(self, dags: Dags, jobs: Jobs, mint: NewId) -> None:
+        self._dags = dags
         self._jobs = jobs
         self._mint = mint
 
@@ -54,11 +70,11 @@ class Starter:
         runs: Mapping[str, Standing],
         dags: Mapping[str, Dag],
         starts: Sequence[Start],
-        freed: set[str],
+        freed: Freed,
         *,
         offers: Offers,
-    ) -> None:
-        """Start what may run; where a run has limits, what fits. In ``freed`` runs a place may be free again.
+    ) -> int:
+        """Start what may run; where there are limits, what fits. Return how many nodes that were.
 
         Nodes for which a worker has a place begin there at once, as many as there are such places.
         """
@@ -67,26 +83,58 @@ class Starter:
         wanting = [start for start in starts if start.run_id in limited]
         if wanting:
             await tx.execute(sql.GIVE_JOBS, sorted((start.run_id, start.node_id, None, "wanted") for start in wanting))
-        for run_id in sorted(limited | freed):
+        limited |= freed.runs
+        sharing = {run_id for run_id in limited if dags[run_id].over_runs.limits_nodes}
+        for run_id in sorted(limited - sharing):
             now += await self._granted(tx, run_id, dags[run_id])
+        pools = {*freed.pools, *(runs[run_id].chain_id for run_id in sharing)}
+        if pools:
+            runs, dags = dict(runs), dict(dags)
+            for pool in sorted(pools):
+                now += await self._granted_over_runs(tx, pool, runs, dags)
         await self._enqueue(tx, runs, dags, now, offers)
+        return len(now)
 
     async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[Start]:
-        """What the limits let through now, the most urgent first."""
-        held = {(row["type"], row["parent_id"]): row["n"] for row in await tx.fetch(sql.HELD_PLACES, run_id=run_id)}
-        free = _MANY if dag.max_parallel is None else dag.max_parallel - sum(held.values())
-        if free <= 0:
+        """What the run's limits let through now, the most urgent first."""
+        room = Room()
+        for row in await tx.fetch(sql.HELD_PLACES, run_id=run_id):
+            room.hold(run_id, row["type"], row["parent_id"], row["n"])
+        free = room.free_in(run_id, dag)
+        if not free:
             return []
-        picky = bool(dag.max_parallel_by_type) or any(node.fan and node.fan.max_parallel for node in dag.nodes)
-        wanted = await tx.fetch(sql.WANTED_PLACES, run_id=run_id, at_most=_MANY if picky else min(free, _MANY))
-        return list(_fitting(run_id, dag, wanted, held, free))
+        wanted = await tx.fetch(sql.WANTED_PLACES, run_id=run_id, at_most=MANY if dag.is_picky else free)
+        return [_start(run_id, node, row) for row in wanted if (node := room.takes(run_id, dag, row)) is not None]
+
+    async def _granted_over_runs(
+        self, tx: Tx, pool: str, runs: MutableMapping[str, Standing], dags: MutableMapping[str, Dag]
+    ) -> list[Start]:
+        """What the limits of a chain let through now, in whatever run of it; the chain is locked by this."""
+        room, found = Room(await limits_of(tx, self._dags, pool)), list[Start]()
+        for row in await tx.fetch(places.HELD, pool=pool):
+            room.hold(row["run_id"], row["type"], row["parent_id"], row["n"], int(row["busy"]))
+        last, at_most = {"priority": -1, "run_id": "", "ordinal": -1, "node_id": ""}, min(room.free, _PAGE)
+        while room.free:
+            page = await tx.fetch(places.WANTED, pool=pool, at_most=at_most, **last)
+            for row in page:
+                run_id = row["run_id"]
+                if run_id not in dags:
+                    runs[run_id] = _standing(row)
+                    dags[run_id] = await self._dags.of_run(tx, run_id, row["chain_id"], row["chain_version"])
+                node = room.takes(run_id, dags[run_id], row)
+                if node is not None:
+                    found.append(_start(run_id, node, row))
+            if len(page) < at_most:
+                break
+            last, at_most = {name: page[-1][name] for name in last}, _PAGE
+        return found
 
     async def _enqueue(
         self, tx: Tx, runs: Mapping[str, Standing], dags: Mapping[str, Dag], starts: Sequence[Start], offers: Offers
     ) -> None:
         if not starts:
             return
-        jobs = [self._job(runs[start.run_id], start) for start in starts]
+        jobs = [self._job(runs[start.run_id], dags[start.run_id], start) for start in starts]
         given = sorted(
             (start.run_id, start.node_id, job.id, "held" if dags[start.run_id].is_limited else None)
             for start, job in zip(starts, jobs, strict=True)
@@ -100,7 +148,7 @@ class Starter:
         if begun:
             await tx.execute(sql.START_NODES, begun)
 
-    def _job(self, run: Standing, start: Start) -> NewJob:
+    def _job(self, run: Standing, dag: Dag, start: Start) -> NewJob:
         node = start.node
         return NewJob(
             id=start.job_id or self._mint(),
@@ -119,6 +167,7 @@ class Starter:
                 "attempts_before": str(start.attempts_before),
                 "backoff_ms": str(node.retry.backoff_ms),
                 **({} if node.deps else {"is_root": "yes"}),
+                **({SHARES: "yes"} if dag.shares else {}),
             },
             actor="engine",
             trace_id=run.trace_id,
@@ -142,23 +191,18 @@ def _matched(jobs: Sequence[NewJob], offers: Offers) -> dict[str, Offer]:
     return matched
 
 
-def _fitting(
-    run_id: str, dag: Dag, wanted: Sequence[Row], held: Mapping[tuple[str, str], int], free: int
-) -> Iterator[Start]:
-    by_type, by_parent = Counter[str](), Counter[str]()
-    for (type_name, parent_id), number in held.items():
-        by_type[type_name] += number
-        by_parent[parent_id] += number
-    for row in wanted:
-        if free <= 0:
-            return
-        node, type_name, parent_id = dag.node(row["node_id"]), row["type"], row["parent_id"]
-        most = dag.max_parallel_by_type.get(type_name, _MANY)
-        siblings = (node.fan.max_parallel if node.fan and parent_id else None) or _MANY
-        if by_type[type_name] >= most or (parent_id and by_parent[parent_id] >= siblings):
-            continue
-        free -= 1
-        by_type[type_name] += 1
-        by_parent[parent_id] += 1
-        before = max(0, row["attempt"] - 1) if row["attempt"] else 0
-        yield Start(run_id, row["node_id"], node, attempts_before=before)
+def _start(run_id: str, node: Node, row: Row) -> Start:
+    before = max(0, row["attempt"] - 1) if row["attempt"] else 0
+    return Start(run_id, row["node_id"], node, attempts_before=before)
+
+
+def _standing(row: Row) -> Standing:
+    return Standing(
+        row["run_id"],
+        RunStatus(row["run_status"]),
+        row["chain_id"],
+        row["chain_version"],
+        row["nodes_open"],
+        row["nodes_failed"],
+        row["trace_id"],
+    )

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from adjudge.chains.advance import Advance
 from adjudge.chains.executor import Awaited, Probe
 from adjudge.chains.placing import Offers, Start
-from adjudge.chains.standing import Closing, EndedNode, Runs, Standing, close, count, ended_delta, lock
+from adjudge.chains.sharing import lock_chains
+from adjudge.chains.standing import (
+    Closing,
+    Delta,
+    EndedNode,
+    Runs,
+    Standing,
+    close,
+    count,
+    ended_delta,
+    lock,
+    standing_of,
+)
 from adjudge.domain.states import CHAIN_RUN, NodeStatus, RunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
+from adjudge.store import chain_place_statements as places
 from adjudge.store import chain_statements as sql
 from adjudge.store import chain_waits
 from adjudge.store.chain_runs import CHANGED
@@ -25,6 +38,8 @@ RUN: Final = "run"
 """The kind of wait that the end of a run ends."""
 TIMER: Final = "timer"
 """The kind of wait that its own moment ends."""
+
+_TURNS_AT_ONCE: Final = 100
 
 OnRunEnded = Callable[[Tx, RunEnded], Awaitable[None]]
 """Acts on a run's end in the transaction that ends it: a chain that starts after another, an event."""
@@ -47,13 +62,50 @@ class Progress:
         ended: Sequence[EndedNode],
         ready: Sequence[Start] = (),
         offers: Offers = MappingProxyType({}),
+        *,
+        yielding: Collection[str] = (),
+        admits: bool = True,
     ) -> None:
-        """Take runs, which are ours and counted, as far as they go; end those with no node left open."""
-        also = await self.advance.onward(tx, runs, ended, ready, offers)
+        """Take runs, which are ours and counted, as far as they go; end those with no node left open.
+
+        What waits for the end of one of them begins, unless whoever calls sees to that (``admits``).
+        """
+        also = await self.advance.onward(tx, runs, ended, ready, offers=offers, yielding=yielding)
         over = [*ended, *also]
         tx.on_commit(lambda: _measure(over))
         tx.ring(CHANGED)
-        await self._finish(tx, [run for run in runs.values() if run.nodes_open == 0])
+        over_runs = await self._finish(tx, [run for run in runs.values() if run.nodes_open == 0])
+        if admits:
+            for chain_id in sorted(await self._chains_with_turns(tx, over_runs)):
+                await self.admit(tx, chain_id)
+
+    async def _begin(self, tx: Tx, run: Standing) -> None:
+        """Let a run begin whose nodes have waited for its turn."""
+        decided, skipped = await self.advance.begin(tx, run)
+        runs = await count(tx, {run.id: Delta(0, -len(skipped), 0)})
+        await self.proceed(tx, runs, skipped, decided, admits=False)
+
+    async def admit(self, tx: Tx, chain_id: str) -> set[str]:
+        """Let the runs of a chain begin whose turn it is, until as many are under way as may be; return which did."""
+        admitted = set[str]()
+        while True:
+            most = (await self.advance.limits_of(tx, chain_id)).max_runs
+            held = (await tx.fetch(places.RUNS_HELD, chain_id=chain_id))[0]["n"]
+            free = _TURNS_AT_ONCE if most is None else min(most - held, _TURNS_AT_ONCE)
+            rows = await tx.fetch(places.ADMIT_RUNS, chain_id=chain_id, at_most=free) if free > 0 else []
+            if not rows:
+                return admitted
+            for run in sorted((standing_of(row) for row in rows), key=lambda run: run.id):
+                admitted.add(run.id)
+                await self._begin(tx, run)
+
+    async def share_out(self, tx: Tx, chain_id: str) -> int:
+        """Give what a chain shares to whoever waits for it; return to how many runs and nodes."""
+        return len(await self.admit(tx, chain_id)) + await self.advance.share_out(tx, chain_id)
+
+    async def _chains_with_turns(self, tx: Tx, ended: Sequence[Standing]) -> set[str]:
+        dags = [(run.chain_id, await self.advance.dag_of(tx, run)) for run in ended]
+        return {chain_id for chain_id, dag in dags if dag.over_runs.max_runs is not None}
 
     async def ended(self, tx: Tx, ended: Sequence[EndedNode]) -> None:
         """Advance the runs of nodes whose rows say that they have ended."""
@@ -76,9 +128,11 @@ class Progress:
         waiting = await chain_waits.waiting_for(tx, on, key)
         if not waiting:
             return 0
-        await lock(tx, [run_id for run_id, _ in waiting])
+        await lock_chains(tx, [wait.pool for wait in waiting])
+        await lock(tx, [wait.run_id for wait in waiting])
         awaited = Awaited(success, artifact, error)
-        over = await close(tx, [awaited_closing(node, (on, key), awaited, actor) for node in waiting])
+        nodes = [(wait.run_id, wait.node_id) for wait in waiting]
+        over = await close(tx, [awaited_closing(node, (on, key), awaited, actor) for node in nodes])
         await self.ended(tx, over)
         return len(over)
 
@@ -98,16 +152,17 @@ class Progress:
             return Awaited(success=False, error=f"Nobody here knows how a wait for {on!r} could end.")
         return await probe(tx, key)
 
-    async def _finish(self, tx: Tx, runs: Sequence[Standing]) -> None:
+    async def _finish(self, tx: Tx, runs: Sequence[Standing]) -> list[Standing]:
         over = [run for run in runs if run.status not in CHAIN_RUN.terminal]
         if not over:
-            return
+            return []
         fresh = [(run.id,) for run in over if run.status is RunStatus.PENDING]
         if fresh:
             await tx.execute(sql.BEGIN_RUNS, sorted(fresh))
         rows = await tx.fetch(sql.END_RUNS, sorted(_end_row(run) for run in over))
         for row in rows:
             await self._run_ended(tx, row)
+        return over
 
     async def _run_ended(self, tx: Tx, row: Row) -> None:
         status = RunStatus(row["status"])

@@ -26,6 +26,8 @@ class EndedNode:
     status: NodeStatus
     parent_id: str | None = None
     seconds: float | None = None
+    pool: str | None = None
+    """The chain whose places its run shares with others."""
 
     @property
     def key(self) -> Key:
@@ -37,7 +39,8 @@ def ended_node(row: Row) -> EndedNode:
     """What ``chain_nodes.finish`` and ``close`` return."""
     begun, over = row["started_at"], row["ended_at"]
     seconds = None if begun is None or over is None else (over - begun) / 1_000_000
-    return EndedNode(row["run_id"], row["node_id"], row["type"], NodeStatus(row["status"]), row["parent_id"], seconds)
+    status = NodeStatus(row["status"])
+    return EndedNode(row["run_id"], row["node_id"], row["type"], status, row["parent_id"], seconds, row["pool"])
 
 
 @dataclass(slots=True)

@@ -42,6 +42,15 @@ class When(StrEnum):
     """However they ended, and whatever ``if`` says: for cleaning up."""
 
 
+class WhenFull(StrEnum):
+    """What becomes of a start while as many runs as may be at once are under way."""
+
+    WAIT = "wait"
+    """The run is made, and waits for its turn; the oldest goes first."""
+    REFUSE = "refuse"
+    """There is no run."""
+
+
 class Decision(StrEnum):
     """What becomes of a node that has not begun."""
 
@@ -90,13 +99,29 @@ class Node:
         return self.when is When.ALL_SUCCESS and self.condition is None and self.fan is None
 
 
+@dataclass(frozen=True, slots=True)
+class OverRuns:
+    """What all runs of a chain share: how many of them, and of their nodes, may be under way at once."""
+
+    max_runs: int | None = None
+    when_full: WhenFull = WhenFull.WAIT
+    max_parallel: int | None = None
+    max_parallel_by_type: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def limits_nodes(self) -> bool:
+        """Whether a node may have to wait for one of another run."""
+        return self.max_parallel is not None or bool(self.max_parallel_by_type)
+
+
 @dataclass(frozen=True)
 class Dag:
-    """The nodes of a chain, and how many of them may run at once."""
+    """The nodes of a chain, and how many of them may run at once: in one run, and over all runs."""
 
     nodes: tuple[Node, ...]
     max_parallel: int | None = None
     max_parallel_by_type: Mapping[str, int] = field(default_factory=dict)
+    over_runs: OverRuns = OverRuns()
 
     @cached_property
     def by_id(self) -> Mapping[str, Node]:
@@ -115,8 +140,18 @@ class Dag:
     @cached_property
     def is_limited(self) -> bool:
         """Whether a node that may run can still have to wait for a place."""
+        return self.max_parallel is not None or self.is_picky or self.over_runs.limits_nodes
+
+    @cached_property
+    def is_picky(self) -> bool:
+        """Whether a free place of a run may be one that the next node cannot take, and a later one can."""
         fans = any(node.fan is not None and node.fan.max_parallel is not None for node in self.nodes)
-        return self.max_parallel is not None or bool(self.max_parallel_by_type) or fans
+        return bool(self.max_parallel_by_type) or fans
+
+    @cached_property
+    def shares(self) -> bool:
+        """Whether runs of the chain have to wait for each other in any way."""
+        return self.over_runs.max_runs is not None or self.over_runs.limits_nodes
 
     def node(self, node_id: str) -> Node:
         """The node that a row speaks of; an instance of a mapped node is the node it was made from."""

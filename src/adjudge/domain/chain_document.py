@@ -4,7 +4,8 @@
 
     {"nodes": [{"id", "type", "deps", "cfg", "retry": {"max_attempts", "backoff_ms"}, "timeout_ms", "when", "if",
                 "map": {"over", "as", "max_parallel"}, "priority"}],
-     "max_parallel": 8, "max_parallel_by_type": {"sandbox": 2}}
+     "max_parallel": 8, "max_parallel_by_type": {"sandbox": 2},
+     "over_runs": {"max_runs": 3, "when_full": "wait", "max_parallel": 20, "max_parallel_by_type": {"http": 4}}}
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from adjudge.domain import chain_condition
-from adjudge.domain.chain import USUAL_BAND, Dag, Fan, Node, Retry, When
+from adjudge.domain.chain import USUAL_BAND, Dag, Fan, Node, OverRuns, Retry, When, WhenFull
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import InvalidInput
 
 MAX_NODES: Final = 20_000
 MAX_ATTEMPTS: Final = 100
+MAX_RUNS: Final = 100_000
 MAX_TIMEOUT_MS: Final = 30 * 86_400_000
 LAST_BAND: Final = 3
 """Priorities run from 0, which is served first."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
-_DAG_KEYS: Final = frozenset({"nodes", "max_parallel", "max_parallel_by_type"})
+_DAG_KEYS: Final = frozenset({"nodes", "max_parallel", "max_parallel_by_type", "over_runs"})
+_OVER_RUNS_KEYS: Final = frozenset({"max_runs", "when_full", "max_parallel", "max_parallel_by_type"})
 _NODE_KEYS: Final = frozenset(
     {"id", "type", "deps", "cfg", "retry", "timeout_ms", "when", "if", "map", "priority"},
 )
@@ -81,17 +84,31 @@ class _Reader:
             self._say("nodes", f"{len(listed)} nodes are more than {MAX_NODES}; split the chain into sub-chains")
             return Dag(())
         nodes = tuple(node for index, item in enumerate(listed) if (node := self._node(index, item)) is not None)
-        limits = self._object("max_parallel_by_type", document.get("max_parallel_by_type", {}))
-        dag = Dag(
-            nodes,
-            self._whole("max_parallel", document.get("max_parallel"), 1, MAX_NODES),
-            {
-                name: self._whole(f"max_parallel_by_type.{name}", most, 1, MAX_NODES) or 1
-                for name, most in limits.items()
-            },
-        )
+        dag = Dag(nodes, *self._limits("", document), self._over_runs(document.get("over_runs")))
         self._check_graph(nodes)
         return dag
+
+    def _limits(self, place: str, fields: Mapping[str, Any]) -> tuple[int | None, Mapping[str, int]]:
+        """How many nodes may run at once, in all and by type."""
+        types = self._object(f"{place}max_parallel_by_type", fields.get("max_parallel_by_type", {}))
+        return self._whole(f"{place}max_parallel", fields.get("max_parallel"), 1, MAX_NODES), {
+            name: self._whole(f"{place}max_parallel_by_type.{name}", most, 1, MAX_NODES) or 1
+            for name, most in types.items()
+        }
+
+    def _over_runs(self, value: Any) -> OverRuns:
+        if value is None:
+            return OverRuns()
+        fields = self._object("over_runs", value)
+        self._unknown_keys("over_runs", fields, _OVER_RUNS_KEYS)
+        most = self._whole("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
+        when = fields.get("when_full", WhenFull.WAIT)
+        if not isinstance(when, str) or when not in WhenFull._value2member_map_:
+            self._say("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(WhenFull)}")
+            when = WhenFull.WAIT
+        elif "when_full" in fields and "max_runs" not in fields:
+            self._say("over_runs.when_full", "nothing is ever full without max_runs; give it, or leave this out")
+        return OverRuns(most, WhenFull(when), *self._limits("over_runs.", fields))
 
     def _unknown_keys(self, place: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
         for key in document:
@@ -143,7 +160,7 @@ class _Reader:
     def _when(self, place: str, value: Any, deps: tuple[str, ...]) -> When:
         if value is None:
             return When.ALL_SUCCESS
-        if value not in When._value2member_map_:
+        if not isinstance(value, str) or value not in When._value2member_map_:
             self._say(place, f"when {value!r} is not known; use one of {', '.join(When)}")
             return When.ALL_SUCCESS
         when = When(value)

@@ -14,7 +14,7 @@ REOPEN_RUN = Statement(
     "Let a run that ended badly go on.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = 'running', finished_at = NULL, stop_requested_at = NULL,
-        actor = :actor, reason = :reason, updated_at = {{now}}
+        actor = :actor, reason = :reason, place = :place, updated_at = {{now}}
     WHERE id = :run_id AND {_RUN} IN ('failed', 'stopped')
     """,
 )
@@ -99,7 +99,7 @@ STOP_WAITING = Statement(
     WHERE run_id = :run_id AND {_STANDS} IN ('pending', 'retrying', 'running')
       AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = chain_nodes.job_id
                       AND COALESCE(jobs.status, '') IN ('pending', 'queued', 'running'))
-    RETURNING node_id, type, started_at, ended_at
+    RETURNING node_id, type, pool
     """,
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
 from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store.chain_place_statements import WAITED_FOR
 from adjudge.store.chain_values import Artifact, LogLine, NodeView, Run, StatusChange
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Fence
@@ -20,10 +21,10 @@ CHANGED = "adjudge_chain_runs"
 STOPPING = "adjudge_chain_stop"
 """Rung when a run is asked to stop."""
 
-_RUN = """
+RUN = """
     chain_runs.id AS id, chain_id, chains.name AS chain_name, chain_version, status, parameters, trigger_kind,
     idempotency_key, started_by, actor, reason, trace_id, nodes_total, nodes_open, nodes_failed, parent_run_id,
-    parent_node_id, origin_run_id, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
+    parent_node_id, origin_run_id, place, chain_runs.created_at AS created_at, chain_runs.updated_at AS updated_at,
     started_at, finished_at
     """
 _NODE = """
@@ -35,14 +36,14 @@ _NODE = """
 FIND = Statement(
     "chain_runs.find",
     "Read a run.",
-    f"SELECT {_RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE chain_runs.id = :run_id",
+    f"SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE chain_runs.id = :run_id",
 )
 
 PAGE = Statement(
     "chain_runs.page",
     "List runs, the newest first, of one chain or of all, in one status or in any.",
     f"""
-    SELECT {_RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
+    SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
     WHERE (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
       AND chain_runs.id < :before
     ORDER BY chain_runs.id DESC LIMIT :at_most
@@ -188,7 +189,7 @@ DELETE_RUNS = Statement(
     given={"given_id": "text"},
 )
 
-_LAST = "g"
+LAST = "g"
 """Sorts after every id."""
 
 
@@ -217,15 +218,15 @@ async def find(tx: Tx, run_id: str) -> Run:
     row = await first(tx, FIND, run_id=run_id)
     if row is None:
         raise NotFound("run", run_id)
-    return _run(row)
+    return run_of(row)
 
 
 async def page(
     tx: Tx, *, chain_id: str = "", status: RunStatus | None = None, before: str = "", at_most: int = 50
 ) -> list[Run]:
     """List runs, the newest first: ``before`` is the last id of the page before."""
-    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or _LAST, at_most=at_most)
-    return [_run(row) for row in rows]
+    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or LAST, at_most=at_most)
+    return [run_of(row) for row in rows]
 
 
 async def nodes(tx: Tx, run_id: str) -> list[NodeView]:
@@ -284,16 +285,16 @@ def _task(row: Row) -> NodeTask:
         row["type"],
         row["job_id"],
         row["attempt"],
-        _json(row["item"]),
+        from_column(row["item"]),
         row["parent_id"] is not None,
         RunStatus(row["run_status"]),
-        _json(row["parameters"]),
+        from_column(row["parameters"]),
         row["chain_id"],
         row["chain_version"],
         row["chain_name"],
         row["started_by"] or "system",
         row["trace_id"],
-        _json(row["checkpoint"]),
+        from_column(row["checkpoint"]),
     )
 
 
@@ -330,6 +331,11 @@ async def which_stop(tx: Tx, run_ids: Iterable[str]) -> set[str]:
     return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
 
 
+async def waited_for(tx: Tx) -> list[str]:
+    """Chains of which a node or a run waits for a place over all runs."""
+    return [row["id"] for row in await tx.fetch(WAITED_FOR)]
+
+
 async def delete_old(tx: Tx, *, older_ms: int, at_most: int = 100) -> int:
     """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
     rows = [(row["id"],) for row in await tx.fetch(OLD_RUNS, older_us=older_ms * 1_000, at_most=at_most)]
@@ -340,14 +346,15 @@ async def delete_old(tx: Tx, *, older_ms: int, at_most: int = 100) -> int:
     return await tx.execute(DELETE_RUNS, rows)
 
 
-def _run(row: Row) -> Run:
+def run_of(row: Row) -> Run:
+    """A run from its row."""
     values = dict(zip(Run.__slots__, row, strict=True))
-    return Run(**values | {"status": RunStatus(values["status"]), "parameters": _json(values["parameters"])})
+    return Run(**values | {"status": RunStatus(values["status"]), "parameters": from_column(values["parameters"])})
 
 
 def _node(row: Row) -> NodeView:
     values = dict(zip(NodeView.__slots__, row, strict=True))
-    decoded = {name: _json(values[name]) for name in ("artifact", "item")}
+    decoded = {name: from_column(values[name]) for name in ("artifact", "item")}
     return NodeView(**values | decoded | {"status": NodeStatus(values["status"])})
 
 
@@ -357,6 +364,6 @@ def _artifact(row: Row) -> Artifact:
     return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
 
 
-def _json(found: str | float | None) -> Any:
+def from_column(found: str | float | None) -> Any:
     """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
     return json.loads(found) if isinstance(found, str) else found

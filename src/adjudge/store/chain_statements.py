@@ -1,9 +1,10 @@
 """The SQL by which runs advance.
 
-Rows are taken in one order everywhere: jobs, then runs (the youngest first, so that a sub-chain comes before the run
-that waits for it), then nodes. A node with an open job changes only under that job's lock; every other change of a
-run's nodes happens under the run's. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row
-that is inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
+Rows are taken in one order everywhere: jobs, then chains whose runs share places (``chain_place_statements``), then
+runs (the youngest first, so that a sub-chain comes before the run that waits for it), then nodes. A node with an open
+job changes only under that job's lock; every other change of a run's nodes happens under the run's, or that of the
+chain whose places they share. So whoever counts, decides; nobody counts twice. The locks are NO KEY ones: a row that is
+inserted (a log line, a job) shares the key of the run it belongs to, and must not have to wait for it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ KEY = {"given_run_id": "text", "given_node_id": "text"}
 
 # Runs.
 
-_STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id"
-_LOCK_RUNS = f"SELECT {_STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
+STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id"
+_LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
 
 LOCK_RUNS = Statement(
     "chain_runs.lock",
@@ -35,7 +36,7 @@ COUNT_NODES = Statement(
     UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
         nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
     FROM {{given}} WHERE id = given_id
-    RETURNING {_STANDING}
+    RETURNING {STANDING}
     """,
     given={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
 )
@@ -46,10 +47,10 @@ INSERT_RUN = Statement(
     """
     INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
                             started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
-                            origin_run_id, created_at, updated_at)
+                            origin_run_id, place, created_at, updated_at)
     SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
            given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
-           given_parent_node_id, given_origin_run_id, {now}, {now}
+           given_parent_node_id, given_origin_run_id, given_place, {now}, {now}
     FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
     WHERE true
     ON CONFLICT (chain_id, idempotency_key) DO NOTHING
@@ -70,6 +71,7 @@ INSERT_RUN = Statement(
         "given_parent_run_id": "text",
         "given_parent_node_id": "text",
         "given_origin_run_id": "text",
+        "given_place": "text",
     },
 )
 
@@ -96,7 +98,7 @@ END_RUNS = Statement(
     "End runs none of whose nodes is open any more.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
-        reason = given_reason
+        reason = given_reason, place = NULL
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
     RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
     """,
@@ -112,9 +114,10 @@ INSERT_NODES = Statement(
     "chain_nodes.insert",
     "Create nodes of a run, or instances of a mapped one.",
     """
-    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, updated_at)
+    INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, pool,
+                             updated_at)
     SELECT given_run_id, given_node_id, given_type, given_ordinal, given_priority, given_waiting_on, given_job_id,
-           given_parent_id, given_item, {now}
+           given_parent_id, given_item, given_pool, {now}
     FROM {given}
     """,
     given={
@@ -126,6 +129,7 @@ INSERT_NODES = Statement(
         "given_job_id": "text",
         "given_parent_id": "text",
         "given_item": "jsonb",
+        "given_pool": "text",
     },
 )
 
@@ -134,9 +138,10 @@ COPY_NODES = Statement(
     "Take nodes that succeeded, and their instances, over from another run.",
     """
     INSERT INTO chain_nodes (run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
-                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item)
+                             reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item, pool)
     SELECT :run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
-           'taken over from an earlier run', {now}, started_at, ended_at, ordinal, priority, parent_id, item
+           'taken over from an earlier run', {now}, started_at, ended_at, ordinal, priority, parent_id, item,
+           CAST(:pool AS text)
     FROM {given} JOIN chain_nodes ON chain_nodes.run_id = :origin_run_id
         AND (node_id = given_node_id OR COALESCE(parent_id, '') = given_node_id)
     """,
@@ -204,7 +209,7 @@ END_NODES = Statement(
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'running', 'retrying')
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at
+              started_at, ended_at, pool
     """,
     given={
         **KEY,
@@ -230,7 +235,7 @@ CLOSE_NODES = Statement(
     WHERE {NODE} AND {STANDS} = given_from
       AND (given_wait_on IS NULL OR (wait_on = given_wait_on AND wait_key = given_wait_key))
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
-              started_at, ended_at
+              started_at, ended_at, pool
     """,
     given={
         **KEY,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from adjudge.domain.states import NodeStatus, RunStatus
 
 NODE = "node"
 """The kind of job that executes a node."""
+Place = Literal["wanted", "held"]
+"""Where something is limited: whether one waits for its turn, or has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Run:
     parent_run_id: str | None
     parent_node_id: str | None
     origin_run_id: str | None
+    place: Place | None
+    """``wanted`` while it waits for its turn, ``held`` while it has it; none where runs take no turns."""
     created_at: int
     updated_at: int
     started_at: int | None
@@ -138,7 +142,7 @@ class NodeView:
     waiting_on: int
     parent_id: str | None
     item: Any
-    place: str | None
+    place: Place | None
     wait_on: str | None
     wait_key: str | None
     wait_until: int | None

@@ -12,7 +12,7 @@ WAITING_FOR = Statement(
     "chain_waits.waiting_for",
     "Find the nodes that wait for a thing.",
     """
-    SELECT run_id, node_id FROM chain_nodes
+    SELECT run_id, node_id, pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND wait_on = :on AND wait_key = :key ORDER BY run_id, node_id
     """,
 )
@@ -21,7 +21,7 @@ DUE = Statement(
     "chain_waits.due",
     "Find waits whose moment has come.",
     """
-    SELECT run_id, node_id, wait_on, wait_key FROM chain_nodes
+    SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
     WHERE wait_until IS NOT NULL AND wait_until <= {now} ORDER BY wait_until LIMIT :at_most
     """,
 )
@@ -30,7 +30,7 @@ OPEN = Statement(
     "chain_waits.open",
     "List waits that have lasted a while, to see whether one was missed.",
     """
-    SELECT run_id, node_id, wait_on, wait_key FROM chain_nodes
+    SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND (wait_on, wait_key, run_id, node_id) > (:on, :key, :run_id, :node_id)
       AND updated_at <= {now} - :older_us
     ORDER BY wait_on, wait_key, run_id, node_id LIMIT :at_most
@@ -76,11 +76,14 @@ class Wait:
     node_id: str
     on: str
     key: str
+    pool: str | None = None
+    """The chain whose places its run shares with others."""
 
 
-async def waiting_for(tx: Tx, on: str, key: str) -> list[tuple[str, str]]:
-    """The nodes (run, node) that wait for a thing."""
-    return [(row["run_id"], row["node_id"]) for row in await tx.fetch(WAITING_FOR, on=on, key=key)]
+async def waiting_for(tx: Tx, on: str, key: str) -> list[Wait]:
+    """The nodes that wait for a thing."""
+    rows = await tx.fetch(WAITING_FOR, on=on, key=key)
+    return [Wait(row["run_id"], row["node_id"], on, key, row["pool"]) for row in rows]
 
 
 async def due(tx: Tx, *, at_most: int) -> list[Wait]:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from adjudge.api.actions import run_access
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains.dags import check_dag
@@ -21,7 +22,7 @@ from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
 from adjudge.store.bells import Wakeup
 from adjudge.store.chain_triggers import Trigger
-from adjudge.store.chain_values import Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started
+from adjudge.store.chain_values import Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started, StatusChange
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.1
@@ -125,42 +126,57 @@ async def start(
 
 
 async def runs(
-    parts: Parts, *, chain: str | None, status: RunStatus | None, before: str | None, at_most: int
+    parts: Parts,
+    viewer: Viewer,
+    *,
+    chain: str | None,
+    status: RunStatus | None,
+    before: str | None,
+    at_most: int,
 ) -> list[Run]:
-    """Runs, the newest first."""
+    """Runs that the viewer may know of, the newest first."""
     chain_id = (await find(parts, chain)).id if chain else ""
-    return await parts.database.read(
-        lambda tx: chain_runs.page(tx, chain_id=chain_id, status=status, before=before or "", at_most=at_most)
-    )
+    return await run_access.listed(parts, viewer, chain_id=chain_id, status=status, before=before, at_most=at_most)
 
 
-async def run(parts: Parts, run_id: str) -> Run:
+async def run(parts: Parts, viewer: Viewer, run_id: str) -> Run:
     """One run."""
-    return await parts.database.read(lambda tx: chain_runs.find(tx, run_id))
+    return await run_access.readable(parts, viewer, run_id)
 
 
-async def nodes(parts: Parts, run_id: str) -> list[NodeView]:
+async def nodes(parts: Parts, viewer: Viewer, run_id: str) -> list[NodeView]:
     """The nodes of a run."""
+    await run_access.readable(parts, viewer, run_id)
+    return await _nodes(parts, run_id)
+
+
+async def _nodes(parts: Parts, run_id: str) -> list[NodeView]:
     return await parts.database.read(lambda tx: chain_runs.nodes(tx, run_id))
 
 
-async def node(parts: Parts, run_id: str, node_id: str) -> NodeView:
+async def node(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> NodeView:
     """One node of a run."""
+    await run_access.readable(parts, viewer, run_id)
     return await parts.database.read(lambda tx: chain_runs.node(tx, run_id, node_id))
 
 
-async def dag_of(parts: Parts, run_id: str) -> Mapping[str, list[str]]:
+async def changes(parts: Parts, viewer: Viewer, run_id: str, *, after: int = 0, at_most: int) -> list[StatusChange]:
+    """What has become of a run and its nodes, from after a known change."""
+    await run_access.readable(parts, viewer, run_id)
+    return await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, at_most=at_most))
+
+
+async def dag_of(parts: Parts, standing: Run) -> Mapping[str, list[str]]:
     """What each node of a run depends on, by the snapshot that the run began with."""
-    standing = await run(parts, run_id)
     dag = await parts.database.read(
-        lambda tx: parts.engine.dags.of_run(tx, run_id, standing.chain_id, standing.chain_version)
+        lambda tx: parts.engine.dags.of_run(tx, standing.id, standing.chain_id, standing.chain_version)
     )
     return {item.id: list(item.deps) for item in dag.nodes}
 
 
-async def artifact(parts: Parts, run_id: str, node_id: str) -> Any:
+async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> Any:
     """What a node left behind, however large."""
-    found = await node(parts, run_id, node_id)
+    found = await node(parts, viewer, run_id, node_id)
     if found.artifact_digest is None:
         return found.artifact
     data = bytearray()
@@ -174,11 +190,13 @@ async def artifact(parts: Parts, run_id: str, node_id: str) -> Any:
 
 async def stop(parts: Parts, viewer: Viewer, run_id: str, reason: str) -> RunStatus:
     """Ask a run to stop."""
+    await run_access.controllable(parts, viewer, run_id)
     return await parts.database.transact(lambda tx: parts.engine.stop(tx, run_id, actor=viewer.name, reason=reason))
 
 
 async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason: str) -> NodeView:
     """Run a node again."""
+    await run_access.controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.retry(tx, run_id, node_id, actor=viewer.name, reason=reason)
     )
@@ -186,7 +204,8 @@ async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason:
 
 async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str) -> NodeView:
     """Declare a node done. A question is answered by those it was asked; to pass over them is for admins of chains."""
-    if (await node(parts, run_id, node_id)).type == WaitApproval.type:
+    await run_access.controllable(parts, viewer, run_id)
+    if (await node(parts, viewer, run_id, node_id)).type == WaitApproval.type:
         viewer.require(Permission.CHAIN_WRITE)
     return await parts.database.transact(
         lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=artifact, reason=reason)
@@ -196,7 +215,8 @@ async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, a
 async def rerun(
     parts: Parts, viewer: Viewer, run_id: str, *, from_node: str | None, reason: str, key: str | None
 ) -> Started:
-    """Repeat a run."""
+    """Repeat a run, for the viewer."""
+    await run_access.controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.rerun(
             tx, run_id, actor=viewer.name, reason=reason, from_node=from_node, idempotency_key=key
@@ -205,7 +225,10 @@ async def rerun(
 
 
 async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
-    """Answer the question that a node asks."""
+    """Answer the question that a node asks: those it names may, or else those who may change its run."""
+    run, asking = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
+    if not run_access.may_answer(viewer, run, asking):
+        await run_access.controllable(parts, viewer, run_id)  # else the engine says what is wrong
     await parts.database.transact(
         lambda tx: decide(
             tx,
@@ -305,7 +328,9 @@ async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str |
 # Watching.
 
 
-async def watch_run(parts: Parts, run_id: str) -> AsyncGenerator[tuple[Run, list[NodeView]] | None, None]:
+async def watch_run(
+    parts: Parts, viewer: Viewer, run_id: str
+) -> AsyncGenerator[tuple[Run, list[NodeView]] | None, None]:
     """A run and the nodes that changed, whenever something did, until it ends; nothing as a sign of life.
 
     What is sent is the state, not its history: whoever comes back is told how everything stands, so nothing is missed.
@@ -317,7 +342,7 @@ async def watch_run(parts: Parts, run_id: str) -> AsyncGenerator[tuple[Run, list
     try:
         while True:
             wakeup.clear()
-            standing, found = await run(parts, run_id), await nodes(parts, run_id)
+            standing, found = await run(parts, viewer, run_id), await _nodes(parts, run_id)
             changed = [item for item in found if seen.get(item.node_id) != _mark(item)]
             seen.update((item.node_id, _mark(item)) for item in changed)
             if changed or standing != last:
@@ -337,7 +362,9 @@ def _mark(node: NodeView) -> tuple[object, ...]:
     return node.status, node.attempt, node.updated_at, node.waiting_on, node.wait_on
 
 
-async def log_lines(parts: Parts, run_id: str, node_id: str, *, after: int, at_most: int) -> list[LogLine]:
+async def log_lines(
+    parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, after: int, at_most: int
+) -> list[LogLine]:
     """What a node wrote, from after a known line."""
-    await node(parts, run_id, node_id)
+    await node(parts, viewer, run_id, node_id)
     return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, at_most=at_most))

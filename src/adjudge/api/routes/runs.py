@@ -35,7 +35,6 @@ from adjudge.api.wire.chains import (
 )
 from adjudge.domain.access import Permission
 from adjudge.domain.states import RunStatus
-from adjudge.store import chain_runs
 
 Reader = Annotated[Viewer, needs(Permission.RUN_READ)]
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
@@ -53,9 +52,13 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_reading(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/runs", summary="Runs, the newest first")
+    @routes.get(
+        "/runs",
+        summary="Runs, the newest first",
+        description="Those that you started or that ask you something; everybody's with `run:read_all`.",
+    )
     async def page(
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,
         *,
         chain: Annotated[str | None, Query(max_length=128, description="A chain's id or name.")] = None,
         status: RunStatus | None = None,
@@ -64,23 +67,22 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
     ) -> RunPage:
         place = place_of(cursor, [str])
         before = str(place[0]) if place else None
-        found = await chains.runs(parts, chain=chain, status=status, before=before, at_most=limit + 1)
+        found = await chains.runs(parts, viewer, chain=chain, status=status, before=before, at_most=limit + 1)
         more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
         return RunPage(items=[RunInfo.of(item) for item in found[:limit]], next=more)
 
     @routes.get("/runs/{run_id}", summary="One run")
-    async def find(run_id: str, viewer: Reader) -> RunInfo:  # noqa: ARG001  # asked for by its point
-        return RunInfo.of(await chains.run(parts, run_id))
+    async def find(run_id: str, viewer: Reader) -> RunInfo:
+        return RunInfo.of(await chains.run(parts, viewer, run_id))
 
     @routes.get("/runs/{run_id}/log", summary="Every change of a run and its nodes, the oldest first")
     async def log(
         run_id: str,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,
         after: Annotated[int, Query(ge=0, le=2**53)] = 0,
         limit: Annotated[int, Query(ge=1, le=500)] = 500,
     ) -> ChangeList:
-        await chains.run(parts, run_id)
-        found = await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, at_most=limit))
+        found = await chains.changes(parts, viewer, run_id, after=after, at_most=limit)
         return ChangeList(items=[ChangeInfo.of(item) for item in found])
 
     @routes.get(
@@ -91,12 +93,12 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         response_class=StreamingResponse,
     )
     async def events(run_id: str, viewer: Reader) -> StreamingResponse:
-        await chains.run(parts, run_id)
-        return EventStream(parts.audience, viewer, _watched(parts, run_id))
+        await chains.run(parts, viewer, run_id)
+        return EventStream(parts.audience, viewer, _watched(parts, viewer, run_id))
 
 
-async def _watched(parts: Parts, run_id: str) -> AsyncIterator[str]:
-    async with aclosing(chains.watch_run(parts, run_id)) as happening:
+async def _watched(parts: Parts, viewer: Viewer, run_id: str) -> AsyncIterator[str]:
+    async with aclosing(chains.watch_run(parts, viewer, run_id)) as happening:
         async for found in happening:
             if found is None:
                 yield encode(Sent())
@@ -110,26 +112,26 @@ async def _watched(parts: Parts, run_id: str) -> AsyncIterator[str]:
 
 def _add_nodes(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/runs/{run_id}/nodes", summary="The nodes of a run")
-    async def nodes(run_id: str, viewer: Reader) -> NodeList:  # noqa: ARG001  # asked for by its point
-        return NodeList(items=[NodeInfo.of(item) for item in await chains.nodes(parts, run_id)])
+    async def nodes(run_id: str, viewer: Reader) -> NodeList:
+        return NodeList(items=[NodeInfo.of(item) for item in await chains.nodes(parts, viewer, run_id)])
 
     @routes.get("/runs/{run_id}/nodes/{node_id}", summary="One node of a run")
-    async def node(run_id: str, node_id: str, viewer: Reader) -> NodeInfo:  # noqa: ARG001  # asked for by its point
-        return NodeInfo.of(await chains.node(parts, run_id, node_id))
+    async def node(run_id: str, node_id: str, viewer: Reader) -> NodeInfo:
+        return NodeInfo.of(await chains.node(parts, viewer, run_id, node_id))
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/artifact", summary="What a node left behind, however large")
-    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Any:  # noqa: ARG001  # asked for by its point
-        return await chains.artifact(parts, run_id, node_id)
+    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Any:
+        return await chains.artifact(parts, viewer, run_id, node_id)
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="What a node wrote")
     async def lines(
         run_id: str,
         node_id: str,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,
         after: Annotated[int, Query(ge=0, le=2**53, description="The id of the last line that was read.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 500,
     ) -> LineList:
-        found = await chains.log_lines(parts, run_id, node_id, after=after, at_most=limit)
+        found = await chains.log_lines(parts, viewer, run_id, node_id, after=after, at_most=limit)
         return LineList(items=[LineInfo.of(line) for line in found])
 
 
@@ -166,7 +168,11 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
             await chains.complete(parts, viewer, run_id, node_id, artifact=asked.artifact, reason=asked.reason)
         )
 
-    @routes.post("/runs/{run_id}/nodes/{node_id}:decide", summary="Answer the question that a node asks")
-    async def decide(run_id: str, node_id: str, body: Decision, viewer: Controller) -> NodeInfo:
+    @routes.post(
+        "/runs/{run_id}/nodes/{node_id}:decide",
+        summary="Answer the question that a node asks",
+        description="Those whom it names may; where it names nobody, whoever may change the run.",
+    )
+    async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeInfo:
         await chains.approve(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
-        return NodeInfo.of(await chains.node(parts, run_id, node_id))
+        return NodeInfo.of(await chains.node(parts, viewer, run_id, node_id))

@@ -143,6 +143,9 @@ class RunInfo(Wire):
     nodes_failed: int
     parent_run_id: str | None
     origin_run_id: str | None = Field(description="The run that this one repeats.")
+    place: Literal["wanted", "held"] | None = Field(
+        description="Where a chain limits its runs: `wanted` while it waits for its turn, `held` while it has it."
+    )
     created_at: str = _MOMENT
     started_at: str | None
     finished_at: str | None
@@ -166,6 +169,7 @@ class RunInfo(Wire):
             nodes_failed=run.nodes_failed,
             parent_run_id=run.parent_run_id,
             origin_run_id=run.origin_run_id,
+            place=run.place,
             created_at=moment(run.created_at),
             started_at=moment(run.started_at),
             finished_at=moment(run.finished_at),
@@ -195,6 +199,9 @@ class NodeInfo(Wire):
     waiting_on: int = Field(description="How many of its dependencies have not ended.")
     wait_on: str | None = Field(description="What it waits for without holding a worker.")
     wait_until: str | None
+    place: Literal["wanted", "held"] | None = Field(
+        description="Where nodes are limited: `wanted` by one that waits for a place, `held` by one that runs."
+    )
     parent_id: str | None = Field(description="The mapped node that it is an instance of.")
     started_at: str | None
     ended_at: str | None
@@ -216,6 +223,7 @@ class NodeInfo(Wire):
             waiting_on=node.waiting_on,
             wait_on=node.wait_on,
             wait_until=moment(node.wait_until),
+            place=node.place,
             parent_id=node.parent_id,
             started_at=moment(node.started_at),
             ended_at=moment(node.ended_at),

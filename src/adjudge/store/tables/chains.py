@@ -87,10 +87,13 @@ chain_runs = Table(
     words("parent_run_id", nullable=True),
     words("parent_node_id", nullable=True),
     words("origin_run_id", nullable=True),
+    # Only in chains that limit their runs: 'wanted' by one that waits for its turn, 'held' by one that has it.
+    words("place", nullable=True),
     one_of("status", RunStatus),
     exactly_when("finished_at", "status", CHAIN_RUN.terminal),
     UniqueConstraint("chain_id", "idempotency_key"),
     Index(None, "chain_id", "id"),
+    Index(None, "started_by", "id"),
     Index(
         "chain_runs_open",
         "id",
@@ -100,6 +103,7 @@ chain_runs = Table(
     _partial("chain_runs_finished", "finished_at", where="finished_at IS NOT NULL"),
     _partial("chain_runs_stopping", "stop_requested_at", where="status = 'stopping'"),
     _partial("chain_runs_parent", "parent_run_id", where="parent_run_id IS NOT NULL"),
+    _partial("chain_runs_places", "chain_id", "place", "id", where="place IS NOT NULL"),
 )
 
 chain_nodes = Table(
@@ -136,10 +140,22 @@ chain_nodes = Table(
     words("wait_on", nullable=True),
     words("wait_key", nullable=True),
     moment("wait_until", nullable=True),
+    # Only in chains that limit something over all of their runs: the chain, whose row is the lock of what it limits.
+    words("pool", nullable=True),
     PrimaryKeyConstraint("run_id", "node_id"),
     one_of("status", NodeStatus),
     _partial("chain_nodes_instances", "run_id", "parent_id", "ordinal", where="parent_id IS NOT NULL"),
     _partial("chain_nodes_places", "run_id", "place", "priority", "ordinal", where="place IS NOT NULL"),
+    _partial(
+        "chain_nodes_pools",
+        "pool",
+        "place",
+        "priority",
+        "run_id",
+        "ordinal",
+        "node_id",
+        where="pool IS NOT NULL AND place IS NOT NULL",
+    ),
     _partial("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
     _partial("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),
 )

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import chains
+from adjudge.api.actions.run_access import controls, may_answer
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
@@ -19,7 +20,6 @@ from adjudge.chains.executors.approval import WaitApproval
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
-from adjudge.store import chain_runs
 from adjudge.store.chain_values import NodeView, Run
 from adjudge.web import forms
 from adjudge.web.drawing import draw_dag
@@ -52,21 +52,21 @@ def _definitions(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.get("/chains")
     async def listed(
         request: Request,
-        viewer: Reader,  # noqa: ARG001  # asked for by its point
+        viewer: Reader,
         keyword: Annotated[str, Query(max_length=100)] = "",
         page: Annotated[int, Query(ge=1, le=10_000)] = 1,
     ) -> Response:
         found = await chains.listed(parts, page=page, size=_PAGE, keyword=keyword, enabled=None)
-        recent = await chains.runs(parts, chain=None, status=None, before=None, at_most=10)
+        recent = await _listed(parts, viewer, at_most=10)
         more = urlencode({"keyword": keyword, "page": page + 1}) if page * _PAGE < found.total else ""
         return await pages.show(request, "chains.html", chains=found.items, runs=recent, keyword=keyword, more=more)
 
     @routes.get("/chains/{chain}")
-    async def one(request: Request, viewer: Reader, chain: str, cursor: str | None = None) -> Response:  # noqa: ARG001
+    async def one(request: Request, viewer: Reader, chain: str, cursor: str | None = None) -> Response:
         found = await chains.find(parts, chain)
         place = place_of(cursor, [str])
         before = str(place[0]) if place else None
-        runs = await chains.runs(parts, chain=found.id, status=None, before=before, at_most=_PAGE + 1)
+        runs = await _listed(parts, viewer, chain=found.id, before=before, at_most=_PAGE + 1)
         nodes = (found.dag or {}).get("nodes", [])
         return await pages.show(
             request,
@@ -77,6 +77,15 @@ def _definitions(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             runs=runs[:_PAGE],
             more=urlencode({"cursor": cursor_of([runs[_PAGE - 1].id])}) if len(runs) > _PAGE else "",
         )
+
+
+async def _listed(
+    parts: Parts, viewer: Viewer, *, chain: str | None = None, before: str | None = None, at_most: int
+) -> list[Run]:
+    """The runs that somebody who looks at chains may know of."""
+    if not viewer.may(Permission.RUN_READ):
+        return []
+    return await chains.runs(parts, viewer, chain=chain, status=None, before=before, at_most=at_most)
 
 
 def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
@@ -90,7 +99,7 @@ def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
 def _runs(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.get("/runs/{run_id}")
     async def run(request: Request, viewer: RunReader, run_id: str) -> Response:
-        changes = await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, at_most=_LINES))
+        changes = await chains.changes(parts, viewer, run_id, at_most=_LINES)
         shown = await _run_state(parts, viewer, request, run_id)
         return await pages.show(request, "run.html", changes=changes, **shown)
 
@@ -109,7 +118,7 @@ def _runs(routes: APIRouter, pages: Pages, parts: Parts) -> None:
 
 
 async def _run_state(parts: Parts, viewer: Viewer, request: Request, run_id: str) -> dict[str, Any]:
-    run, nodes = await chains.run(parts, run_id), await chains.nodes(parts, run_id)
+    run, nodes = await chains.run(parts, viewer, run_id), await chains.nodes(parts, viewer, run_id)
     spoken = words_of(request)
     return {
         "run": run,
@@ -117,13 +126,13 @@ async def _run_state(parts: Parts, viewer: Viewer, request: Request, run_id: str
         "drawing": await _draw_run(parts, spoken, run, nodes),
         "gantt": _gantt(spoken, nodes),
         "over": run.status in CHAIN_RUN.terminal,
-        "may_control": viewer.may(Permission.RUN_CONTROL),
+        "may_control": controls(viewer, run),
         "may_stop": run.status in (RunStatus.PENDING, RunStatus.RUNNING),
     }
 
 
 async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeView]) -> str:
-    dependencies = await chains.dag_of(parts, run.id)
+    dependencies = await chains.dag_of(parts, run)
     if len(dependencies) > _DRAWN:
         return ""
     standing = {node.node_id: node.status for node in nodes}
@@ -156,18 +165,18 @@ def _gantt(spoken: Words, nodes: Sequence[NodeView]) -> str:
 
 
 async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> dict[str, Any]:
-    node, run = await chains.node(parts, run_id, node_id), await chains.run(parts, run_id)
+    node, run = await chains.node(parts, viewer, run_id, node_id), await chains.run(parts, viewer, run_id)
     return {
         "run": run,
         "node": node,
-        "lines": await chains.log_lines(parts, run_id, node_id, after=0, at_most=_LINES),
+        "lines": await chains.log_lines(parts, viewer, run_id, node_id, after=0, at_most=_LINES),
         "artifact": json.dumps(node.artifact, indent=2, ensure_ascii=False) if node.artifact is not None else "",
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
-        "may_control": viewer.may(Permission.RUN_CONTROL),
+        "may_control": controls(viewer, run),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),
         "may_complete": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED, NodeStatus.RUNNING)
         and (node.type != WaitApproval.type or viewer.may(Permission.CHAIN_WRITE)),
-        "asks": node.wait_on == "approval",
+        "asks": may_answer(viewer, run, node),
     }
 
 
@@ -204,7 +213,7 @@ def _control(routes: APIRouter, parts: Parts) -> None:
         return see_other(f"/runs/{run_id}")
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/decide")
-    async def decide(request: Request, viewer: Controller, run_id: str, node_id: str) -> Response:
+    async def decide(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
         approved = await forms.text(request, "answer", at_most=10) == "yes"
         await chains.approve(parts, viewer, run_id, node_id, approved=approved, reason=await _reason(request))
         return see_other(f"/runs/{run_id}")

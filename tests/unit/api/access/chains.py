@@ -32,5 +32,5 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/runs/{run_id}:rerun"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:retry"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:complete"): CONTROLLERS,
-    ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:decide"): CONTROLLERS,
+    ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:decide"): READERS,
 }

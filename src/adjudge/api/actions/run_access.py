@@ -1,0 +1,79 @@
+"""Whose run it is: who may know of a run, and who may change it.
+
+``run:read`` and ``run:control`` are about the runs that one started oneself, and those that a node of one's own started
+as sub-chains: they act for the same person. Whoever is asked a question by a node may know of its run and answer;
+nothing else. ``run:read_all`` and ``run:control_all`` are about everybody's, and what triggers started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.chains.executors.approval import APPROVAL
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import Forbidden, NotFound
+from adjudge.domain.states import RunStatus
+from adjudge.store import Tx, chain_run_lists, chain_runs
+from adjudge.store.chain_values import NodeView, Run
+
+
+async def readable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
+    """The run, if the viewer may know of it; else there is none."""
+
+    async def read(tx: Tx) -> Run:
+        run = await chain_runs.find(tx, run_id)
+        if viewer.may(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
+            return run
+        if await chain_run_lists.asks(tx, run_id, _names(viewer)):
+            return run
+        raise NotFound("run", run_id)
+
+    return await parts.database.read(read)
+
+
+def controls(viewer: Viewer, run: Run) -> bool:
+    """Whether the viewer may change the run."""
+    owns = run.started_by in _names(viewer) and viewer.may(Permission.RUN_CONTROL)
+    return owns or viewer.may(Permission.RUN_CONTROL_ALL)
+
+
+async def controllable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
+    """The run, if the viewer may change it; one that may be read but not changed is refused."""
+    run = await readable(parts, viewer, run_id)
+    if not controls(viewer, run):
+        raise Forbidden(
+            f"Run {run_id!r} is somebody else's; that needs the permission {Permission.RUN_CONTROL_ALL}.",
+            permission=str(Permission.RUN_CONTROL_ALL),
+        )
+    return run
+
+
+def may_answer(viewer: Viewer, run: Run, node: NodeView) -> bool:
+    """Whether the viewer may answer the question of a node: those it names, else whoever may change its run."""
+    if node.wait_on != APPROVAL:
+        return False
+    asked = node.artifact if isinstance(node.artifact, Mapping) else {}
+    approvers = asked.get("approvers")
+    return bool({*_names(viewer)} & {*approvers}) if approvers else controls(viewer, run)
+
+
+async def listed(
+    parts: Parts, viewer: Viewer, *, chain_id: str, status: RunStatus | None, before: str | None, at_most: int
+) -> list[Run]:
+    """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
+    if viewer.may(Permission.RUN_READ_ALL):
+        return await parts.database.read(
+            lambda tx: chain_runs.page(tx, chain_id=chain_id, status=status, before=before or "", at_most=at_most)
+        )
+    return await parts.database.read(
+        lambda tx: chain_run_lists.page_for(
+            tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", at_most=at_most
+        )
+    )
+
+
+def _names(viewer: Viewer) -> tuple[str, str]:
+    """What runs and questions call the viewer: by name, or by id."""
+    return viewer.name, viewer.id

@@ -1,0 +1,82 @@
+"""What all runs of a chain share: the chain's lock, the limits that hold now, and who still fits within them.
+
+A run takes part if the DAG that it began with limits something over runs. How much is that of the chain as it is now:
+whoever raises or lowers a limit does so for the runs that wait already.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from adjudge.chains.dags import Dags
+from adjudge.domain.chain import Dag, Node, OverRuns
+from adjudge.domain.errors import NotFound
+from adjudge.store import chain_place_statements as places
+from adjudge.store import chains
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Row
+
+MANY: Final = 100_000
+
+
+async def lock_chains(tx: Tx, chain_ids: Iterable[str | None]) -> None:
+    """Keep what these chains share for us until the transaction ends; before any of their runs is locked."""
+    rows = sorted({(chain_id,) for chain_id in chain_ids if chain_id is not None})
+    if rows:
+        await tx.fetch(places.LOCK_CHAINS, rows)
+
+
+async def lock_chain_of(tx: Tx, run_id: str) -> None:
+    """The same for the chain of one run, if it shares anything."""
+    await tx.fetch(places.LOCK_CHAIN_OF, run_id=run_id)
+
+
+async def limits_of(tx: Tx, dags: Dags, chain_id: str) -> OverRuns:
+    """What the chain limits over its runs now, and will until this transaction ends."""
+    for row in await tx.fetch(places.LOCK_CHAINS, [(chain_id,)]):
+        dag = dags.known(chain_id, row["version"])
+        if dag is None:
+            dag = dags.put(chain_id, row["version"], (await chains.find(tx, chain_id)).dag or {})
+        return dag.over_runs
+    raise NotFound("chain", chain_id)
+
+
+class Room:
+    """How much may still start: in each run, and over all of them."""
+
+    def __init__(self, over_runs: OverRuns | None = None) -> None:
+        self._over = over_runs or OverRuns()
+        self._busy = Counter[str]()
+        self._in_run = Counter[tuple[str, ...]]()
+
+    def hold(self, run_id: str, type_name: str, parent_id: str, number: int = 1, busy: int = 1) -> None:
+        """Count what holds places; one that waits without being busy leaves its place over all runs to others."""
+        self._busy[type_name] += busy
+        for key in ((run_id,), (run_id, "type", type_name), (run_id, "parent", parent_id)):
+            self._in_run[key] += number
+
+    @property
+    def free(self) -> int:
+        """How many places there are over all runs."""
+        return MANY if self._over.max_parallel is None else max(0, self._over.max_parallel - self._busy.total())
+
+    def free_in(self, run_id: str, dag: Dag) -> int:
+        """How many places there are in a run."""
+        return MANY if dag.max_parallel is None else max(0, dag.max_parallel - self._in_run[run_id,])
+
+    def takes(self, run_id: str, dag: Dag, row: Row) -> Node | None:
+        """Give a node a place, if every limit leaves one; return what the DAG says of the node."""
+        node, type_name, parent_id = dag.node(row["node_id"]), row["type"], row["parent_id"]
+        siblings = node.fan.max_parallel if node.fan and parent_id else None
+        if (
+            not self.free
+            or not self.free_in(run_id, dag)
+            or self._busy[type_name] >= self._over.max_parallel_by_type.get(type_name, MANY)
+            or self._in_run[run_id, "type", type_name] >= dag.max_parallel_by_type.get(type_name, MANY)
+            or self._in_run[run_id, "parent", parent_id] >= (siblings or MANY)
+        ):
+            return None
+        self.hold(run_id, type_name, parent_id)
+        return node

@@ -1,0 +1,85 @@
+"""Runs as somebody may know of them: those they started, and those in which they are asked something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from adjudge.domain.states import RunStatus
+from adjudge.store.chain_runs import LAST, RUN, from_column, run_of
+from adjudge.store.chain_values import Run
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Row, Statement
+
+_PAGE_OF = """
+      AND (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
+      AND chain_runs.id < :before
+    ORDER BY chain_runs.id DESC LIMIT :at_most
+    """
+
+PAGE_STARTED_BY = Statement(
+    "chain_runs.page_started_by",
+    "List runs that somebody started, the newest first, of one chain or of all, in one status or in any.",
+    f"SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE started_by = :started_by {_PAGE_OF}",
+)
+
+PAGE_GIVEN = Statement(
+    "chain_runs.page_given",
+    "List those of the given runs, the newest first, of one chain or of all, in one status or in any.",
+    f"""
+    SELECT {RUN} FROM {{given}} JOIN chain_runs ON chain_runs.id = given_id JOIN chains ON chains.id = chain_id
+    WHERE true {_PAGE_OF}
+    """,
+    given={"given_id": "text"},
+)
+
+ASKED = Statement(
+    "chain_nodes.asked",
+    "Find questions that wait for an answer by those they name.",
+    """
+    SELECT run_id, artifact FROM chain_nodes
+    WHERE wait_on IS NOT NULL AND wait_on = 'approval' ORDER BY run_id DESC LIMIT :at_most
+    """,
+)
+
+QUESTIONS = Statement(
+    "chain_nodes.questions",
+    "Read the questions of a run, and who answered.",
+    "SELECT artifact FROM chain_nodes WHERE run_id = :run_id AND type = 'wait_approval'",
+)
+
+_QUESTIONS = 1_000
+"""How many open questions are looked through for those that ask somebody."""
+
+
+async def page_for(
+    tx: Tx,
+    names: Sequence[str],
+    *,
+    chain_id: str = "",
+    status: RunStatus | None = None,
+    before: str = "",
+    at_most: int = 50,
+) -> list[Run]:
+    """List runs of somebody, the newest first: those they started, and those that ask them something now.
+
+    The first of their names is the one that runs are started by.
+    """
+    narrow = {"chain_id": chain_id, "status": str(status or ""), "before": before or LAST, "at_most": at_most}
+    rows = await tx.fetch(PAGE_STARTED_BY, started_by=names[0], **narrow)
+    asking = {row["run_id"] for row in await tx.fetch(ASKED, at_most=_QUESTIONS) if _is_asked(row, names)}
+    if asking:
+        rows += await tx.fetch(PAGE_GIVEN, sorted((run_id,) for run_id in asking), **narrow)
+    found = {run.id: run for run in map(run_of, rows)}
+    return [found[run_id] for run_id in sorted(found, reverse=True)[:at_most]]
+
+
+async def asks(tx: Tx, run_id: str, names: Sequence[str]) -> bool:
+    """Whether a node of a run asks somebody, by any of their names, or was answered by them."""
+    return any(_is_asked(row, names) for row in await tx.fetch(QUESTIONS, run_id=run_id))
+
+
+def _is_asked(row: Row, names: Sequence[str]) -> bool:
+    asked = from_column(row["artifact"])
+    if not isinstance(asked, Mapping):
+        return False
+    return asked.get("by") in names or bool({*names} & {*(asked.get("approvers") or ())})
