@@ -134,7 +134,7 @@ async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any)
     settings = settings_source.load({f"chains.{name}": value for name, value in overrides.items()}, environ={})
     blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream()
     cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(), new_id()
-    jobs = Jobs(make_owners(engine), policy=QUICK)
+    jobs = Jobs(make_owners(engine, settings), policy=QUICK)
     async with open_database(url, migrate=False) as database, Sandbox(slots=2) as box:
         judge = Judge(box, Languages.load(), ArtifactCache(compiled), worker="test")
         executors = make_executors(

@@ -32,14 +32,14 @@ def make_engine() -> Engine:
     return Engine(probes=PROBES, on_run_ended=[run_ended])
 
 
-def make_owners(engine: Engine) -> dict[str, JobOwner]:
+def make_owners(engine: Engine, settings: Settings) -> dict[str, JobOwner]:
     """What each kind of job belongs to."""
     return {
         JUDGE: JudgeRunsAwaited(judge_run_owners(), lambda: engine.resume),
         NODE: engine.owner,
         problem_imports.KIND: ImportOwner(),
         EXECUTE: ExecutionOwner(),
-        WEBHOOK: DeliveryOwner(),
+        WEBHOOK: DeliveryOwner(disable_after=settings.webhooks.disable_after),
     }
 
 

@@ -7,7 +7,7 @@ import os
 import resource
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -63,7 +63,7 @@ _CHAINS_MS = 500
 
 def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs(make_owners(engine or make_engine()), policy=settings.retry.policy())
+    return Jobs(make_owners(engine or make_engine(), settings), policy=settings.retry.policy())
 
 
 @asynccontextmanager
@@ -175,6 +175,7 @@ async def open_worker(
         open_judge(slots) as judge,
         open_buckets(settings) as buckets,
         ProgressBoard(database, worker=name) as board,
+        aclosing(_webhooks(settings, database)) as webhooks,
         leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
     ):
         executors = make_executors(
@@ -185,9 +186,7 @@ async def open_worker(
             problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=max(1, slots // 2), board=board),
             NODE: NodeHandler(database, blobs, executors, engine.dags),
             EXECUTE: ExecuteHandler(database, judge, board=board),
-            WEBHOOK: WebhookHandler(
-                database, Allowed.parse(settings.webhooks.allow), timeout_sec=settings.webhooks.timeout_sec
-            ),
+            WEBHOOK: webhooks,
         }
         rate_per_sec = settings.worker.rate_per_sec
         pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
@@ -203,6 +202,11 @@ async def open_worker(
             ),
         ):
             yield worker
+
+
+def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
+    wanted = settings.webhooks
+    return WebhookHandler(database, Allowed.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
 
 
 def _info(name: str, slots: int) -> WorkerInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adjudge.store.statement import Statement
 
-_COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at"
+_COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at, failures, disabled_at, disabled_reason"
 
 INSERT = Statement(
     "webhooks.insert",
@@ -26,9 +26,12 @@ FIND = Statement(
 )
 UPDATE = Statement(
     "webhooks.update",
-    "Change one of a user's webhooks.",
+    "Change one of a user's webhooks; one that is switched on again begins anew.",
     """
-    UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now}
+    UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now},
+        failures = CASE WHEN :begins_anew THEN 0 ELSE failures END,
+        disabled_at = CASE WHEN :begins_anew THEN NULL ELSE disabled_at END,
+        disabled_reason = CASE WHEN :begins_anew THEN NULL ELSE disabled_reason END
     WHERE id = :id AND user_id = :user_id
     """,
 )
@@ -76,17 +79,58 @@ END = Statement(
     "Note how deliveries ended.",
     """
     UPDATE webhook_deliveries SET job_id = given_job_id, state = given_state, response_status = given_status,
-        finished_at = {now}
+        error = given_error, finished_at = {now}
     FROM {given} WHERE id = given_id
     """,
-    given={"given_id": "text", "given_job_id": "text", "given_state": "text", "given_status": "bigint"},
+    given={
+        "given_id": "text",
+        "given_job_id": "text",
+        "given_state": "text",
+        "given_status": "bigint",
+        "given_error": "text",
+    },
+)
+TALLY = Statement(
+    "webhooks.tally",
+    "Count deliveries that failed in a row, and switch off whatever failed too often; a ping that fails counts not.",
+    """
+    UPDATE webhooks SET
+        failures = CASE WHEN delivered > 0 THEN 0 ELSE failures + failed END,
+        disabled_at = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :at_most THEN {now}
+                      ELSE disabled_at END,
+        disabled_reason = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :at_most THEN last_error
+                          ELSE disabled_reason END,
+        is_active = CASE WHEN delivered = 0 AND failures + failed >= :at_most THEN FALSE ELSE is_active END
+    FROM (
+        SELECT webhook_id, max(given_error) AS last_error,
+               CAST(sum(CASE WHEN given_error IS NULL THEN 1 ELSE 0 END) AS bigint) AS delivered,
+               CAST(sum(CASE WHEN given_error IS NULL OR event = 'ping' THEN 0 ELSE 1 END) AS bigint) AS failed
+        FROM {given} JOIN webhook_deliveries ON webhook_deliveries.id = given_id GROUP BY webhook_id
+    ) AS told
+    WHERE webhooks.id = told.webhook_id AND (failed > 0 OR (delivered > 0 AND failures > 0))
+    """,
+    given={"given_id": "text", "given_error": "text"},
+)
+REPEAT = Statement(
+    "webhook_deliveries.repeat",
+    "Make a delivery that has ended anew, by another job.",
+    """
+    UPDATE webhook_deliveries SET job_id = :job_id, state = 'pending', response_status = NULL, error = NULL,
+        finished_at = NULL
+    WHERE id = :id AND webhook_id = :webhook_id AND state <> 'pending'
+    """,
+)
+DELIVERY_STATE = Statement(
+    "webhook_deliveries.state",
+    "Read how one of a webhook's deliveries stands.",
+    "SELECT state FROM webhook_deliveries WHERE id = :id AND webhook_id = :webhook_id",
 )
 DELIVERIES = Statement(
     "webhook_deliveries.page",
     "List the deliveries of a webhook, the newest first, from before a known one.",
     """
     SELECT webhook_deliveries.id AS id, webhook_id, job_id, event, body, state, response_status,
-           jobs.attempt_id AS attempts, jobs.error AS error,
+           jobs.attempt_id AS attempts, COALESCE(webhook_deliveries.error, jobs.error) AS error,
            CASE WHEN jobs.status = 'pending' THEN jobs.available_at END AS next_attempt_at,
            webhook_deliveries.created_at AS created_at, webhook_deliveries.finished_at AS finished_at
     FROM webhook_deliveries JOIN jobs ON jobs.id = job_id

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.domain.errors import NotFound
+from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store import webhook_statements as sql
@@ -30,6 +30,7 @@ PING: Final = "ping"
 EVENTS: Final = (JUDGED, CANCELED, REJUDGED)
 """What can be asked for; a ping comes when it is asked for."""
 ATTEMPTS: Final = 6
+_NEVER: Final = 2**62
 PRIORITY: Final = 3
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105  # a mark to know one by
 
@@ -45,6 +46,11 @@ class Webhook:
     is_active: bool
     created_at: int
     updated_at: int
+    failures: int = 0
+    """How many deliveries failed in a row."""
+    disabled_at: int | None = None
+    """When it was switched off because it failed too often; nothing where its owner did it."""
+    disabled_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,19 @@ class Delivered:
     response_status: int
 
 
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """The other side did not take it, and will not be asked again: what the last attempt failed of."""
+
+    error: str
+    response_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Nobody wants it any more: its webhook was switched off."""
+
+
 def new_secret() -> str:
     """A secret for signatures."""
     return _SECRET_PREFIX + secrets.token_urlsafe(32)
@@ -107,8 +126,8 @@ async def find(tx: Tx, webhook_id: str, user_id: str) -> Webhook:
     return _webhook(row)
 
 
-async def edit(tx: Tx, webhook: Webhook) -> None:
-    """Write what may be changed of a webhook."""
+async def edit(tx: Tx, webhook: Webhook, *, begins_anew: bool = False) -> None:
+    """Write what may be changed of a webhook; one that begins anew has failed at nothing yet."""
     await tx.execute(
         sql.UPDATE,
         id=webhook.id,
@@ -116,6 +135,7 @@ async def edit(tx: Tx, webhook: Webhook) -> None:
         url=webhook.url,
         events=json.dumps([*webhook.events]),
         is_active=webhook.is_active,
+        begins_anew=begins_anew,
     )
 
 
@@ -149,6 +169,18 @@ async def ping(tx: Tx, webhook: Webhook, *, mint: NewId = new_id) -> str:
     return delivery_id
 
 
+async def repeat(tx: Tx, webhook: Webhook, delivery_id: str, *, mint: NewId = new_id) -> str:
+    """Make a delivery that has ended anew, with the same id and body; return its new job."""
+    row = await first(tx, sql.DELIVERY_STATE, id=delivery_id, webhook_id=webhook.id)
+    if row is None:
+        raise NotFound("delivery", delivery_id)
+    job = _job(mint(), delivery_id)
+    await Jobs({}).enqueue(tx, [job])
+    if not await tx.execute(sql.REPEAT, id=delivery_id, webhook_id=webhook.id, job_id=job.id):
+        raise Conflict(f"Delivery {delivery_id!r} is under way: wait for its end.")
+    return job.id
+
+
 async def parcel(tx: Tx, delivery_id: str) -> Parcel | None:
     """What is to be delivered; nothing where its webhook is gone."""
     row = await first(tx, sql.PARCEL, id=delivery_id)
@@ -166,17 +198,7 @@ async def _deliver(tx: Tx, wanted: Sequence[tuple[str, str, dict[str, Any]]], mi
     made = [(mint(), mint(), webhook_id, event, data) for webhook_id, event, data in wanted]
     if not made:
         return []
-    jobs = [
-        NewJob(
-            id=job_id,
-            kind=WEBHOOK,
-            max_attempts=ATTEMPTS,
-            priority=PRIORITY,
-            timeout_ms=60_000,
-            payload={"delivery_id": delivery_id},
-        )
-        for delivery_id, job_id, *_ in made
-    ]
+    jobs = [_job(job_id, delivery_id) for delivery_id, job_id, *_ in made]
     await Jobs({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
     rows = [
         (delivery_id, job_id, webhook_id, event, json.dumps({"id": delivery_id, "event": event, "data": data}))
@@ -184,6 +206,17 @@ async def _deliver(tx: Tx, wanted: Sequence[tuple[str, str, dict[str, Any]]], mi
     ]
     await tx.execute(sql.INSERT_DELIVERIES, rows)
     return [delivery_id for delivery_id, *_ in made]
+
+
+def _job(job_id: str, delivery_id: str) -> NewJob:
+    return NewJob(
+        id=job_id,
+        kind=WEBHOOK,
+        max_attempts=ATTEMPTS,
+        priority=PRIORITY,
+        timeout_ms=60_000,
+        payload={"delivery_id": delivery_id},
+    )
 
 
 def _data(row: Row) -> dict[str, Any]:
@@ -200,6 +233,9 @@ def _webhook(row: Row) -> Webhook:
         bool(row["is_active"]),
         row["created_at"],
         row["updated_at"],
+        row["failures"],
+        row["disabled_at"],
+        row["disabled_reason"],
     )
 
 
@@ -219,7 +255,10 @@ class Announcer:
 
 
 class DeliveryOwner:
-    """Keeps deliveries in step with their jobs."""
+    """Keeps deliveries in step with their jobs, and switches off webhooks that fail again and again."""
+
+    def __init__(self, *, disable_after: int = 0) -> None:
+        self._at_most = disable_after or _NEVER
 
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A delivery under way is still pending."""
@@ -230,10 +269,25 @@ class DeliveryOwner:
     async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
         """Note how deliveries ended."""
         await tx.execute(sql.END, [_end_row(item) for item in ended])
+        tally = [row for item in ended if (row := _tally_row(item)) is not None]
+        if tally:
+            await tx.execute(sql.TALLY, tally, at_most=self._at_most)
 
 
 def _end_row(item: Ended) -> tuple[object, ...]:
     states = {JobStatus.SUCCEEDED: "delivered", JobStatus.CANCELED: "canceled"}
-    status = item.outcome.response_status if isinstance(item.outcome, Delivered) else None
-    delivery_id = item.job.payload["delivery_id"]  # not its job's id: a replay is another job
-    return (delivery_id, item.job.id, states.get(item.job.status, "failed"), status)
+    state = "canceled" if isinstance(item.outcome, Dropped) else states.get(item.job.status, "failed")
+    status = item.outcome.response_status if isinstance(item.outcome, Delivered | Undelivered) else None
+    error = item.outcome.error if isinstance(item.outcome, Undelivered) else None
+    return (_delivery_of(item), item.job.id, state, status, error)
+
+
+def _tally_row(item: Ended) -> tuple[object, ...] | None:
+    """What it says of the other side; nothing where it ended for a reason of ours."""
+    if isinstance(item.outcome, Undelivered):
+        return (_delivery_of(item), item.outcome.error)
+    return (_delivery_of(item), None) if isinstance(item.outcome, Delivered) else None
+
+
+def _delivery_of(item: Ended) -> str:
+    return str(item.job.payload["delivery_id"])  # not its job's id: a repetition is another job

@@ -11,9 +11,8 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
-import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,15 +20,17 @@ from urllib.parse import urlsplit
 import httpx
 
 from adjudge import __version__
+from adjudge.chains.executors.outgoing import Resolve, resolve, trusted
 from adjudge.domain.addresses import Address, Network, behind, is_public
-from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.domain.errors import AdjudgeError, InvalidInput, Unavailable
 from adjudge.domain.states import JobStatus
+from adjudge.observe.logs import get_logger
 from adjudge.store import Database, webhooks
 from adjudge.store.job_values import Job
-from adjudge.store.webhooks import Delivered, Parcel
+from adjudge.store.webhooks import Delivered, Dropped, Parcel, Undelivered
 from adjudge.worker.handler import Completion
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+_log = get_logger(__name__)
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -37,6 +38,10 @@ class DeliveryFailed(Unavailable):
     """The other side did not take it: try again."""
 
     code = "DELIVERY_FAILED"
+
+    def __init__(self, message: str | None = None, response_status: int | None = None) -> None:
+        super().__init__(message)
+        self.response_status = response_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,10 @@ class Allowed:
         if is_public(real) or host in self.hosts:
             return
         if not any(real in network for network in self.networks if network.version == real.version):
+            # Which address it is stays in the log: a refusal must not tell what names mean inside.
+            _log.warning("delivery_refused", host=host, address=str(real))
             raise InvalidInput(
-                f"url: {host} has the address {real}, which is not a public one; an operator can add it to the setting "
+                f"url: {host} has an address that is not a public one; an operator can add it to the setting "
                 "webhooks.allow.",
                 field="url",
             )
@@ -79,13 +86,13 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
     return f"t={timestamp},v1={digest}"
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(item[4][0]) for item in found]
-
-
 class WebhookHandler:
-    """Delivers what a job names."""
+    """Delivers what a job names.
+
+    One transport serves them all, because trusting certificates takes longer to set up than a call. It keeps no
+    connection open and no cookie: one that was opened for one host must not carry what is meant for another with the
+    same address.
+    """
 
     def __init__(
         self,
@@ -93,7 +100,7 @@ class WebhookHandler:
         allowed: Allowed,
         *,
         timeout_sec: float = 10.0,
-        resolve: Resolve = _resolve,
+        resolve: Resolve = resolve,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
@@ -101,6 +108,13 @@ class WebhookHandler:
         self._timeout_sec = timeout_sec
         self._resolve = resolve
         self._clock = clock
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=trusted(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+        )
+
+    async def aclose(self) -> None:
+        """Let go of the network."""
+        await self._transport.aclose()
 
     def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """Nothing that is limited."""
@@ -108,13 +122,21 @@ class WebhookHandler:
         return ()
 
     async def run(self, job: Job) -> Completion:
-        """Deliver once; any answer but 2xx is a failure, and the job is tried again, later and later."""
+        """Deliver once; any answer but 2xx is a failure, and the job is tried again, later and later.
+
+        The last failure ends the job without a dead letter: it is the receiver's to mend, and the owner's to see.
+        """
         parcel = await self._database.read(lambda tx: webhooks.parcel(tx, job.payload["delivery_id"]))
         if parcel is None or not (parcel.is_active or parcel.event == webhooks.PING):
-            return Completion(JobStatus.SUCCEEDED, {"skipped": True})
-        status = await self._post(parcel, job.attempt_id)
-        if not 200 <= status < 300:
-            raise DeliveryFailed(f"The other side answered {status}; only 2xx means that it was taken.")
+            return Completion(JobStatus.SUCCEEDED, {"skipped": True}, Dropped())
+        try:
+            status = await self._post(parcel, job.attempt_id)
+        except DeliveryFailed as error:
+            if job.attempt_id < job.max_attempts:
+                raise
+            return _given_up(error, error.response_status)
+        except InvalidInput as error:
+            return _given_up(error)
         return Completion(JobStatus.SUCCEEDED, {"response_status": status}, Delivered(status))
 
     async def _post(self, parcel: Parcel, attempt: int) -> int:
@@ -136,18 +158,21 @@ class WebhookHandler:
         try:
             async with asyncio.timeout(self._timeout_sec):
                 literal = await self._literal(host, port)
-                return await self._send(f"{url.scheme}://{literal}:{port}{target}", host, headers, body)
+                status = await self._send(f"{url.scheme}://{literal}:{port}{target}", host, headers, body)
         except TimeoutError:
             raise DeliveryFailed(f"No answer within {self._timeout_sec} s.") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
+        if not 200 <= status < 300:
+            raise DeliveryFailed(f"The other side answered {status}; only 2xx means that it was taken.", status)
+        return status
 
     async def _send(self, url: str, host: str, headers: Mapping[str, str], body: bytes) -> int:
-        async with (
-            httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=self._timeout_sec) as client,
-            client.stream("POST", url, content=body, headers=headers, extensions={"sni_hostname": host}) as response,
-        ):
-            return response.status_code  # what else it says is not read
+        extensions = {"sni_hostname": host, "timeout": httpx.Timeout(self._timeout_sec).as_dict()}
+        request = httpx.Request("POST", url, content=body, headers=headers, extensions=extensions)
+        response = await self._transport.handle_async_request(request)
+        await response.aclose()  # what else it says is not read
+        return response.status_code
 
     async def _literal(self, host: str, port: int) -> str:
         """The first address; all must be allowed, so that which is the first does not matter."""
@@ -157,3 +182,7 @@ class WebhookHandler:
         for address in addresses:
             self._allowed.check(host, address)
         return f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
+
+
+def _given_up(error: AdjudgeError, response_status: int | None = None) -> Completion:
+    return Completion(JobStatus.FAILED, {"error": error.message}, Undelivered(error.message, response_status))

@@ -74,6 +74,7 @@ def _things(server: Served, client: httpx.Client) -> dict[str, str]:
     program = {"language": "cpp", "source": "int main() {}"}
     hook = {"url": "https://example.org/x", "events": ["submission.judged"]}
     batch = {"filter": {"problem": "sum"}, "reason": "a test was wrong"}
+    webhook_id = made("/webhooks", hook)["webhook"]["id"]
     return {
         "submission_id": submitted["submission_id"],
         "job_id": submitted["job_id"],
@@ -87,7 +88,8 @@ def _things(server: Served, client: httpx.Client) -> dict[str, str]:
         "invitation_id": made("/invitations", {})["id"],
         "execution_id": made("/executions", program)["id"],
         "batch_id": made("/rejudge-batches", batch)["id"],
-        "webhook_id": made("/webhooks", hook)["webhook"]["id"],
+        "webhook_id": webhook_id,
+        "delivery_id": made(f"/webhooks/{webhook_id}:ping", {})["delivery_id"],
     }
 
 

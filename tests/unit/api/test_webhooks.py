@@ -8,15 +8,19 @@ import hmac
 import ipaddress
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adjudge.domain.addresses import behind
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.ids import new_id
+from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store.job_values import Finish, Release
+from adjudge.store.webhooks import ATTEMPTS, DeliveryOwner
 from adjudge.worker.handler import Completion
 from adjudge.worker.webhooks import Allowed, DeliveryFailed, WebhookHandler
 from tests.support.api import make_api
@@ -72,7 +76,8 @@ async def deliver(hall: Hall, allowed: Allowed = LOOPBACK, **options: Any) -> Co
     (job,) = (await hall.api.store.claim(row["id"])).done
     handler = WebhookHandler(hall.api.store.database, allowed, clock=lambda: 1_700_000_000, **options)
     try:
-        done = await handler.run(job)
+        async with aclosing(handler):
+            done = await handler.run(job)
     except DeliveryFailed as error:
         release = Release(fence_of(job), 0, "retry", error.code, str(error))
         await hall.api.store.do(lambda tx: hall.api.store.jobs.release(tx, [release]))
@@ -141,22 +146,81 @@ async def test_a_refusal_is_tried_again_and_shown(hall: Hall) -> None:
         assert len(seen) == 2
 
 
-async def test_a_delivery_that_was_given_up_can_be_replayed(hall: Hall) -> None:
+async def give_up(hall: Hall) -> None:
+    """Try the one delivery that waits until there is no attempt left."""
+    for _ in range(ATTEMPTS - 1):
+        with pytest.raises(DeliveryFailed):
+            await deliver(hall)
+    assert (await deliver(hall)).status is JobStatus.FAILED
+
+
+async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: Hall) -> None:
     store = hall.api.store
     async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
         await client.post(f"{ROOT}/{made['id']}:ping")
-        for _ in range(6):
-            with pytest.raises(DeliveryFailed):
-                await deliver(hall)
+        (waiting,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
+        repeat = f"{ROOT}/{made['id']}/deliveries/{waiting['id']}:repeat"
+        assert (await client.post(repeat)).status_code == 409
+        await give_up(hall)
         (given_up,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
-        assert (given_up["state"], given_up["attempts"]) == ("failed", 6)
+        assert (given_up["state"], given_up["attempts"], given_up["response_status"]) == ("failed", 6, 500)
+        assert "500" in given_up["error"]
+        assert await store.rows("SELECT id FROM dead_letters") == [], "no operator can mend it"
         await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
-        letter = await store.row("SELECT id FROM dead_letters")
-        await store.do(lambda tx: store.jobs.replay(tx, [letter["id"]], actor="ops", note="mended"))
+        assert (await client.post(repeat)).status_code == 202
+        assert (await client.post(repeat.replace(waiting["id"], new_id()))).json()["code"] == "DELIVERY_NOT_FOUND"
         await deliver(hall)
         (told,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         assert (told["state"], told["response_status"]) == ("delivered", 204)
+
+
+async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: Hall) -> None:
+    hall.api.store.jobs._owners["webhook"] = DeliveryOwner(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, seen):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
+        place, standing = f"{ROOT}/{made['id']}", made
+        for failures in (1, 2):
+            await client.post(f"{place}:ping")
+            await give_up(hall)
+            assert (await client.get(place)).json()["failures"] == failures - 1, "a ping is no delivery"
+            await hall.judge((await hall.submit(client))["job_id"])
+            await give_up(hall)
+            standing = (await client.get(place)).json()
+            assert (standing["failures"], standing["is_active"]) == (failures, failures < 2)
+        assert "500" in standing["disabled_reason"]
+        assert standing["disabled_at"] is not None
+        last = (await client.get(f"{place}/deliveries")).json()["items"][0]["id"]
+        assert (await client.post(f"{place}/deliveries/{last}:repeat")).json()["code"] == "CONFLICT"
+        mended = (await client.patch(place, json={"is_active": True, "url": working})).json()
+        assert (mended["failures"], mended["is_active"], mended["disabled_reason"]) == (0, True, None)
+        await hall.judge((await hall.submit(client))["job_id"])
+        await deliver(hall)
+        assert len(seen) == 1
+
+
+async def test_one_success_forgives_the_failures_before_it(small_hall: Hall) -> None:
+    hall = small_hall
+    hall.api.store.jobs._owners["webhook"] = DeliveryOwner(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, _):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
+        await hall.judge((await hall.submit(client))["job_id"])
+        await give_up(hall)
+        await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
+        await hall.judge((await hall.submit(client))["job_id"])
+        await deliver(hall)
+        assert (await client.get(f"{ROOT}/{made['id']}")).json()["failures"] == 0
+
+
+async def test_what_waits_when_a_webhook_is_switched_off_is_dropped(small_hall: Hall) -> None:
+    hall = small_hall
+    async with hall.somebody() as client, listening() as (url, seen):
+        made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
+        await hall.judge((await hall.submit(client))["job_id"])
+        await client.patch(f"{ROOT}/{made['id']}", json={"is_active": False})
+        await deliver(hall)
+        (entry,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
+        assert (entry["state"], seen) == ("canceled", [])
 
 
 async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
@@ -176,8 +240,9 @@ async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
     ],
 )
 def test_an_address_inside_is_refused(address: str) -> None:
-    with pytest.raises(InvalidInput, match="not a public one"):
+    with pytest.raises(InvalidInput, match="not a public one") as refused:
         Allowed().check("looks.fine", ipaddress.ip_address(address))
+    assert str(behind(ipaddress.ip_address(address))) not in str(refused.value), "what names mean inside is not told"
 
 
 async def test_a_name_that_also_leads_inside_is_never_called(small_hall: Hall) -> None:
@@ -187,8 +252,12 @@ async def test_a_name_that_also_leads_inside_is_never_called(small_hall: Hall) -
     async with small_hall.somebody() as client:
         made = await client.post(ROOT, json={"url": "http://looks.fine/", "events": ["submission.judged"]})
         await client.post(f"{ROOT}/{made.json()['webhook']['id']}:ping")
-        with pytest.raises(InvalidInput, match="not a public one"):
-            await deliver(small_hall, Allowed(), resolve=resolve)
+        done = await deliver(small_hall, Allowed(), resolve=resolve)
+        assert done.status is JobStatus.FAILED, "another attempt would find the same"
+        (entry,) = (await client.get(f"{ROOT}/{made.json()['webhook']['id']}/deliveries")).json()["items"]
+        assert (entry["state"], entry["attempts"]) == ("failed", 1)
+        assert "not a public one" in entry["error"]
+        assert "10.0.0.1" not in entry["error"]
 
 
 def test_an_operator_may_allow_hosts_and_networks() -> None:

@@ -89,7 +89,7 @@ async def edit(
             events=found.events if events is None else tuple(dict.fromkeys(events)),
             is_active=found.is_active if is_active is None else is_active,
         )
-        await webhooks.edit(tx, changed)
+        await webhooks.edit(tx, changed, begins_anew=changed.is_active and not found.is_active)
         return await webhooks.find(tx, webhook_id, viewer.id)
 
     return await parts.database.transact(operation)
@@ -102,14 +102,31 @@ async def remove(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
 
 async def ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
     """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
-    wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
-    if wait_sec > 0:
-        raise RateLimited("Too many pings: wait a little.", retry_after_sec=ceil(wait_sec))
+    await _take_turn(parts, viewer)
 
     async def operation(tx: Tx) -> str:
         return await webhooks.ping(tx, await webhooks.find(tx, webhook_id, viewer.id), mint=parts.mint)
 
     return await parts.database.transact(operation)
+
+
+async def repeat(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
+    """Make a delivery that has ended anew."""
+    await _take_turn(parts, viewer)
+
+    async def operation(tx: Tx) -> None:
+        found = await webhooks.find(tx, webhook_id, viewer.id)
+        if not found.is_active:
+            raise Conflict("The webhook is switched off: switch it on first.")
+        await webhooks.repeat(tx, found, delivery_id, mint=parts.mint)
+
+    await parts.database.transact(operation)
+
+
+async def _take_turn(parts: Parts, viewer: Viewer) -> None:
+    wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
+    if wait_sec > 0:
+        raise RateLimited("Too many pings and repetitions: wait a little.", retry_after_sec=ceil(wait_sec))
 
 
 async def deliveries(

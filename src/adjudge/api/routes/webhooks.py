@@ -76,4 +76,14 @@ def router(parts: Parts) -> APIRouter:
         more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
         return DeliveryPage(items=[Delivery.of(row) for row in rows[:limit]], next=more)
 
+    @routes.post(
+        "/{webhook_id}/deliveries/{delivery_id}:repeat",
+        status_code=202,
+        summary="Make a delivery that has ended anew",
+        description="With the same id and body, and all its attempts.",
+    )
+    async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> PingSent:
+        await hooks.repeat(parts, viewer, webhook_id, delivery_id)
+        return PingSent(delivery_id=delivery_id)
+
     return routes

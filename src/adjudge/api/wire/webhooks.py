@@ -38,6 +38,9 @@ class Webhook(Wire):
     is_active: bool
     created_at: str
     updated_at: str
+    failures: int = Field(description="How many deliveries failed in a row, each after all its attempts.")
+    disabled_at: str | None = Field(description="When it was switched off because it failed too often.")
+    disabled_reason: str | None = Field(description="What the last of those deliveries failed of.")
 
     @classmethod
     def of(cls, found: webhooks.Webhook) -> Webhook:
@@ -49,6 +52,9 @@ class Webhook(Wire):
             is_active=found.is_active,
             created_at=moment(found.created_at),
             updated_at=moment(found.updated_at),
+            failures=found.failures,
+            disabled_at=moment(found.disabled_at),
+            disabled_reason=found.disabled_reason,
         )
 
 
@@ -106,6 +112,6 @@ class DeliveryPage(Wire):
 
 
 class PingSent(Wire):
-    """A sign of life is on its way; the log of deliveries says what becomes of it."""
+    """A delivery is on its way; the log of deliveries says what becomes of it."""
 
     delivery_id: str

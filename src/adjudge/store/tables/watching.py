@@ -85,6 +85,9 @@ webhooks = Table(
     Column("is_active", Boolean, nullable=False, server_default=true()),
     moment("created_at"),
     moment("updated_at"),
+    number("failures"),
+    moment("disabled_at", nullable=True),
+    words("disabled_reason", nullable=True),
     Index(None, "user_id", "id"),
 )
 
