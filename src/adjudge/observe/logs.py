@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import logging
+import select
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -46,6 +47,18 @@ class _Road:
         stream.write(line)
         stream.flush()
 
+    def write_all(self, lines: Iterable[str]) -> None:
+        """Write many lines by few calls, none larger than a pipe takes whole: others may write to it as well."""
+        together, size = "", 0
+        for line in lines:
+            size += len(line.encode(errors="replace"))
+            if together and size > select.PIPE_BUF:
+                self.write(together)
+                together, size = "", len(line.encode(errors="replace"))
+            together += line
+        if together:
+            self.write(together)
+
 
 class Logger:
     """Says what happened: an event's name and its fields."""
@@ -64,6 +77,12 @@ class Logger:
         """Something that goes its ordinary way."""
         if _road.least <= logging.INFO:
             self._say("info", event, fields)
+
+    def info_each(self, event: str, each: Iterable[Fields], /) -> None:
+        """The same for many things that went their way at the same moment, a line for each."""
+        if _road.least <= logging.INFO:
+            around = _context.get()
+            _road.write_all(_line("info", event, self._name, around, fields) for fields in each)
 
     def warning(self, event: str, /, **fields: object) -> None:
         """Something that is dealt with, and should not happen often."""

@@ -7,9 +7,11 @@ import contextvars
 import io
 import json
 import logging
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
@@ -39,6 +41,30 @@ def test_json_lines_carry_context_and_fields() -> None:
     assert (first["event"], first["job_id"], first["attempt_id"], first["reason"]) == ("job.claimed", "j1", 2, "ok")
     assert (first["level"], first["logger"]) == ("info", "adjudge.worker")
     assert "job_id" not in second
+
+
+def test_many_lines_are_few_writes_and_each_of_them_whole() -> None:
+    class Counting(io.StringIO):
+        sizes: ClassVar[list[int]] = []
+
+        def write(self, text: str, /) -> int:
+            self.sizes.append(len(text.encode()))
+            assert text.endswith("\n")
+            return super().write(text)
+
+    stream = Counting()
+    logs.configure("info", "json", stream)
+    each = [{"job_id": number, "secret": "x", "note": "é" * 10} for number in range(100)]
+    with logs.context(request_id="r"):
+        logs.get_logger("x").info_each("made", each)
+    lines = _lines(stream)
+    assert [line["job_id"] for line in lines] == list(range(100))
+    assert {(line["request_id"], line["event"], line["secret"]) for line in lines} == {("r", "made", logs.REDACTED)}
+    assert max(stream.sizes) <= select.PIPE_BUF
+    assert len(stream.sizes) < 10
+    logs.configure("warning", "json", stream)
+    logs.get_logger("x").info_each("hidden", each)
+    assert len(_lines(stream)) == 100
 
 
 def test_secrets_are_blanked_whatever_the_caller_passed() -> None:
