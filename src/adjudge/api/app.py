@@ -14,6 +14,7 @@ from adjudge.api.authentication import authenticator
 from adjudge.api.document import openapi
 from adjudge.api.envelope import Envelope
 from adjudge.api.exchange import Bounds, Streams
+from adjudge.api.hand_in import HandIn
 from adjudge.api.parts import Parts
 from adjudge.api.routes import (
     about,
@@ -87,6 +88,7 @@ def create_app(parts: Parts) -> FastAPI:
 def _surround(app: FastAPI, parts: Parts) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
     server = parts.settings.server
+    app.add_middleware(HandIn, parts=parts, root=API_ROOT)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
         app.add_middleware(

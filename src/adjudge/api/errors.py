@@ -69,9 +69,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(AdjudgeError)
     async def of_ours(request: Request, error: AdjudgeError) -> Response:
-        if error.http_status >= 500:
-            log.error("request.failed", code=error.code, detail=error.message, exc_info=error)
-        return respond(error, request_id_of(request))
+        return answer(error, request_id_of(request))
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
@@ -92,6 +90,13 @@ def install(app: FastAPI) -> None:
         code = _HTTP_CODES.get(error.status_code, _NO_CODE)
         problem = _problem(code, error.status_code, str(error.detail), request_id_of(request))
         return _response(problem, dict(error.headers or {}))
+
+
+def answer(error: AdjudgeError, request_id: str) -> Response:
+    """Answer for an error that a route raised; what is our fault is for the log as well."""
+    if error.http_status >= 500:
+        log.error("request.failed", code=error.code, detail=error.message, exc_info=error)
+    return respond(error, request_id)
 
 
 def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:

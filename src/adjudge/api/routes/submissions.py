@@ -77,7 +77,7 @@ def router(parts: Parts) -> APIRouter:
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
         handed = await _handed(request)
-        return _accepted(await submitting.submit(parts, viewer, handed, caller_of(request, key)))
+        return accepted(await submitting.submit(parts, viewer, handed, caller_of(request, key)))
 
     @routes.post(
         "/submissions:batch",
@@ -90,7 +90,7 @@ def router(parts: Parts) -> APIRouter:
         request: Request, body: NewSubmissions, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
         handed = [Handed(item.problem, item.language, item.source) for item in body.items]
-        return _accepted(await submitting.submit_batch(parts, viewer, handed, caller_of(request, key)))
+        return accepted(await submitting.submit_batch(parts, viewer, handed, caller_of(request, key)))
 
     @routes.get(
         "/submissions",
@@ -228,6 +228,7 @@ async def _from_form(request: Request) -> Handed:
     return Handed(str(words["problem"]), str(words["language"]), text)
 
 
-def _accepted(answer: Accepted) -> Response:
+def accepted(answer: Accepted) -> Response:
+    """The answer to whoever handed in."""
     headers = {"Retry-After": str(answer.retry_after_sec)} if answer.retry_after_sec else {}
     return JSONResponse(answer.response, 202, headers)

@@ -1,0 +1,124 @@
+"""The short way in: JSON handed in by the holder of a token reaches the desk before any route is searched for.
+
+It does what the two routes do, by the same models and the same actions. Whatever is less simple (a form, a session, a
+token that does not do, a body that is wrong in any way) goes on to the routes with its body as it came, so that the two
+cannot answer differently.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adjudge.api import errors
+from adjudge.api.actions import submitting
+from adjudge.api.actions.submitting import Handed
+from adjudge.api.authentication import token_in
+from adjudge.api.parts import Parts
+from adjudge.api.routes.submissions import accepted, caller_of
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.submissions import NewSubmission, NewSubmissions
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import AdjudgeError
+
+_TOKEN, _TYPE, _KEY = b"authorization", b"content-type", b"idempotency-key"
+_WATCHED: Final = frozenset({_TOKEN, _TYPE, _KEY})
+_JSON: Final = b"application/json"
+
+
+class HandIn:
+    """Plain ASGI, in front of the routes and inside everything that surrounds them."""
+
+    def __init__(self, app: ASGIApp, *, parts: Parts, root: str) -> None:
+        self._app = app
+        self._parts = parts
+        self._ways: dict[str, tuple[Callable[[bytes], Any], Callable[..., Any]]] = {
+            f"{root}/submissions": (_one, submitting.submit),
+            f"{root}/submissions:batch": (_many, submitting.submit_batch),
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let the routes do so."""
+        way = self._ways.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if way is None:
+            await self._app(scope, receive, send)
+            return
+        known, kept, handed = await self._known(scope), _Kept(receive), None
+        if known is not None:
+            handed = _read(way[0], await kept.body())
+        if known is None or handed is None:
+            await self._app(scope, kept.receive, send)
+            return
+        viewer, key = known
+        request = Request(scope)
+        try:
+            response = accepted(await way[1](self._parts, viewer, handed, caller_of(request, key)))
+        except AdjudgeError as error:
+            response = errors.answer(error, errors.request_id_of(request))
+        await response(scope, receive, send)
+
+    async def _known(self, scope: Scope) -> tuple[Viewer, str | None] | None:
+        """Who is asking, and by which idempotency key; nothing where the headers do not say it in the simplest way."""
+        watched = [(name, value) for name, value in scope["headers"] if name in _WATCHED]
+        given = dict(watched)
+        if len(given) < len(watched) or _TOKEN not in given or given.get(_TYPE) != _JSON:
+            return None
+        secret = token_in(given[_TOKEN].decode("latin-1"))
+        viewer = None if secret is None else await self._parts.credentials.of_token(secret)
+        if viewer is None or not viewer.may(Permission.SUBMISSION_CREATE):
+            return None
+        return viewer, given[_KEY].decode("latin-1") if _KEY in given else None
+
+
+class _Kept:
+    """A body that is kept while it is read, for whoever may have to read it once more."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._messages: deque[Message] = deque()
+        self._failed: HTTPException | None = None
+
+    async def body(self) -> bytes | None:
+        """All of it; nothing if it did not come, or was too large."""
+        more = True
+        while more:
+            try:
+                message = await self._receive()
+            except HTTPException as error:
+                self._failed = error
+                return None
+            self._messages.append(message)
+            if message["type"] != "http.request":
+                return None
+            more = message.get("more_body", False)
+        return b"".join([message.get("body", b"") for message in self._messages])
+
+    async def receive(self) -> Message:
+        """What came, in the order in which it did, then what is still to come."""
+        if self._messages:
+            return self._messages.popleft()
+        if self._failed is not None:
+            raise self._failed
+        return await self._receive()
+
+
+def _read(read: Callable[[bytes], Any], body: bytes | None) -> Any:
+    try:
+        return None if body is None else read(body)
+    except ValidationError:
+        return None
+
+
+def _one(body: bytes) -> Handed:
+    item = NewSubmission.model_validate_json(body)
+    return Handed(item.problem, item.language, item.source)
+
+
+def _many(body: bytes) -> list[Handed]:
+    return [Handed(item.problem, item.language, item.source) for item in NewSubmissions.model_validate_json(body).items]

@@ -1,0 +1,186 @@
+"""The short way in: it answers as the routes do, and leaves to them what is not simple."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
+
+from adjudge.api.envelope import Envelope
+from adjudge.api.exchange import Bounds, Streams
+from adjudge.api.hand_in import HandIn
+from adjudge.domain.ids import new_id
+from tests.support.api import make_api
+from tests.support.judging import OPEN_GATE, Hall, open_hall
+from tests.support.stores import Store
+
+ROOT = "/api/v1/submissions"
+LONG_WAY = {"Content-Type": "application/json; charset=utf-8"}
+OWN_WORDS = ("request_id", "submission_id", "job_id")
+
+
+@pytest.fixture
+async def hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to."""
+    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+class Routes:
+    """Stands where the routes are; notes what comes through."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.failed = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        try:
+            while more:
+                message = await receive()
+                body += message["body"]
+                more = message["more_body"]
+        except HTTPException as error:
+            self.failed = error.status_code
+        self.bodies.append(body)
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def in_front(hall: Hall, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
+    """A client of the short way alone, in its envelope."""
+    short_way = HandIn(routes, parts=hall.api.parts, root="/api/v1")
+    app = Envelope(short_way, mint_request_id=new_id, bounds=Bounds(body_bytes, 0, 5.0), streams=Streams())
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://adjudge")
+
+
+async def test_json_with_a_token_needs_no_route(hall: Hall) -> None:
+    routes, (_, token) = Routes(), await hall.api.user("contestant")
+    async with in_front(hall, routes) as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+        one = await client.post(ROOT, json=hall.body())
+        many = await client.post(f"{ROOT}:batch", json={"items": [hall.body()] * 3})
+        wrong = await client.post(ROOT, json=hall.body(language="klingon"))
+    assert (one.status_code, many.status_code, wrong.status_code) == (202, 202, 400)
+    assert one.json()["status"] == "pending"
+    assert len(many.json()["items"]) == 3
+    assert routes.bodies == []
+    assert (await hall.api.store.row("SELECT count(*) AS n FROM submissions"))["n"] == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"headers": {"Authorization": "Bearer adj_wrong"}},
+        {"headers": {"Authorization": "Basic abc"}},
+        {"headers": {"Authorization": ""}},
+        {"headers": {"Content-Type": "text/plain"}},
+        {"headers": [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]},
+        {"content": b'{"problem": "sum"'},
+        {"content": b'{"problem": 7}'},
+        {"content": b""},
+        {"method": "PUT"},
+        {"url": f"{ROOT}:other"},
+    ],
+)
+async def test_what_is_not_simple_reaches_the_routes_as_it_came(hall: Hall, change: dict[str, Any]) -> None:
+    routes, (_, token) = Routes(), await hall.api.user("contestant")
+    headers = httpx.Headers({"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+    if isinstance(extra := change.get("headers", {}), dict):
+        headers.update(extra)
+    else:
+        headers = httpx.Headers([*headers.multi_items(), *extra])
+    asked = {"method": "POST", "url": ROOT, "content": json.dumps(hall.body()).encode()} | change | {"headers": headers}
+    async with in_front(hall, routes) as client:
+        assert (await client.request(**asked)).status_code == 299
+    assert routes.bodies == [asked["content"]]
+
+
+async def test_somebody_who_may_not_is_refused_by_the_route(hall: Hall) -> None:
+    routes = Routes()
+    async with in_front(hall, routes) as client:
+        assert (await client.post(ROOT, json=hall.body())).status_code == 299, "without a credential"
+
+
+async def test_a_body_that_is_too_large_is_refused_by_the_route(hall: Hall) -> None:
+    routes, (_, token) = Routes(), await hall.api.user("contestant")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x" * 60
+        yield b"x" * 60
+
+    async with in_front(hall, routes, body_bytes=100) as client:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        answer = await client.post(ROOT, content=pieces(), headers=headers)
+    assert answer.status_code == 299
+    assert routes.failed == 413
+
+
+async def test_a_client_that_hangs_up_is_for_the_routes(hall: Hall) -> None:
+    _, token = await hall.api.user("contestant")
+    heard: list[str] = []
+
+    async def routes(_scope: Scope, receive: Receive, _send: Send) -> None:
+        heard.append((await receive())["type"])
+
+    async def gone() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        raise AssertionError("nobody is there to be told")
+
+    headers = [(b"authorization", f"Bearer {token}".encode()), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers}
+    await HandIn(routes, parts=hall.api.parts, root="/api/v1")(scope, gone, send)
+    assert heard == ["http.disconnect"]
+
+
+def _without_own_words(answer: httpx.Response) -> tuple[int, Any, set[str]]:
+    body = {name: value for name, value in answer.json().items() if name not in OWN_WORDS}
+    return answer.status_code, body, set(answer.headers)
+
+
+async def test_both_ways_answer_alike(hall: Hall) -> None:
+    good, keyed = hall.body(), {"Idempotency-Key": "k"}
+    asked: list[tuple[dict[str, Any], dict[str, str]]] = [
+        (good, {}),
+        (hall.body(problem="nowhere"), {}),
+        (hall.body(language="klingon"), {}),
+        (hall.body(source=" "), {}),
+        (hall.body(source="a\0b"), {}),
+        (hall.body(source="\ud800"), {}),
+        (hall.body(source="x" * 100_001), {}),
+        (hall.body(extra=1), {}),
+        ({}, {}),
+        (good, keyed),
+        (hall.body(source="other"), keyed),
+        (good, {"Idempotency-Key": ""}),
+        (good, {"Idempotency-Key": "k" * 300}),
+    ]
+    async with hall.somebody() as client:
+        for body, headers in asked:
+            content = json.dumps(body).encode()
+            answers = [
+                await client.post(ROOT, content=content, headers={"Content-Type": "application/json"} | headers | way)
+                for way in ({}, LONG_WAY)
+            ]
+            short, long = (_without_own_words(answer) for answer in answers)
+            assert short == long, body
+
+
+async def test_both_ways_take_of_the_same_limits(sqlite_store: Store, tmp_path: Path) -> None:
+    limits: dict[str, object] = {"admission.in_flight": 2, "admission.health_gate": False}
+    async with make_api(sqlite_store, tmp_path, limits) as api:
+        hall = await open_hall(api)
+        async with hall.somebody() as client:
+            ways: list[dict[str, str]] = [{}, LONG_WAY, {}, LONG_WAY]
+            answers = [await client.post(ROOT, json=hall.body(), headers=way) for way in ways]
+    assert [answer.status_code for answer in answers] == [202, 202, 429, 429]
+    assert _without_own_words(answers[2]) == _without_own_words(answers[3])
+    assert answers[2].headers["Retry-After"] == "1"
