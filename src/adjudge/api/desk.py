@@ -2,14 +2,15 @@
 
 Nobody is made to wait for company: an order that comes alone is committed alone, at once. Under load a commit carries
 as many orders as came while the one before it was under way, so that the database does few commits and large
-statements. An order that cannot be placed takes no other along.
+statements. Once a transaction's fill waits, nothing is gained by waiting longer: a second clerk places it beside the
+first. An order that cannot be placed takes no other along.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
@@ -43,24 +44,37 @@ class Desk:
         self._submissions = Submissions(jobs)
         self.rulebook = Rulebook(database)
         self._waiting: deque[_Waiting] = deque()
+        self._size = 0
+        """How many submissions wait."""
         self._clerk: asyncio.Task[None] | None = None
+        self._helper: asyncio.Task[None] | None = None
 
     async def place(self, order: Order) -> Answer:
         """Place an order and wait until it is committed; an order that was placed before gets its first answer."""
         waiting = _Waiting(order, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        if self._clerk is None or self._clerk.done():
-            # In a context of its own: what it logs belongs to many requests, not to the one that woke it.
-            self._clerk = asyncio.create_task(self._work(), name="desk", context=Context())
+        self._size += len(order.submissions)
+        if not _is_busy(self._clerk):
+            self._clerk = _at_work(self._work(), "desk")
+        elif self._size >= _TOGETHER and not _is_busy(self._helper):
+            self._helper = _at_work(self._help(), "desk-helper")
         return await waiting.answer
 
     async def _work(self) -> None:
         while self._waiting:
-            batch = self._next_batch()
-            try:
-                await self._place_all(batch)
-            except Exception as error:  # noqa: BLE001  # one order that cannot be placed must not take others along
-                await self._place_apart(batch, error)
+            await self._place_next()
+
+    async def _help(self) -> None:
+        """Do as the clerk does, who goes on until nobody waits, for as long as there is a transaction's fill."""
+        while self._size >= _TOGETHER:
+            await self._place_next()
+
+    async def _place_next(self) -> None:
+        batch = self._next_batch()
+        try:
+            await self._place_all(batch)
+        except Exception as error:  # noqa: BLE001  # one order that cannot be placed must not take others along
+            await self._place_apart(batch, error)
 
     def _next_batch(self) -> list[_Waiting]:
         batch = [self._waiting.popleft()]
@@ -68,6 +82,7 @@ class Desk:
         while self._waiting and size + len(self._waiting[0].order.submissions) <= _TOGETHER:
             batch.append(self._waiting.popleft())
             size += len(batch[-1].order.submissions)
+        self._size -= size
         return batch
 
     async def _place_all(self, batch: Sequence[_Waiting]) -> None:
@@ -102,6 +117,15 @@ class Desk:
             if waiting.order.submissions[0].id in known:
                 _settle(waiting, waiting.order.answer)
         return [waiting for waiting in batch if not waiting.answer.done()]
+
+
+def _at_work(work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+    """Start in a context of its own: what is logged belongs to many requests, not to the one that asked for it."""
+    return asyncio.create_task(work, name=name, context=Context())
+
+
+def _is_busy(clerk: asyncio.Task[None] | None) -> bool:
+    return clerk is not None and not clerk.done()
 
 
 def _settle(waiting: _Waiting, answer: Answer | Exception) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -143,6 +144,8 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
         timeout_graceful_shutdown=round(server.shutdown_sec),
     )
     _announce(parts.settings, listener, notes)
+    gc.collect()
+    gc.freeze()  # what was made by now stays: it need not be looked through again while requests wait
     async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
         await Server(config, app.state.streams.close).serve([listener])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adjudge.api import desk as desks
 from adjudge.api.desk import Desk
 from adjudge.api.together import Together
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
@@ -44,6 +45,33 @@ class Watched:
         return getattr(self._database, name)
 
 
+class Held:
+    """A database that is slow to begin: it goes on when it is told to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._under_way = asyncio.Semaphore(0)
+        self.goes_on = asyncio.Event()
+        self.now = self.most = 0
+
+    async def transact(self, operation: Operation[Any]) -> Any:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self._under_way.release()
+        await self.goes_on.wait()
+        try:
+            return await self._database.transact(operation)
+        finally:
+            self.now -= 1
+
+    async def is_busy(self, transactions: int) -> None:
+        for _ in range(transactions):
+            await self._under_way.acquire()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
 async def orders_of(store: Store, count: int) -> list[Order]:
     await store.submit()
     row = await store.row("SELECT user_id, problem_id, revision_id FROM submissions")
@@ -69,6 +97,25 @@ async def test_orders_that_wait_go_together(sqlite_store: Store) -> None:
     answers = await asyncio.gather(*(desk.place(order) for order in orders))
     assert answers == [order.answer for order in orders]
     assert database.transactions <= 2
+
+
+async def test_a_transactions_fill_does_not_wait_for_the_one_before(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "_TOGETHER", 10)
+    database = Held(store.database)
+    desk = Desk(database, store.jobs)
+    singles = await orders_of(store, 21)
+    fills = [
+        Order(tuple(order.submissions[0] for order in part), part[0].answer) for part in (singles[:10], singles[10:20])
+    ]
+    orders = [*fills, singles[20]]
+    placing = [asyncio.create_task(desk.place(order)) for order in orders]
+    await database.is_busy(2)
+    database.goes_on.set()
+    assert await asyncio.gather(*placing) == [order.answer for order in orders]
+    assert database.most == 2, "a single one fills nothing: it waits for one of the two"
+    assert len(await store.rows("SELECT id FROM submissions")) == 22
 
 
 async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: Store) -> None:
