@@ -4,7 +4,7 @@ The server is ``adjudge api`` as it is, asked over loopback by another process w
 
 - for handing in, the bare driver, which commits the same rows by the same statements, one transaction each, at the same
   concurrency (``api_raw``);
-- for reading, the same framework on the same server answering a constant (``api_constant``);
+- for reading, the same framework on the same server answering a constant (``http_constant``);
 - for the event streams, the very same load without them.
 
 PostgreSQL runs with fsync on, SQLite with ``synchronous=FULL``. Everything takes turns, and the median of the rounds
@@ -26,6 +26,7 @@ import asyncpg
 from bench.api_house import SLUG, House, Process, Ran, api_process, furnish, load, middle
 from bench.api_load import request
 from bench.harness import Bench, Goal, sized
+from bench.http_constant import PATH as CONSTANT_PATH
 from tests.support.services import PostgresServer
 
 ROUNDS = sized(full=7, quick=3)
@@ -105,11 +106,11 @@ def add_reads(bench: Bench, site: Site, generator: Process, folder: Path, stack:
     """A problem that the server has at hand, for visitors and for users."""
     path = f"/api/v1/problems/{SLUG}"
     size = _size_of(generator, site.port, path)
-    constant = Process("constant", ["bench.api_constant", str(size)], folder, stack)
+    constant = Process("constant", ["bench.http_constant", str(size)], folder, stack)
     constant_port = constant.port()
     as_visitor = [request("GET", path).decode()] * READERS
     as_user = [request("GET", path, token).decode() for token in site.ours.tokens[:READERS]]
-    constants = [request("GET", "/constant").decode()] * READERS
+    constants = [request("GET", CONSTANT_PATH).decode()] * READERS
     found = take_turns(
         {
             "visitor": lambda: load(generator, site.port, as_visitor, READS),

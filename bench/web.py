@@ -21,6 +21,7 @@ import httpx
 from playwright.async_api import async_playwright
 
 from bench.harness import Bench, Goal, sized
+from bench.http_constant import PATH as CONSTANT_PATH
 from bench.web_pages import Asker, Loaded, under_load, visit
 from tests.support.problems import EXAMPLES, folder_archive
 from tests.support.running import Installation, embedded
@@ -36,11 +37,11 @@ PATH = "/problems/multiples"
 @contextmanager
 def constant(size_bytes: int) -> Iterator[str]:
     """The same framework answering ready bytes; its address."""
-    argv = [sys.executable, "-m", "bench.web_constant", str(size_bytes)]
+    argv = [sys.executable, "-m", "bench.http_constant", str(size_bytes), "text/html"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield process.stdout.readline().strip()
+            yield process.stdout.readline().split()[-1] + CONSTANT_PATH
         finally:
             process.terminate()
 

@@ -14,11 +14,11 @@ import pytest
 from adjudge.store import reads
 from adjudge.store.sqlite import SqliteDatabase
 from bench import api
-from bench.api_constant import constant_app
 from bench.api_house import SLUG, SOURCE, House, Ran, furnish, middle
 from bench.api_load import MARK, Generator, Template, request
 from bench.api_raw import BareSqlite, commit_all, open_bare, recorded
 from bench.harness import Bench
+from bench.http_constant import constant_app
 
 
 class Web:
@@ -138,7 +138,7 @@ async def test_requests_are_good_submissions_of_people_who_exist(house: House) -
 
 
 async def test_the_constant_is_as_long_as_it_is_told() -> None:
-    transport = httpx.ASGITransport(app=constant_app(100))
+    transport = httpx.ASGITransport(app=constant_app(100, "application/json"))
     async with httpx.AsyncClient(transport=transport, base_url="http://constant") as client:
         answer = await client.get("/constant")
     assert len(answer.content) == 100
