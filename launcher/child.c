@@ -4,6 +4,7 @@
 #include "child.h"
 
 #include "limits.h"
+#include "near.h"
 #include "privilege.h"
 #include "sign.h"
 
@@ -42,6 +43,7 @@ static void setup_privilege(struct child *child) {
 static void setup_request(struct child *child) {
     sign_set(&child->state, CHILD_WAITS);
     sign_await_change(&child->state, CHILD_WAITS);
+    near_leave();
 }
 
 /* 0, 1 and 2 are the program's own by now; up to here the table was the agent's. */

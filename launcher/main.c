@@ -42,6 +42,7 @@
 #include "agent.h"
 #include "limits.h"
 #include "namespaces.h"
+#include "near.h"
 #include "root.h"
 #include "seccomp.h"
 #include "slots.h"
@@ -157,6 +158,7 @@ static bool enter_box(struct box *box, const struct options *options, struct fau
     if (box->null_fd < 0)
         return fail_at(fault, "dev_null", -1);
     ready_init(&box->ready);
+    near_init();
     watch_init();
     limits_read();
     seccomp_build(box->cgroup.kind != CGROUP_NONE);

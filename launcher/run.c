@@ -3,6 +3,7 @@
 
 #include "child.h"
 #include "egress.h"
+#include "near.h"
 #include "pump.h"
 #include "starter.h"
 #include "watch.h"
@@ -125,8 +126,9 @@ static bool start(struct run *run, struct fault *fault) {
         return false;
     run->watch.program = child->pid;
     run->watch.started_ns = now_ns();
+    ready_used(&box->ready); /* first: whoever wakes on our CPU runs when we sleep */
+    near_bring(child->pid);
     child_go(child, run->request);
-    ready_used(&box->ready);
     return true;
 }
 
@@ -294,6 +296,7 @@ enum run_result run_request(struct box *box, const struct request *request, int 
     decide(run, report);
     close_all(fds, request->fd_count);
     bool sent = run->watch.reason != STOP_MASTER_GONE && send_report(box, report, request);
+    near_give_way(); /* our master has the report: what is left to do can wait for it */
     bool clean = box->once || clean_up(run); /* a box for one run goes with all that is in it */
     if (sent && clean && !box->once)
         look_ahead(run);

@@ -2,6 +2,7 @@
  * thread-local storage in common. */
 #include "starter.h"
 
+#include "near.h"
 #include "privilege.h"
 #include "sign.h"
 #include "spawn.h"
@@ -17,6 +18,7 @@ enum starter_state { STARTER_SETTLES, STARTER_WAITS, STARTER_WORKS, STARTER_ENDS
 
 static struct {
     pthread_t thread;
+    pid_t task;
     bool runs;
     const struct cgroup *cgroup;
     bool allow_internet, confined;
@@ -41,6 +43,7 @@ static void work(struct child *child) {
 }
 
 static void *serve(void *nothing) {
+    starter.task = gettid();
     bool fine = settle(&starter.fault);
     sign_set(&starter.state, fine ? STARTER_WAITS : STARTER_ENDS);
     while (fine && sign_await_change(&starter.state, STARTER_WAITS) == STARTER_WORKS)
@@ -91,5 +94,6 @@ void starter_order(struct child *child) {
     child->allow_internet = starter.allow_internet;
     child->confined = starter.confined;
     starter.child = child;
+    near_bring(starter.task); /* and its child is born there */
     sign_set(&starter.state, STARTER_WORKS);
 }

@@ -1,0 +1,29 @@
+/* CPU masks; with a single CPU to choose from (a pinned slot) there is nothing to say. */
+#include "near.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+static cpu_set_t all;
+static bool has_choice;
+
+void near_init(void) { has_choice = sched_getaffinity(0, sizeof all, &all) == 0 && CPU_COUNT(&all) > 1; }
+
+void near_bring(pid_t task) {
+    cpu_set_t here;
+    int cpu = has_choice ? sched_getcpu() : -1;
+    if (cpu < 0)
+        return;
+    CPU_ZERO(&here);
+    CPU_SET((size_t)cpu, &here);
+    sched_setaffinity(task, sizeof here, &here);
+}
+
+/* Refused only where all these CPUs were taken from us meanwhile; then the kernel has chosen others already. */
+void near_leave(void) {
+    if (has_choice)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
+void near_give_way(void) { sched_yield(); }
