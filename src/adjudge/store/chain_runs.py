@@ -88,6 +88,15 @@ READ_LOG = Statement(
     """,
 )
 
+READ_LOG_END = Statement(
+    "chain_node_logs.read_end",
+    "Read the last lines of a node, the latest first.",
+    """
+    SELECT id, node_id, attempt, text, at FROM chain_node_logs
+    WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :at_most
+    """,
+)
+
 SAVE_CHECKPOINT = Statement(
     "chain_checkpoints.save",
     "Keep a node's checkpoint, while the attempt that wrote it still holds the job.",
@@ -264,6 +273,12 @@ async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, at_most
     """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
     rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, at_most=at_most)
     return [LogLine(*row) for row in rows]
+
+
+async def read_log_end(tx: Tx, run_id: str, node_id: str, *, at_most: int = 500) -> list[LogLine]:
+    """Read a node's last lines, in the order in which they were written."""
+    rows = await tx.fetch(READ_LOG_END, run_id=run_id, node_id=node_id, at_most=at_most)
+    return [LogLine(*row) for row in reversed(rows)]
 
 
 async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:

@@ -12,12 +12,12 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
-WIDTH: Final = 640
+WIDTH: Final = 480
 HALF: Final = 320
 """Of a plot that shares its row with another."""
 _NOTHING: Final = "\N{EM DASH}"
 """Drawn where there is nothing to draw yet."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 8, 10, 22
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 10, 22
 _NAMES: Final = 22
 """How many characters of a name a row has room for."""
 
@@ -82,7 +82,7 @@ def lines(
         drawn.append(
             Markup('<polyline class="s{}" points="{}"><title>{}</title></polyline>').format(index, path, line.name)
         )
-        drawn.append(_text(_LEFT + 130 * index, height - 6, f"— {line.name}", "start", f"s{index}"))
+        drawn.append(_text(_LEFT + 120 * index, height - 6, f"— {line.name}", "start", f"s{index}"))
     return _frame(title, height, drawn)
 
 
@@ -151,7 +151,7 @@ def gantt(title: str, spans: Sequence[Span]) -> Markup:
     """Who worked when, a row each."""
     if not spans:
         return _frame(title, 60, [_text(WIDTH / 2, 30, _NOTHING, "middle")])
-    row, left = 22, 150
+    row, left = 22, 165
     height = _TOP + row * len(spans) + _BOTTOM
     first, last = min(span.begin for span in spans), max(span.end for span in spans)
     across = (WIDTH - left - _RIGHT) / max(last - first, 1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adjudge.store import chain_runs
 from adjudge.store.chain_values import NODE, Artifact, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
@@ -51,6 +52,8 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
         assert await _finish_next(pages, Suspended("approval", f"{run_id}/ask/1", question)) == "ask"
         state = (await setter.get(f"{path}/state")).text
         assert "data-live-done" not in state
+        assert "ask asks: Go on &lt;script&gt;" in state, "the run's page says who is waited for"
+        assert "waits for an approval" in state
         node = await setter.get(f"{path}/nodes/ask")
         assert "Go on &lt;script&gt;" in node.text
         unsaid = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": " "})
@@ -72,3 +75,17 @@ async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: Api) -> None:
         assert again.status_code == 303
         other = await setter.post(f"{path}/rerun", data={"reason": "fresh"})
         assert other.headers["Location"] != path
+
+
+@pytest.mark.usefixtures("chain")
+async def test_a_long_log_is_read_from_its_end(pages: Api) -> None:
+    async with pages.as_role("setter") as setter:
+        path = (await setter.post("/chains/release/start")).headers["Location"]
+        run_id = path.rpartition("/")[2]
+        lines = [f"line {number};" for number in range(1, 503)]
+        await pages.store.do(lambda tx: chain_runs.append_log(tx, run_id, "check", attempt=1, lines=lines))
+        shown = (await setter.get(f"{path}/nodes/check/state")).text
+    assert "line 502;" in shown
+    assert "line 2;" not in shown
+    assert "The last 500 lines." in shown
+    assert shown.index("line 3;") < shown.index("line 4;")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -117,8 +118,13 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall)
 async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
     async with hall.somebody() as client:
         answer = await client.post("/problems/sum/submit", data={"language": "klingon", "source": "x"})
-    assert answer.status_code == 400
-    assert "klingon" in answer.text
+        assert answer.status_code == 400
+        assert "klingon" in answer.text
+        empty = await client.post("/problems/sum/submit", data={"language": "cpp20", "source": ""})
+        kept = await client.post("/problems/sum/submit", data={"language": "klingon", "source": f"// {HOSTILE}"})
+    assert 'role="alert"' in empty.text
+    assert re.search(r'<option value="cpp20"[^>]* selected', empty.text)
+    assert "// &lt;script&gt;" in kept.text, "nothing that was typed is lost"
 
 
 async def test_submissions_are_filtered_where_they_are_listed(pages: Api, hall: Hall) -> None:

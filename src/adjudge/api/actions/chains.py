@@ -368,3 +368,9 @@ async def log_lines(
     """What a node wrote, from after a known line."""
     await node(parts, viewer, run_id, node_id)
     return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, at_most=at_most))
+
+
+async def last_lines(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, at_most: int) -> list[LogLine]:
+    """What a node wrote last."""
+    await node(parts, viewer, run_id, node_id)
+    return await parts.database.read(lambda tx: chain_runs.read_log_end(tx, run_id, node_id, at_most=at_most))

@@ -135,15 +135,19 @@ async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeV
     dependencies = await chains.dag_of(parts, run)
     if len(dependencies) > _DRAWN:
         return ""
-    standing = {node.node_id: node.status for node in nodes}
+    standing = {node.node_id: node for node in nodes}
 
     def caption(node_id: str) -> str:
-        return spoken.named("node_status", standing[node_id])
+        node = standing[node_id]
+        return spoken.named("wait", node.wait_on) if node.wait_on else spoken.named("node_status", node.status)
+
+    def colour(node_id: str) -> str:
+        return "warn" if standing[node_id].wait_on else meaning(standing[node_id].status)
 
     return draw_dag(
         run.chain_name,
         dependencies,
-        meaning=lambda node_id: meaning(standing[node_id]),
+        meaning=colour,
         caption=caption,
         link=lambda node_id: f"/runs/{run.id}/nodes/{quote(node_id, safe='')}",
     )
@@ -166,10 +170,12 @@ def _gantt(spoken: Words, nodes: Sequence[NodeView]) -> str:
 
 async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> dict[str, Any]:
     node, run = await chains.node(parts, viewer, run_id, node_id), await chains.run(parts, viewer, run_id)
+    lines = await chains.last_lines(parts, viewer, run_id, node_id, at_most=_LINES + 1)
     return {
         "run": run,
         "node": node,
-        "lines": await chains.log_lines(parts, viewer, run_id, node_id, after=0, at_most=_LINES),
+        "lines": lines[-_LINES:],
+        "is_cut": len(lines) > _LINES,
         "artifact": json.dumps(node.artifact, indent=2, ensure_ascii=False) if node.artifact is not None else "",
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
         "may_control": controls(viewer, run),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
 from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import parse_tags, words_of
+from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.states import SubmissionStatus
 from adjudge.store.problem_reads import Sort, Wanted
 from adjudge.store.reads import Filter, SubmissionRow
@@ -63,28 +65,49 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
 
     @routes.get("/problems/{name}")
     async def problem(request: Request, viewer: Reader, name: str, lang: str = "", language: str = "") -> Response:
-        spoken = catalogue.preferred(lang, request.headers.get("Accept-Language", ""))
-        found = await catalogue.detail(parts, viewer, name, spoken)
-        shown = ProblemDetail.model_validate_json(found.body)
-        recent = []
-        if viewer.may(Permission.SUBMISSION_READ) and viewer.user_id is not None:
-            recent = await submissions.page(
-                parts, viewer, Filter(user_id=viewer.user_id), problem=shown.id, before=None, at_most=_RECENT
-            )
-        return await pages.show(
-            request,
-            "problem.html",
-            problem=shown,
-            statement=await asyncio.to_thread(with_maths, shown.statement.html) if shown.statement else "",
-            extensions=await _extensions(parts),
-            chosen=language or request.cookies.get("adjudge_language", ""),
-            templates=await _templates(parts, shown),
-            recent=recent,
-            is_solved=await _is_solved(parts, viewer, shown, recent),
-            is_own=await _is_own(parts, viewer, name),
-        )
+        chosen = language or request.cookies.get("adjudge_language", "")
+        return await show_problem(pages, parts, request, viewer, name, entered=Entered(chosen, lang=lang))
 
     return routes
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What somebody has entered so far on a problem's page."""
+
+    language: str
+    source: str = ""
+    error: AdjudgeError | None = None
+    """Why it was not taken."""
+    lang: str = ""
+    """The language of the statement."""
+
+
+async def show_problem(
+    pages: Pages, parts: Parts, request: Request, viewer: Viewer, name: str, *, entered: Entered
+) -> Response:
+    """The page of a problem, with whatever was entered there and not taken."""
+    spoken = catalogue.preferred(entered.lang, request.headers.get("Accept-Language", ""))
+    found = await catalogue.detail(parts, viewer, name, spoken)
+    shown = ProblemDetail.model_validate_json(found.body)
+    recent = []
+    if viewer.may(Permission.SUBMISSION_READ) and viewer.user_id is not None:
+        recent = await submissions.page(
+            parts, viewer, Filter(user_id=viewer.user_id), problem=shown.id, before=None, at_most=_RECENT
+        )
+    return await pages.show(
+        request,
+        "problem.html",
+        status=entered.error.http_status if entered.error else 200,
+        problem=shown,
+        statement=await asyncio.to_thread(with_maths, shown.statement.html) if shown.statement else "",
+        extensions=await _extensions(parts),
+        entered=entered,
+        templates=await _templates(parts, shown),
+        recent=recent,
+        is_solved=await _is_solved(parts, viewer, shown, recent),
+        is_own=await _is_own(parts, viewer, name),
+    )
 
 
 async def _is_solved(parts: Parts, viewer: Viewer, problem: ProblemDetail, recent: Sequence[SubmissionRow]) -> bool:

@@ -23,6 +23,7 @@ from adjudge.store import users
 from adjudge.store.reads import Filter, SubmissionRow
 from adjudge.web import forms
 from adjudge.web.render import Pages, see_other, words_of
+from adjudge.web.routes.problems import Entered, show_problem
 from adjudge.web.routes.router import page_router
 from adjudge.web.verdicts import told
 
@@ -31,23 +32,30 @@ Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
 Canceler = Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL)]
 _SOURCE_MOST: Final = 1024 * 1024
 _PAGE: Final = 50
+_ELSEWHERE: Final = (401, 403, 404)
+"""Said on a page of its own: there is no form to go back to."""
 _YEAR_SEC: Final = 365 * 24 * 3600
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
     """Routes of submissions."""
     routes = page_router(pages)
-    _handing_in(routes, parts)
+    _handing_in(routes, pages, parts)
     _watching(routes, pages, parts)
     return routes
 
 
-def _handing_in(routes: APIRouter, parts: Parts) -> None:
+def _handing_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.post("/problems/{name}/submit")
     async def submit(request: Request, viewer: Creator, name: str) -> Response:
-        language = await forms.text(request, "language", at_most=64)
-        handed = Handed(name, language, await _source(request))
-        accepted = await submitting.submit(parts, viewer, handed, caller_of(request, None))
+        language, source = await forms.text(request, "language", at_most=64), ""
+        try:
+            source = await _source(request)
+            accepted = await submitting.submit(parts, viewer, Handed(name, language, source), caller_of(request, None))
+        except AdjudgeError as error:
+            if error.http_status in _ELSEWHERE:
+                raise
+            return await show_problem(pages, parts, request, viewer, name, entered=Entered(language, source, error))
         answer = see_other(f"/submissions/{accepted.response['submission_id']}")
         answer.set_cookie("adjudge_language", language, max_age=_YEAR_SEC, httponly=True, samesite="lax")
         return answer
@@ -154,6 +162,9 @@ async def _whose(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str 
 async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]:
     row, document = story.row, story.document or {}
     language = names_of_languages(parts).get(row.language, row.language)
+    again = row.finished_at is not None and any(
+        run.finished_at is None for run in story.runs if run.rejudge_batch_id is None
+    )
     cases = list(document.get("cases", ()))
     if story.made is not None:
         cases = [case for case in story.made.cases if story.is_jury or case.get("shown")]
@@ -162,6 +173,7 @@ async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]
         "document": document,
         "made": story.made,
         "is_jury": story.is_jury,
+        "again": again,
         "told": told(words_of(request), document, cases, language, is_jury=story.is_jury),
         "language": language,
         "may_cancel": row.finished_at is None,

@@ -47,6 +47,9 @@ document.addEventListener("change", (event) => {
 
 showTimes(document);
 
+// On a phone the bar is one row that can be wider than the screen.
+document.querySelector(".top [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
 // What was done is said once: not again by reloading, not to whoever gets the address.
 const address = new URL(location.href);
 if (address.searchParams.has("done")) {

@@ -55,6 +55,7 @@ function follow(part) {
       if (failures >= FAILURES_BEFORE_POLLING || source.readyState === EventSource.CLOSED) poll();
     };
     for (const name of (part.dataset.eventNames ?? "message").split(" ")) source.addEventListener(name, refresh);
+    source.addEventListener("end", poll);  // no more is told; should it not be over, it is asked for
   }
 
   if (part.querySelector("[data-live-done]")) { part.dataset.state = "done"; return; }
@@ -64,10 +65,17 @@ function follow(part) {
 
 // Replaces what changed, child by child, so that focus, selection and open details survive.
 function replace(part, html) {
+  const followed = [...part.querySelectorAll("[data-follow]")].filter(isAtEnd);
   const page = new DOMParser().parseFromString(html, "text/html");
   morph(part, (part.id && page.getElementById(part.id)) || page.body);
   showTimes(part);
   showTitle(part);
+  for (const log of followed) log.scrollTop = log.scrollHeight;
+}
+
+// Whoever reads the end of a log goes on reading its end; whoever has scrolled up stays there.
+function isAtEnd(log) {
+  return log.scrollHeight - log.scrollTop - log.clientHeight < 4;
 }
 
 // A tab in the background tells what has happened in it.
