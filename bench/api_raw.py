@@ -56,6 +56,10 @@ class Recorder:
         self._note(statement, rows, parameters)
         return len(rows or ())
 
+    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
+        """Note it like any other."""
+        return await self.fetch(statement, rows, **parameters)
+
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Nothing is committed."""
 

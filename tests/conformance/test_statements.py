@@ -103,6 +103,8 @@ def test_every_statement_has_a_name_and_a_purpose_of_its_own() -> None:
 @pytest.mark.parametrize("statement", all_statements(), ids=lambda statement: statement.name)
 async def test_every_statement_can_be_planned(store: Store, statement: Statement) -> None:
     """The database itself reads every text: names of columns, types of parameters, legal syntax."""
+    if statement.only not in (None, store.dialect):
+        return  # the other database does the same by other statements
     if store.dialect is Dialect.SQLITE:
         sql = render(statement, Dialect.SQLITE, "0").sql
         sql = re.sub(r"\?1\b", "'[]'", sql) if statement.given else sql
@@ -117,16 +119,26 @@ async def test_every_statement_can_be_planned(store: Store, statement: Statement
         await store.do(prepare)
 
 
-BY_KEY = [statement for statement in all_statements() if statement.given and statement.name != "jobs.find_deduped"]
+BY_KEY = [
+    statement
+    for statement in all_statements()
+    if statement.given and statement.name != "jobs.find_deduped" and statement.only is not Dialect.SQLITE
+]
 
 
 @pytest.mark.parametrize("statement", BY_KEY, ids=lambda statement: statement.name)
 async def test_rows_handed_in_are_looked_up_by_key(postgres_store: Store, statement: Statement) -> None:
-    """On an empty table already: a session keeps its plans, and the table grows under them."""
+    """On an empty table already: a session keeps its plans, and the table grows under them.
+
+    The planner is made to forget what it may have counted meanwhile: autovacuum passes by when it likes, and of a table
+    that it met with a few rows in one page, the planner would read that page.
+    """
     rendered = render(statement, Dialect.POSTGRES, "0")
     nulls = ", ".join(["NULL"] * (rendered.column_count + len(rendered.parameters)))
 
     async def explain(tx: Tx) -> str:
+        await tx.execute(raw("UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE relkind = 'r' AND oid >= 16384"))
+        await tx.execute(raw("DELETE FROM pg_statistic WHERE starelid >= 16384"))
         await tx.execute(raw("SET LOCAL plan_cache_mode = force_generic_plan"))
         await tx.execute(raw(f"PREPARE explained AS {rendered.sql}"))
         rows = await tx.fetch(raw(f"EXPLAIN EXECUTE explained({nulls})"))

@@ -22,6 +22,7 @@ from adjudge.chains.launch import Launch
 from adjudge.chains.owner import NodeOwner
 from adjudge.chains.placing import Starter
 from adjudge.chains.progress import OnRunEnded, Progress
+from adjudge.chains.stepping import Stepper
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import RunStatus
 from adjudge.store.chain_values import NewRun, NodeView, Started
@@ -46,7 +47,7 @@ class Engine:
         self.progress = Progress(advance, probes or {}, on_run_ended)
         self._launch = Launch(self.dags, self.progress, mint)
         self._control = Control(self.progress, unowned, mint)
-        self.owner = NodeOwner(self.progress, self._control, mint)
+        self.owner = NodeOwner(self.progress, self._control, Stepper(self.dags, mint), mint)
 
     async def start(self, tx: Tx, wanted: NewRun) -> Started:
         """Start a chain; ``chain is disabled`` is a Conflict, a known idempotency key answers with its run."""

@@ -10,11 +10,11 @@ from adjudge.chains.dags import Dags
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chains
-from adjudge.chains.standing import Delta, count
+from adjudge.chains.standing import Delta, Standing, count
 from adjudge.domain.chain import Dag, OverRuns, WhenFull
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId
-from adjudge.domain.states import NodeStatus
+from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import audit, chain_runs, chains
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import NewRun, Started
@@ -42,7 +42,7 @@ class Launch:
             dag = self._dags.put(chain.id, chain.version, (await chains.find(tx, chain.id)).dag or {})
         started = await self._insert(tx, wanted, chain.version, dag)
         if started.is_new:
-            await self._create_nodes(tx, started.run_id, wanted, dag)
+            await self._create_nodes(tx, _fresh(started.run_id, wanted, chain.version, dag), wanted, dag)
         return started
 
     async def rerun(
@@ -69,7 +69,8 @@ class Launch:
         _check(wanted)
         started = await self._insert(tx, wanted, origin.chain_version, dag, origin=run_id, kept=len(kept))
         if started.is_new:
-            await self._create_nodes(tx, started.run_id, wanted, dag, kept=kept, origin_run_id=run_id)
+            run = _fresh(started.run_id, wanted, origin.chain_version, dag)
+            await self._create_nodes(tx, run, wanted, dag, kept=kept, origin_run_id=run_id)
             details: Mapping[str, Mapping[str, Any]] = {run_id: {"new_run_id": started.run_id, "from_node": from_node}}
             await audit.record(tx, actor=actor, action="rerun", object_kind="chain_run", objects=details, reason=reason)
         return started
@@ -115,9 +116,13 @@ class Launch:
         return Started(known["id"], is_new=False)
 
     async def _create_nodes(
-        self, tx: Tx, run_id: str, wanted: NewRun, dag: Dag, *, kept: Collection[str] = (), origin_run_id: str = ""
+        self, tx: Tx, run: Standing, wanted: NewRun, dag: Dag, *, kept: Collection[str] = (), origin_run_id: str = ""
     ) -> None:
-        """Write all nodes in one statement; those that need nothing but to run get their jobs with it."""
+        """Write all nodes in one statement; those that need nothing but to run get their jobs with it.
+
+        Where that is all that begins, nothing is left to decide, and nobody else can know of the run yet.
+        """
+        run_id, undecided = run.id, bool(kept)
         pool = wanted.chain_id if dag.shares else None
         if kept:
             copied = [(node_id,) for node_id in sorted(kept)]
@@ -130,11 +135,15 @@ class Launch:
             waiting = sum(dep not in kept for dep in node.deps)
             begins = not waiting and node.is_plain and not dag.is_limited and not takes_turns
             job_id = self._mint() if begins else None
+            undecided |= not waiting and not begins
             if job_id is not None:
                 starts.append(Start(run_id, node.id, node, job_id))
             rows.append((run_id, node.id, node.type, ordinal, node.priority, waiting, job_id, None, None, pool))
         if rows:
             await tx.execute(sql.INSERT_NODES, rows)
+        if not undecided:
+            await self._progress.proceed(tx, {run_id: run}, [], starts)
+            return
         runs = await count(tx, {run_id: Delta()})
         if kept:
             await self._count_kept(tx, run_id, dag, kept)
@@ -164,6 +173,11 @@ class Launch:
                 rows.append((run_id, node.id, 0, done, 0, 0, None))
         if rows:
             await tx.fetch(sql.COUNT_DEPS, sorted(rows))
+
+
+def _fresh(run_id: str, wanted: NewRun, version: int, dag: Dag) -> Standing:
+    """A run as it was just inserted."""
+    return Standing(run_id, RunStatus.PENDING, wanted.chain_id, version, len(dag.nodes), 0, wanted.trace_id)
 
 
 def _check(wanted: NewRun) -> None:

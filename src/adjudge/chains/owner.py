@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.chains.control import Control
-from adjudge.chains.placing import SHARES, Start, start_row
+from adjudge.chains.node_jobs import SHARES
+from adjudge.chains.placing import Start, start_row
 from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Closing, Delta, EndedNode, Runs, close, count, ended_delta, ended_node
+from adjudge.chains.stepping import Step, Stepper
 from adjudge.domain.chain import instance_id
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import JobStatus, NodeStatus
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Ended, Job, Offer
+from adjudge.store.job_values import Ended, Finish, Job, Offer, Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,15 @@ class _Fan:
 class NodeOwner:
     """The owner of jobs of kind ``node``."""
 
-    def __init__(self, progress: Progress, control: Control, mint: NewId) -> None:
+    def __init__(self, progress: Progress, control: Control, stepper: Stepper, mint: NewId) -> None:
         self._progress = progress
         self._control = control
+        self._stepper = stepper
         self._mint = mint
+
+    def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
+        """The short way for nodes that ended well, where there is one."""
+        return self._stepper.plan(finishes, room)
 
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.chains.dags import Dags
+from adjudge.chains.node_jobs import node_job
 from adjudge.chains.sharing import MANY, Room, limits_of
 from adjudge.chains.standing import Standing
 from adjudge.domain.chain import Dag, Node
@@ -17,18 +18,12 @@ from adjudge.domain.ids import NewId
 from adjudge.domain.states import RunStatus
 from adjudge.store import chain_place_statements as places
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Job, NewJob, Offer
 from adjudge.store.jobs import Jobs
 from adjudge.store.statement import Row
 
-_TIMEOUT_MARGIN_MS: Final = 10_000
-"""A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 _PAGE: Final = 200
-
-SHARES: Final = "shares"
-"""In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
 
 Offers = Mapping[str, Sequence[Offer]]
 """By run: places that workers keep for what follows from the nodes they have just ended."""
@@ -149,28 +144,14 @@ class Starter:
             await tx.execute(sql.START_NODES, begun)
 
     def _job(self, run: Standing, dag: Dag, start: Start) -> NewJob:
-        node = start.node
-        return NewJob(
-            id=start.job_id or self._mint(),
-            kind=NODE,
-            chain_run_id=run.id,
-            node_id=start.node_id,
-            max_attempts=node.retry.max_attempts,
-            priority=node.priority,
-            timeout_ms=None if node.timeout_ms is None else node.timeout_ms + _TIMEOUT_MARGIN_MS,
-            payload={
-                "run_id": run.id,
-                "node_id": start.node_id,
-                "type": node.type,
-                "chain_id": run.chain_id,
-                "chain_version": str(run.chain_version),
-                "attempts_before": str(start.attempts_before),
-                "backoff_ms": str(node.retry.backoff_ms),
-                **({} if node.deps else {"is_root": "yes"}),
-                **({SHARES: "yes"} if dag.shares else {}),
-            },
-            actor="engine",
-            trace_id=run.trace_id,
+        return node_job(
+            start.job_id or self._mint(),
+            (run.id, start.node_id),
+            start.node,
+            (run.chain_id, str(run.chain_version)),
+            run.trace_id,
+            attempts_before=start.attempts_before,
+            shares=dag.shares,
         )
 
 

@@ -17,6 +17,12 @@ OUTBOX = "adjudge_outbox"
 WATCH = "adjudge_watch"
 """Rung when something that people watch has changed: a submission, an execution, the progress of a job."""
 
+RUNS = "adjudge_chain_runs"
+"""Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
+
+UNHURRIED = frozenset({RUNS})
+"""What is rung with every step of every run, for people to see: other processes may hear of it a moment later."""
+
 Callback = Callable[[], None]
 
 

@@ -10,14 +10,15 @@ from typing import Any
 
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
 from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store import bells
 from adjudge.store.chain_place_statements import WAITED_FOR
 from adjudge.store.chain_values import Artifact, LogLine, NodeView, Run, StatusChange
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Fence
 from adjudge.store.statement import Row, Statement
 
-CHANGED = "adjudge_chain_runs"
-"""Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
+CHANGED = bells.RUNS
+"""Rung when a node or a run changed, or a node wrote a line."""
 STOPPING = "adjudge_chain_stop"
 """Rung when a run is asked to stop."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JobStatus
@@ -109,6 +109,8 @@ class Finish:
     error_code: str | None = None
     error: str | None = None
     offer: Offer | None = None
+    job: Job | None = None
+    """The job itself, where it is at hand: what may then take a short way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,47 @@ class Ended:
     outcome: object = None
     offer: Offer | None = None
     """Where its worker has a place for a job that the owner creates now."""
+
+
+class Room(Protocol):
+    """What a worker that ends jobs can go on with."""
+
+    worker: str
+    lease_ms: int
+
+    def takes(self, ended: Job, job: NewJob) -> bool:
+        """Whether the worker runs ``job``, should it be created because ``ended`` ends; it then keeps a slot for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """What a step came to: the jobs that ended, and those that its worker goes on with."""
+
+    ended: frozenset[str]
+    counted: frozenset[str]
+    """Those of them whose outcome now stands; what another belongs to had moved on without it."""
+    born: tuple[Job, ...]
+
+
+class Step(Protocol):
+    """Ends of jobs, with what follows from them, that a short way is known for: one transaction, and all of it."""
+
+    after: Mapping[str, str]
+    """Jobs that the worker may go on with, and which of the ended ones each of them follows from."""
+
+    async def take(self, tx: Tx) -> StepTaken:
+        """Write it. ``Unfit`` if the rows ask for the long way; a job that is refused has just not ended."""
+        ...
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """An owner of jobs that knows a short way."""
+
+    def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
+        """A step of those of the ends that can take one."""
+        ...
 
 
 class JobOwner(Protocol):

@@ -35,6 +35,9 @@ from adjudge.store.job_values import (
     QueuedJob,
     Refused,
     Release,
+    Room,
+    Step,
+    Stepping,
 )
 from adjudge.store.statement import Row, Rows, Statement
 
@@ -53,6 +56,7 @@ class Jobs:
         random_unit: Callable[[], float] = random.random,
     ) -> None:
         self._owners = owners
+        self._stepping = {kind: owner for kind, owner in owners.items() if isinstance(owner, Stepping)}
         self._policy = policy or RetryPolicy()
         self._mint = mint
         self._random_unit = random_unit
@@ -70,7 +74,6 @@ class Jobs:
         }
         accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])
         taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
-        await outbox.insert_handed(tx, [(job.id, job.priority) for job in jobs if job.id in taken])
         waiting = [job for job in jobs if job.id in created and job.id not in taken]
         await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
@@ -132,6 +135,14 @@ class Jobs:
         done = await self._ended(tx, rows, {fence.job_id: first[fence] for fence in won})
         late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
+
+    def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
+        """The short way for those of the ends that there is one for; the others are for ``finish``."""
+        for kind, owner in self._stepping.items():
+            own = [finish for finish in finishes if finish.job is not None and finish.job.kind == kind]
+            if own and (step := owner.plan(own, room)) is not None:
+                return step
+        return None
 
     async def release(self, tx: Tx, releases: Sequence[Release]) -> Outcome[Job]:
         """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""

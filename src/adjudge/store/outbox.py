@@ -22,26 +22,20 @@ INSERT = Statement(
     given={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
 )
 
-INSERT_HANDED = Statement(
-    "outbox.insert_handed",
-    "Keep a row for jobs that were claimed as they were created: nothing to deliver, unless they come back.",
-    """
-    INSERT INTO outbox (job_id, priority, state, next_attempt_at, dispatched_at, created_at)
-    SELECT given_id, given_priority, 'delivered', {now}, {now}, {now} FROM {given}
-    """,
-    given={"given_id": "text", "given_priority": "bigint"},
-)
-
 AGAIN = Statement(
     "outbox.again",
-    "Ask for jobs to be delivered once more: after a retry, or because their message was lost.",
+    "Ask for jobs to be delivered once more, or at last: after a retry, or because their message was lost.",
     """
-    UPDATE outbox SET state = 'pending', attempts = 0, takings = takings + 1, next_attempt_at = {now} + given_delay_us,
-        dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
-    FROM {given} WHERE job_id = given_id
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END, {now} + given_delay_us,
+           {now}
+    FROM {given} JOIN jobs ON id = given_id WHERE true
+    ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, takings = outbox.takings + 1,
+        next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     """,
     given={"given_id": "text", "given_delay_us": "bigint"},
 )
+"""A job that was claimed as it was created has no row until it comes back."""
 
 DROP = Statement(
     "outbox.drop",
@@ -145,12 +139,6 @@ async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
     if rows:
         await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
         tx.ring(OUTBOX)
-
-
-async def insert_handed(tx: Tx, rows: Sequence[tuple[str, int]]) -> None:
-    """Keep rows of (job_id, priority) for new jobs that their workers have already; nobody is woken."""
-    if rows:
-        await tx.execute(INSERT_HANDED, [(job_id, band_of(priority)) for job_id, priority in rows])
 
 
 async def again(tx: Tx, rows: Rows) -> None:

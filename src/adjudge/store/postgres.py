@@ -14,7 +14,7 @@ from asyncpg.exceptions import _base as client_errors
 
 from adjudge.domain.errors import InternalFault, InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.store.constraints import from_postgres
-from adjudge.store.driver import Operation, run_callbacks
+from adjudge.store.driver import CONCLUDED, Operation, Unfit, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
@@ -64,6 +64,8 @@ def _translate(error: Exception) -> Exception:
         return error
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return from_postgres(error)
+    if isinstance(error, asyncpg.DivisionByZeroError):
+        return Unfit(str(error))
     if isinstance(error, UnicodeEncodeError | asyncpg.DataError | client_errors.DataError):
         return InvalidInput(f"A value that the database cannot hold: {error}.")
     if isinstance(error, asyncpg.PostgresError):
@@ -72,7 +74,7 @@ def _translate(error: Exception) -> Exception:
 
 
 class _PostgresTx:
-    """Statements on one connection."""
+    """Statements on one connection. The transaction begins with the first of them, unless that concludes it."""
 
     dialect = Dialect.POSTGRES
 
@@ -82,8 +84,12 @@ class _PostgresTx:
         rendered: dict[str, Rendered],
         now: str,
         bells: PostgresBells,
+        **options: Any,
     ) -> None:
         self._connection = connection
+        self._transaction = connection.transaction(**options)
+        self._begun = False
+        self.concluding = False
         self._rendered = rendered
         self._now = now
         self._bells = bells
@@ -103,6 +109,22 @@ class _PostgresTx:
         tag: str = await self._run(self._connection.execute, statement, rows, parameters)
         return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
 
+    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        self.concluding = not self._begun
+        found = await self.fetch(statement, rows, **parameters)
+        self.failure = CONCLUDED
+        return found
+
+    async def commit(self) -> None:
+        """Commit, unless there was nothing to begin with, or a lone statement did so itself."""
+        if self._begun:
+            await self._transaction.commit()
+
+    async def rollback(self) -> None:
+        """Undo everything."""
+        if self._begun and not _is_gone(self._connection):
+            await self._transaction.rollback()
+
     async def _run(
         self,
         call: Callable[..., Awaitable[Any]],
@@ -114,6 +136,9 @@ class _PostgresTx:
             raise self.failure
         rendered = self._render(statement)
         try:
+            if not self._begun and not self.concluding:
+                await self._transaction.start()
+                self._begun = True
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _translate(error)
@@ -146,17 +171,14 @@ def _is_gone(connection: _Connection) -> bool:
         return True
 
 
-async def _operated(
-    operation: Operation[T], tx: _PostgresTx, transaction: asyncpg.transaction.Transaction, connection: _Connection
-) -> T:
+async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
     """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
     try:
         result = await operation(tx)
-        if tx.failure is not None:
+        if tx.failure is not None and tx.failure is not CONCLUDED:
             raise tx.failure
     except BaseException:
-        if not _is_gone(connection):
-            await transaction.rollback()
+        await tx.rollback()
         raise
     return result
 
@@ -201,15 +223,15 @@ class PostgresDatabase:
         raise AssertionError("unreachable")
 
     async def _once(self, operation: Operation[T]) -> T:
-        committing = False
+        committing, tx = False, None
         try:
             async with self._acquired() as connection:
-                tx, transaction = await self._begun(connection)
-                result = await _operated(operation, tx, transaction, connection)
+                tx = self._tx(connection)
+                result = await _operated(operation, tx)
                 committing = True
-                await transaction.commit()
+                await tx.commit()
         except _LOST as error:
-            if committing:
+            if committing or (tx is not None and tx.concluding):
                 raise OutcomeUnknown from error
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
         run_callbacks(tx.callbacks)
@@ -219,9 +241,9 @@ class PostgresDatabase:
         """Run ``operation`` against one snapshot."""
         try:
             async with self._acquired() as connection:
-                tx, transaction = await self._begun(connection, isolation="repeatable_read", readonly=True)
-                result = await _operated(operation, tx, transaction, connection)
-                await transaction.rollback()
+                tx = self._tx(connection, isolation="repeatable_read", readonly=True)
+                result = await _operated(operation, tx)
+                await tx.rollback()
                 return result
         except _LOST as error:
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
@@ -244,12 +266,8 @@ class PostgresDatabase:
                     connection.terminate()
                 raise _ConnectionGone(str(error)) from error
 
-    async def _begun(
-        self, connection: _Connection, **options: Any
-    ) -> tuple[_PostgresTx, asyncpg.transaction.Transaction]:
-        transaction = connection.transaction(**options)
-        await transaction.start()
-        return _PostgresTx(connection, self._rendered, self._now, self._bells), transaction
+    def _tx(self, connection: _Connection, **options: Any) -> _PostgresTx:
+        return _PostgresTx(connection, self._rendered, self._now, self._bells, **options)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""

@@ -1,7 +1,8 @@
 """Bells across processes, by PostgreSQL's NOTIFY.
 
 Ringing happens after the commit, on a connection of its own, and rings that come while one is under way are sent as
-one: NOTIFY inside the transaction would make PostgreSQL commit notifying transactions one after the other.
+one: NOTIFY inside the transaction would make PostgreSQL commit notifying transactions one after the other. Bells that
+nobody is in a hurry to hear are rung at once after a silence, and then no more often than a person could tell.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from contextlib import suppress
 import asyncpg
 
 from adjudge.observe.logs import get_logger
-from adjudge.store.bells import Bells, Callback
+from adjudge.store.bells import UNHURRIED, Bells, Callback
 
 _RETRY_SECONDS = 1.0
+_UNHURRIED_SECONDS = 0.05
 _FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 _log = get_logger(__name__)
 
@@ -25,18 +27,15 @@ class PostgresBells:
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
         self._pool = pool
         self._local = Bells()
-        self._unsent: set[str] = set()
+        self._hurried, self._unhurried = _Sender(pool), _Sender(pool, _UNHURRIED_SECONDS)
         self._channels: set[str] = set()
-        self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
     def ring(self, channel: str) -> None:
         """Ring here at once and elsewhere as soon as the last ring is out."""
         self._local.ring(channel)
-        self._unsent.add(channel)
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send())
+        (self._unhurried if channel in UNHURRIED else self._hurried).send(channel)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
         """Hear rings of every process."""
@@ -48,19 +47,11 @@ class PostgresBells:
 
     async def close(self) -> None:
         """Stop sending and hearing."""
-        for task in (self._sender, self._listener):
+        for task in (self._hurried.task, self._unhurried.task, self._listener):
             if task is not None:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-
-    async def _send(self) -> None:
-        while self._unsent:
-            channels, self._unsent = sorted(self._unsent), set()
-            try:
-                await self._pool.executemany("SELECT pg_notify($1, '')", [(channel,) for channel in channels])
-            except _FAILURES as error:
-                _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
 
     async def _hear(self) -> None:
         while True:
@@ -94,6 +85,32 @@ class PostgresBells:
 
     def _heard(self, *call: object) -> None:
         self._local.ring(str(call[2]))
+
+
+class _Sender:
+    """Sends rings to other processes, one after another, with a pause behind each."""
+
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], pause_sec: float = 0.0) -> None:
+        self._pool = pool
+        self._pause_sec = pause_sec
+        self._unsent: set[str] = set()
+        self.task: asyncio.Task[None] | None = None
+
+    def send(self, channel: str) -> None:
+        """Ring as soon as the last ring is out."""
+        self._unsent.add(channel)
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        while self._unsent:
+            channels, self._unsent = sorted(self._unsent), set()
+            try:
+                await self._pool.executemany("SELECT pg_notify($1, '')", [(channel,) for channel in channels])
+            except _FAILURES as error:
+                _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
+            if self._pause_sec:
+                await asyncio.sleep(self._pause_sec)
 
 
 async def _either(*events: asyncio.Event) -> None:

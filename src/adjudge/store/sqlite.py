@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
 from adjudge.store.bells import Bells
 from adjudge.store.constraints import from_sqlite
-from adjudge.store.driver import Operation, run_callbacks
+from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class SqliteTx:
     async def operate(self, operation: Operation[T]) -> T:
         """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
         result = await operation(self)
-        if self.failure is not None:
+        if self.failure is not None and self.failure is not CONCLUDED:
             raise self.failure
         return result
 
@@ -111,6 +111,12 @@ class SqliteTx:
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return how many rows it changed."""
         return self._run(statement, rows, parameters).rowcount
+
+    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+        """Run the last statement: round trips cost nothing here."""
+        found = await self.fetch(statement, rows, **parameters)
+        self.failure = CONCLUDED
+        return found
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Keep ``callback`` for the commit."""

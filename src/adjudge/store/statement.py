@@ -57,6 +57,8 @@ class Statement:
     """Columns of ``{given}`` and their SQL types, in the order of the row's values."""
     sqlite: str | None = None
     """SQLite's own text, where one cannot serve both."""
+    only: Dialect | None = None
+    """The one database that it is for, where the other does the same by other statements."""
 
 
 @dataclass(frozen=True)

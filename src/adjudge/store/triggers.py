@@ -69,6 +69,8 @@ class Log:
     columns: str
     values: str
     when: str
+    by_row: bool = False
+    """On PostgreSQL, too: for a table whose rows change one at a time, and mostly otherwise than in their status."""
 
     def create(self, dialect: Dialect) -> list[str]:
         """The DDL that sets the log up."""
@@ -76,6 +78,17 @@ class Log:
         if dialect is Dialect.SQLITE:
             body = f"BEGIN {insert} VALUES ({self.values}); END"
             return [f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} WHEN {self.when} {body}"]
+        if self.by_row:
+            return [
+                (
+                    f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                    f"BEGIN {insert} VALUES ({self.values}); RETURN NULL; END $$"
+                ),
+                (
+                    f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} FOR EACH ROW "
+                    f"WHEN ({self.when}) EXECUTE FUNCTION {self.name}()"
+                ),
+            ]
         values, when = (part.replace("OLD.", "o.").replace("NEW.", "n.") for part in (self.values, self.when))
         same = " AND ".join(f"o.{column} = n.{column}" for column in self.key.split(", "))
         body = f"{insert} SELECT {values} FROM old_rows o JOIN new_rows n ON {same} WHERE {when}; RETURN NULL;"
@@ -115,7 +128,13 @@ TRIGGERS: tuple[Guard | Log, ...] = (
         "AND COALESCE(NEW.judged_by_job_id, '') <> COALESCE(OLD.judged_by_job_id, ''))))",
     ),
     Guard("chain_runs_legal_edge", "chain_runs", f"NOT {_legal_edge(CHAIN_RUN)}", columns="status"),
-    Guard("chain_nodes_legal_edge", "chain_nodes", f"NOT {_legal_edge(NODE)}", columns="status"),
+    # A statement that counts a node down may also let it begin: it names the status of every row, and changes some.
+    Guard(
+        "chain_nodes_legal_edge",
+        "chain_nodes",
+        f"OLD.status <> NEW.status AND NOT {_legal_edge(NODE)}",
+        columns="status",
+    ),
     Log(
         name="jobs_log",
         table="jobs",
@@ -154,6 +173,7 @@ TRIGGERS: tuple[Guard | Log, ...] = (
         columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
         values="NEW.id, NULL, OLD.status, NEW.status, NULL, NEW.actor, NEW.reason, NEW.updated_at",
         when="OLD.status <> NEW.status",
+        by_row=True,
     ),
     Log(
         name="chain_nodes_log",

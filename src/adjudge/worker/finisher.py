@@ -1,7 +1,8 @@
 """Writing ends: whatever finished while the last transaction was under way goes into the next one.
 
 A job that follows from one that ended (the next node of a chain) may be claimed in the same transaction by a worker
-that has a place for it: it then begins as soon as the commit is known, with no message in between.
+that has a place for it: it then begins as soon as the commit is known, with no message in between. Where the owner of
+the jobs knows a short way for both (``job_values.Step``), that is taken first, in a transaction of its own.
 
 Only after the commit are messages acknowledged. A database that is away is tried again for as long as the lease may
 hold; whether a commit whose answer was lost happened is found out by sending it again: the fence lets it through once.
@@ -20,8 +21,9 @@ from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database, Tx
+from adjudge.store.driver import Unfit
 from adjudge.store.job_accounts import log_fields
-from adjudge.store.job_values import Fence, Finish, Job, Offer, Refused, Release
+from adjudge.store.job_values import Fence, Finish, Job, Offer, Refused, Release, Room
 from adjudge.store.jobs import Jobs
 from adjudge.worker.handler import Completion
 
@@ -53,6 +55,14 @@ class Places(Protocol):
 
     def offer(self, end: End) -> Offer | None:
         """A place for one job that follows, if there is one."""
+        ...
+
+    def room(self, ends: Sequence[End]) -> Room:
+        """What can be gone on with after all of these."""
+        ...
+
+    def foresee(self, jobs: Sequence[Job], ends: Sequence[End]) -> Sequence[Job]:
+        """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
         ...
 
     async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -132,17 +142,53 @@ class Finisher:
         return batch
 
     async def _write_batch(self, batch: list[_Waiting]) -> None:
+        left = await self._write_step(batch)
+        if left:
+            await self._write_rest(left)
+
+    async def _write_step(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """Write what there is a short way for; return the others, and what the short way was not for after all."""
+        ends = [waiting.end for waiting in batch]
+        finishes = [_finish(end, end.completion, None) for end in ends if end.completion and end.completion.leads_on]
+        step = self._jobs.plan(finishes, self._places.room(ends)) if finishes else None
+        if step is None:
+            return batch
+        started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
+        by_job = {waiting.end.fence.job_id: waiting for waiting in batch}
+        try:
+            taken = await self._database.transact(step.take)
+        except Unfit:
+            return batch
+        except Unavailable as error:
+            for job_id, ended in step.after.items():
+                by_job[ended].unsure[job_id] = claimed_at
+            await self._wait_for_database(batch, error)
+            return []
+        except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
+            _log.warning("step_failed", error=repr(error), jobs=len(finishes))
+            return batch
+        metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
+        for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
+            self._places.take_on(by_job[step.after[job.id]].end, job, claimed_at)
+        for job_id in taken.ended:
+            _settle(by_job[job_id], None)
+        return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
+
+    async def _wait_for_database(self, batch: list[_Waiting], error: Unavailable) -> None:
+        metrics.WORKER_FINALIZE_ERRORS.inc()
+        _log.warning("finish_waits", error=error.message, jobs=len(batch))
+        self._waiting[:0] = batch
+        self._something.set()
+        await asyncio.sleep(self._retry_ms / 1_000)
+
+    async def _write_rest(self, batch: list[_Waiting]) -> None:
         started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
         try:
             refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
         except Unavailable as error:
             for waiting in batch:
                 waiting.unsure.update({job.id: claimed_at for job in waiting.handed})
-            metrics.WORKER_FINALIZE_ERRORS.inc()
-            _log.warning("finish_waits", error=error.message, jobs=len(batch))
-            self._waiting[:0] = batch
-            self._something.set()
-            await asyncio.sleep(self._retry_ms / 1_000)
+            await self._wait_for_database(batch, error)
             return
         except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
             await self._write_apart(batch, error)
@@ -174,7 +220,7 @@ class Finisher:
         """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
         if len(batch) > 1:
             for waiting in batch:
-                await self._write_batch([waiting])
+                await self._write_rest([waiting])
             return
         with context(**log_fields(batch[0].end.job)):
             _log.error("finish_impossible", stage="refused", error=repr(error))
@@ -223,7 +269,7 @@ def _text(error: BaseException) -> str:
 
 
 def _finish(end: End, completion: Completion, offer: Offer | None) -> Finish:
-    return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer)
+    return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer, job=end.job)
 
 
 def _is_final(error: BaseException | None) -> bool:

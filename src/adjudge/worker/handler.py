@@ -47,6 +47,22 @@ class Briefing(Protocol):
         ...
 
 
+@runtime_checkable
+class Foresight(Protocol):
+    """A handler whose jobs follow from one another, and which may know without reading what the next one needs."""
+
+    def is_light(self, job_payload: Mapping[str, Any]) -> bool:
+        """Whether such a job is over in a moment, so that running many of them at once keeps nobody waiting."""
+        ...
+
+    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, object]:
+        """What jobs need to know, by their id, given those that they follow from, with outcomes that stand.
+
+        One that needs to know more is left out, and finds out by itself.
+        """
+        ...
+
+
 async def briefed(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, which this transaction has claimed, each with its brief where its handler gives one."""
     found: dict[str, object] = {}
@@ -55,3 +71,14 @@ async def briefed(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) 
         if isinstance(handler, Briefing):
             found |= await handler.brief(tx, [job for job in jobs if job.kind == kind])
     return tuple(replace(job, brief=found[job.id]) if job.id in found else job for job in jobs)
+
+
+def foreseen(
+    handlers: Mapping[str, Foresight], jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]
+) -> tuple[Job, ...]:
+    """The jobs, each with its brief where its handler knows enough for one."""
+    found: dict[str, object] = {}
+    for kind, handler in handlers.items():
+        own = [(job, outcome) for job, outcome in ended if job.kind == kind]
+        found |= handler.foresee([job for job in jobs if job.kind == kind], own)
+    return tuple(replace(job, brief=found.get(job.id)) for job in jobs)

@@ -21,7 +21,8 @@ from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.finisher import End, Finisher
-from adjudge.worker.handler import Handler, briefed
+from adjudge.worker.going import Going
+from adjudge.worker.handler import Foresight, Handler, briefed, foreseen
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
@@ -72,6 +73,7 @@ class Worker:
         self._jobs = jobs
         self._stream = stream
         self._handlers = handlers
+        self._foresight = {kind: handler for kind, handler in handlers.items() if isinstance(handler, Foresight)}
         self._settings = settings
         self._consumer = settings.consumer or settings.name
         self._slots = Slots(settings.slots, settings.limits)
@@ -347,6 +349,20 @@ class Worker:
             return known and self._slots.passes(held, self._needs(job.kind, job.payload))
 
         return Offer(self._settings.name, self._settings.lease_ms, accepts)
+
+    def room(self, ends: Sequence[End]) -> Going:
+        """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
+        stays = self.is_draining or self._pace is not None
+        held = {} if stays else {end.fence.job_id: self._working.get(end.fence) for end in ends}
+        return Going(self._settings, self._slots, self._handlers, self._is_light, held)
+
+    def _is_light(self, job: NewJob) -> bool:
+        handler = self._foresight.get(job.kind)
+        return handler is not None and handler.is_light(job.payload)
+
+    def foresee(self, jobs: Sequence[Job], ends: Sequence[End]) -> Sequence[Job]:
+        """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
+        return foreseen(self._foresight, jobs, [(end.job, end.completion.outcome) for end in ends if end.completion])
 
     async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
         """The jobs, just claimed, with what they need to know."""

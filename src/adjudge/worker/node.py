@@ -30,6 +30,7 @@ from adjudge.store.bells import Wakeup
 from adjudge.store.chain_runs import NodeTask
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.job_values import Fence, Job
+from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import Completion
 
 INLINE_BYTES: Final = 256 * 1024
@@ -122,8 +123,6 @@ class Context:
         )
 
 
-Key = tuple[str, str]
-"""A run and one of its nodes."""
 Stored = Mapping[str, Artifact | list[Artifact]]
 
 
@@ -166,10 +165,33 @@ class NodeHandler:
         self._dags = dags or Dags()
         self._inline_bytes = inline_bytes
         self._stops = StopWatch(database)
+        self._memory = Memory()
 
     def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """A place of the node's type, where they are limited: ``node:sandbox=2``."""
         return (f"node:{job_payload.get('type')}",)
+
+    def is_light(self, job_payload: Mapping[str, Any]) -> bool:
+        """Whether the executor of the node's type says so."""
+        return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_light", False))
+
+    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _Brief]:
+        """What nodes may know that run for the first time, if everything they depend on is remembered."""
+        for before, outcome in ended:
+            if isinstance(outcome, Done):
+                self._memory.keep_artifact((before.chain_run_id or "", before.node_id or ""), outcome.artifact)
+        found = {job.id: self._remembered(job) for job in jobs}
+        return {job_id: brief for job_id, brief in found.items() if brief is not None}
+
+    def _remembered(self, job: Job) -> _Brief | None:
+        run_id = job.chain_run_id or ""
+        task = self._memory.first_task(run_id, str(job.payload.get("type")), job.id)
+        dag = None if task is None else self._dags.known(task.chain_id, task.chain_version)
+        if task is None or dag is None:
+            return None
+        node = dag.node(job.node_id or "")
+        stored = None if _mapped(dag, node) else self._memory.artifacts(run_id, node.deps)
+        return None if stored is None else _Brief(task, node, stored)
 
     async def run(self, job: Job) -> Completion:
         """Execute the node that a job names."""
@@ -200,6 +222,10 @@ class NodeHandler:
         stored: dict[Key, Stored] = {
             key: {dep: left[key[0], dep] for dep in node.deps if (key[0], dep) in left} for key, node in plain.items()
         }
+        for key in nodes:
+            self._memory.keep_run(key[0], tasks[key])
+        for key, artifact in left.items():
+            self._memory.keep_artifact(key, artifact)
         for key, node in nodes.items():
             if key not in plain:
                 mapped = _mapped(dags[key[0]], node)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.chains.executor import Executor, NodeContext, NodeResult
 from adjudge.domain.errors import OutcomeUnknown
 from adjudge.relay.pump import Pump
 from adjudge.store.chain_values import NODE
@@ -78,10 +78,12 @@ async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: Rig) -> N
 
 
 @asynccontextmanager
-async def working(rig: Rig, folder: Path, *, slots: int) -> AsyncIterator[tuple[Shop, Worker]]:
+async def working(
+    rig: Rig, folder: Path, *, slots: int, executor: Executor | None = None
+) -> AsyncIterator[tuple[Shop, Worker]]:
     """A worker and a pump, the one delivering what the other did not go on to."""
     stream, shop, blobs = MemoryStream(), Shop(rig), DirectoryBlobs(folder)
-    handler = NodeHandler(rig.store.database, blobs, {Script.type: shop.script}, rig.engine.dags)
+    handler = NodeHandler(rig.store.database, blobs, {Script.type: executor or shop.script}, rig.engine.dags)
     settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20)
     worker = Worker(rig.store.database, rig.jobs, stream, {NODE: handler}, settings)
     pump = asyncio.create_task(Pump(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())

@@ -256,7 +256,7 @@ class Listening:
 
     def __init__(self, tx: Tx, heard: list[str]) -> None:
         self._tx, self._heard, self.dialect = tx, heard, tx.dialect
-        self.on_commit, self.ring = tx.on_commit, tx.ring
+        self.on_commit, self.ring, self.conclude = tx.on_commit, tx.ring, tx.conclude
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         self._heard.append(statement.name)

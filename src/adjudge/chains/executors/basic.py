@@ -13,6 +13,7 @@ class Noop:
     """Does nothing and succeeds; its artifact is what `artifact` says. Good for joining branches and naming values."""
 
     type: ClassVar[str] = "noop"
+    is_light: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"artifact": {"description": "Any JSON value; templates make it a value for dependents."}},

@@ -1,0 +1,68 @@
+"""What a worker remembers of runs, so that the next node need not be read up: only what can never change."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store.chain_runs import NodeTask
+from adjudge.store.chain_values import Artifact
+
+Key = tuple[str, str]
+"""A run and one of its nodes."""
+K = TypeVar("K")
+V = TypeVar("V")
+
+_RUNS: Final = 256
+_ARTIFACTS: Final = 4_096
+_ARTIFACT_CHARACTERS: Final = 4_096
+
+
+class Memory:
+    """What runs were started with, and what nodes that succeeded left behind: neither can change any more."""
+
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, NodeTask] = OrderedDict()
+        self._artifacts: OrderedDict[Key, Artifact] = OrderedDict()
+
+    def keep_run(self, run_id: str, task: NodeTask) -> None:
+        """Remember what a run was started with, from the task of one of its nodes."""
+        _keep(self._runs, run_id, task, _RUNS)
+
+    def keep_artifact(self, key: Key, artifact: Artifact) -> None:
+        """Remember what a node left behind that has succeeded; a large text is not worth it."""
+        if len(artifact.text or "") <= _ARTIFACT_CHARACTERS:
+            _keep(self._artifacts, key, artifact, _ARTIFACTS)
+
+    def artifacts(self, run_id: str, node_ids: Sequence[str]) -> dict[str, Artifact] | None:
+        """What all of these nodes left behind, or nothing if one of them is not remembered."""
+        found = {node_id: self._artifacts.get((run_id, node_id)) for node_id in node_ids}
+        known = {node_id: artifact for node_id, artifact in found.items() if artifact is not None}
+        return known if len(known) == len(found) else None
+
+    def first_task(self, run_id: str, type_name: str, job_id: str) -> NodeTask | None:
+        """The task of a node that runs for the first time, in a run that goes on."""
+        known = self._runs.get(run_id)
+        if known is None:
+            return None
+        self._runs.move_to_end(run_id)
+        return replace(
+            known,
+            status=NodeStatus.RUNNING,
+            type=type_name,
+            job_id=job_id,
+            attempt=1,
+            item=None,
+            is_instance=False,
+            run_status=RunStatus.RUNNING,
+            checkpoint=None,
+        )
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V, at_most: int) -> None:
+    kept[key] = value
+    if len(kept) > at_most:
+        kept.popitem(last=False)

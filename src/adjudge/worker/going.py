@@ -1,0 +1,70 @@
+"""Going on: which of the jobs that follow from ended ones their worker runs itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from adjudge.store.job_values import Job, NewJob
+from adjudge.worker.handler import Handler
+from adjudge.worker.slots import Slots
+
+
+class Claimant(Protocol):
+    """Who claims, and for how long."""
+
+    @property
+    def name(self) -> str:
+        """The worker's name."""
+        ...
+
+    @property
+    def lease_ms(self) -> int:
+        """How long a claim holds unless it is renewed."""
+        ...
+
+
+class Going:
+    """The slots of jobs that end together, and what may follow in them: ``job_values.Room``.
+
+    An ended job's slot goes to one that follows from it, while another is free, so that nobody waits for it. Light jobs
+    may use every slot that is free or becomes free: they are over before a message about them could be read.
+    """
+
+    def __init__(
+        self,
+        wanted: Claimant,
+        slots: Slots,
+        handlers: Mapping[str, Handler],
+        is_light: Callable[[NewJob], bool],
+        held: Mapping[str, tuple[str, ...] | None],
+    ) -> None:
+        self.worker = wanted.name
+        self.lease_ms = wanted.lease_ms
+        self._slots = slots
+        self._handlers = handlers
+        self._is_light = is_light
+        self._held = {job_id: needs for job_id, needs in held.items() if needs is not None}
+        self._left = slots.free + len(self._held) if held else 0
+        self._wanted: Counter[str] = Counter()
+
+    def takes(self, ended: Job, job: NewJob) -> bool:
+        """Whether the worker runs ``job``, should it be created because ``ended`` ends."""
+        handler = self._handlers.get(job.kind)
+        if handler is None or job.delay_ms or self._left <= 0:
+            return False
+        needs = (f"kind:{job.kind}", *handler.needs(job.payload))
+        held = self._held.get(ended.id)
+        if held is not None and self._slots.passes(held, needs):
+            del self._held[ended.id]
+        elif not self._takes_besides(job, needs):
+            return False
+        self._left -= 1
+        return True
+
+    def _takes_besides(self, job: NewJob, needs: tuple[str, ...]) -> bool:
+        if not self._is_light(job) or not self._slots.admits(needs, self._wanted):
+            return False
+        self._wanted.update(needs)
+        return True

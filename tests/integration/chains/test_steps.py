@@ -1,0 +1,209 @@
+"""The short way from nodes that ended well to what follows: the same rows as by the long one, or none at all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adjudge.chains.executor import NodeContext, NodeResult
+from adjudge.store.driver import Unfit
+from adjudge.store.job_values import Finish, Job, NewJob, Offer, StepTaken
+from tests.integration.chains.harness import LEASE_MS, Rig, dag, done, line, node
+from tests.integration.chains.test_going_on import working
+from tests.support.stores import Store, fence_of
+
+
+@dataclass
+class Place:
+    """A worker with room for some nodes, or for all."""
+
+    wanted: set[str] | None = None
+    worker: str = "w1"
+    lease_ms: int = LEASE_MS
+
+    def takes(self, _ended: Job, job: NewJob) -> bool:
+        return self.wanted is None or job.node_id in self.wanted
+
+
+async def take(rig: Rig, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
+    """End jobs well, the short way."""
+    ends = [Finish(fence_of(job), outcome=done(f'"{job.node_id}"'), job=job) for job in jobs]
+    step = rig.jobs.plan(ends, Place(wanted))
+    assert step is not None
+    return await rig.store.do(step.take)
+
+
+async def history(rig: Rig, run_id: str) -> dict[str, list[Any]]:
+    """Everything that the database remembers of a run, but for ids and moments."""
+    tables = {
+        "nodes": "SELECT node_id, status, prior_status, attempt, artifact, actor, reason, waiting_on, deps_success, "
+        "job_id IS NULL AS idle, started_at IS NULL AS fresh, ended_at IS NULL AS open FROM chain_nodes "
+        "WHERE run_id = :run_id ORDER BY node_id",
+        "runs": "SELECT status, nodes_open, nodes_failed FROM chain_runs WHERE id = :run_id",
+        "jobs": "SELECT node_id, status, prior_status, attempt_id, max_attempts, priority, lease_owner, actor, reason, "
+        "trace_id IS NULL AS untraced FROM jobs WHERE chain_run_id = :run_id ORDER BY node_id",
+        "log": "SELECT node_id, from_status, to_status, attempt, actor, reason FROM chain_status_log "
+        "WHERE run_id = :run_id ORDER BY node_id, id",
+        "job log": "SELECT node_id, from_status, to_status, l.attempt_id, l.actor, l.reason FROM job_status_log l "
+        "JOIN jobs ON jobs.id = job_id WHERE chain_run_id = :run_id ORDER BY node_id, l.id",
+        "attempts": "SELECT node_id, a.attempt_id, a.lease_owner, outcome, a.reason FROM job_attempts a "
+        "JOIN jobs ON jobs.id = job_id WHERE chain_run_id = :run_id ORDER BY node_id",
+        "outbox": "SELECT node_id, state FROM outbox JOIN jobs ON jobs.id = job_id WHERE chain_run_id = :run_id "
+        "ORDER BY node_id",
+    }
+    return {
+        name: [tuple(row.values()) for row in await rig.store.rows(sql, run_id=run_id)] for name, sql in tables.items()
+    }
+
+
+def lattice() -> dict[str, Any]:
+    """Two that end, one that follows from both, one from each, one that waits for a third besides."""
+    first = [node("a"), node("b"), node("c")]
+    return dag(*first, node("ab", "a", "b"), node("a1", "a"), node("b1", "b"), node("bc", "b", "c"))
+
+
+async def test_the_short_way_leaves_what_the_long_one_does(rig: Rig) -> None:
+    runs = []
+    for short in (True, False):
+        run_id = await rig.start(lattice())
+        jobs = await rig.claim("a", "b")
+        if short:
+            taken = await take(rig, jobs["a"], jobs["b"], wanted={"a1", "bc"})
+            assert [job.node_id for job in taken.born] == ["a1"]  # bc waits for c
+            assert taken.ended == {jobs["a"].id, jobs["b"].id}
+        else:
+            offer = Offer("w1", LEASE_MS, lambda job: job.node_id == "a1")
+            ends = [
+                Finish(fence_of(job), outcome=done(f'"{job.node_id}"'), offer=offer if job is jobs["a"] else None)
+                for job in jobs.values()
+            ]
+            ends.sort(key=lambda end: end.offer is None)
+            await rig.store.do(partial(rig.jobs.finish, finishes=ends))
+        runs.append(await history(rig, run_id))
+        await rig.claim("c")
+    short_way, long_way = runs
+    for name, rows in long_way.items():
+        assert short_way[name] == rows, name
+
+
+async def test_a_run_goes_the_short_way_to_its_last_node(rig: Rig) -> None:
+    run_id = await rig.start(line(4))
+    (job,) = (await rig.claim()).values()
+    for number in range(1, 4):
+        (job,) = (await take(rig, job)).born
+        assert (job.node_id, job.attempt_id, job.actor) == (f"n{number}", 1, "w1")
+        row = await rig.store.job(job.id)
+        assert (row["status"], row["lease_until"], row["started_at"]) == ("running", job.lease_until, job.started_at)
+    assert rig.jobs.plan([Finish(fence_of(job), outcome=done(), job=job)], Place()) is None  # it ends the run
+    await rig.finish(job)
+    assert (await rig.run(run_id)).status == "success"
+
+
+async def test_an_end_that_the_fence_refuses_is_passed_over(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("a"), node("b"), node("a1", "a"), node("b1", "b"), node("both", "a", "b")))
+    jobs = await rig.claim()
+    await rig.release(jobs["a"])
+    taken = await take(rig, jobs["a"], jobs["b"])
+    assert (set(taken.ended), [job.node_id for job in taken.born]) == ({jobs["b"].id}, ["b1"])
+    assert await rig.states(run_id) == {
+        "a": "retrying",
+        "b": "success",
+        "a1": "pending",
+        "b1": "running",
+        "both": "pending",
+    }
+
+
+async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(rig: Rig) -> None:
+    stopping = await rig.start(line(3))
+    job = (await rig.claim())["n0"]
+    await rig.stop(stopping)
+    skipping = await rig.start(dag(node("good"), node("bad"), node("both", "good", "bad")))
+    jobs = await rig.claim("good", "bad")
+    await rig.fail(jobs["bad"])
+    for run_id, doomed in ((stopping, job), (skipping, jobs["good"])):
+        before = await history(rig, run_id)
+        with pytest.raises(Unfit):
+            await take(rig, doomed)
+        assert await history(rig, run_id) == before
+        await rig.finish(doomed)
+    assert ((await rig.run(stopping)).status, (await rig.run(skipping)).status) == ("stopped", "failed")
+    assert (await rig.states(skipping))["both"] == "skipped"
+
+
+async def test_what_has_no_short_way_is_left_to_the_long_one(rig: Rig) -> None:
+    picky = [
+        dag(node("a"), node("b", "a", when="all_done")),
+        dag(node("a"), node("b", "a", **{"if": "artifacts.a == 1"})),
+        dag(node("a"), node("b", "a", map={"over": [1]})),
+        dag(node("a"), node("b", "a"), max_parallel=1),
+        dag(node("a")),
+    ]
+    for document in picky:
+        await rig.start(document)
+        (job,) = (await rig.claim()).values()
+        assert rig.jobs.plan([Finish(fence_of(job), outcome=done(), job=job)], Place()) is None
+        await rig.finish(job)
+        await rig.drain("")
+
+
+async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(rig: Rig) -> None:
+    run_id = await rig.start(line(3))
+    (job,) = (await take(rig, (await rig.claim())["n0"])).born
+    assert await rig.store.rows("SELECT 1 AS n FROM outbox WHERE job_id = :id", id=job.id) == []
+    await rig.store.clock.advance(LEASE_MS + 1)
+    await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    assert (await rig.states(run_id))["n1"] == "retrying"
+    row = await rig.store.row("SELECT state, priority FROM outbox WHERE job_id = :id", id=job.id)
+    assert (row["state"], row["priority"]) == ("pending", 2)
+    assert (await take(rig, job)).ended == frozenset()
+
+
+async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: Store) -> None:
+    rig, width = Rig(postgres_store), 16
+    wide = [node(f"a{index}") for index in range(width)]
+    deep = [node(f"b{index}", f"a{index}", f"a{(index + 1) % width}") for index in range(width)]
+    run_id = await rig.start(dag(*wide, *deep, node("last", *(item["id"] for item in deep))))
+    jobs = list((await rig.claim()).values())
+    for layer in ("b", "last"):
+        taken = await asyncio.gather(*(take(rig, job) for job in jobs))
+        assert sum(len(step.ended) for step in taken) == width
+        jobs = [job for step in taken for job in step.born]
+        assert len(jobs) == len({job.node_id for job in jobs}) == (width if layer == "b" else 1)
+    run = await rig.run(run_id)
+    assert (run.status, run.nodes_open) == ("running", 1)
+
+
+@dataclass
+class Light:
+    """Counts who runs, in a type that is over in a moment."""
+
+    type: str = "noop"
+    cfg_schema: dict[str, Any] = field(default_factory=lambda: {"type": "object"})
+    is_light: bool = True
+    seen: list[str] = field(default_factory=list)
+
+    async def execute(self, context: NodeContext) -> NodeResult:
+        self.seen.append(context.node_id)
+        return NodeResult({name: value["me"] for name, value in context.artifacts.items()} | {"me": context.node_id})
+
+
+async def test_a_fan_of_light_nodes_stays_where_it_began(rig: Rig, tmp_path: Path) -> None:
+    fan = dag(
+        node("root"),
+        *(node(f"leaf{number}", "root") for number in range(5)),
+        node("end", *(f"leaf{n}" for n in range(5))),
+    )
+    light = Light()
+    async with working(rig, tmp_path, slots=6, executor=light) as (shop, _):
+        run_id = await rig.start(fan)
+        assert await shop.ends(run_id) == "success"
+    assert sorted(light.seen) == ["end", *(f"leaf{number}" for number in range(5)), "root"]
+    assert len(await rig.store.rows("SELECT 1 AS n FROM outbox")) == 1  # the root's
+    artifact = (await rig.nodes(run_id))["end"].artifact
+    assert artifact == {f"leaf{number}": f"leaf{number}" for number in range(5)} | {"me": "end"}
