@@ -20,6 +20,7 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -30,6 +31,10 @@ _START_SECONDS = 30.0
 _STOP_SECONDS = 10.0
 _TRIES = 3
 _PR_SET_PDEATHSIG = 1
+_PREFIX = "adjudge-"
+_OWNER = "owner"
+DROPS = "drops"
+"""A file that lists the sockets that a server leaves outside of its folder."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -120,6 +125,7 @@ class Service(ABC):
     def start(self) -> Self:
         """Start it and wait until it answers. A port lost to somebody else in between gets another try."""
         binary = self.locate()
+        sweep()
         atexit.register(self.stop)
         for remaining in reversed(range(_TRIES)):
             self._folder = _new_folder(self.name)
@@ -146,7 +152,7 @@ class Service(ABC):
                 process.wait()
         folder, self._folder = self._folder, None
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
         atexit.unregister(self.stop)
 
     def kill(self) -> None:
@@ -202,8 +208,9 @@ def free_port() -> int:
 
 
 def server_environment(folder: Path) -> dict[str, str]:
-    """Nothing of ours but PATH: a stray PGPORT or HOME must not steer a test server."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
+    """Nothing of ours but PATH: a stray PGPORT or HOME must not steer a server. What it drops, it drops at home."""
+    path = os.environ.get("PATH", os.defpath)
+    return {"PATH": path, "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"}
 
 
 def server_user() -> pwd.struct_passwd | None:
@@ -233,11 +240,41 @@ def _new_folder(name: str) -> Path:
     base = Path(tempfile.gettempdir())
     if os.geteuid() == 0 and not _is_open_to_all(base):
         base = Path("/tmp")
-    folder = Path(tempfile.mkdtemp(prefix=f"adjudge-{name.lower()}-", dir=base))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name.lower()}-", dir=base))
+    (folder / _OWNER).write_text(f"{os.getpid()} {_started_at(os.getpid())}")
     user = server_user()
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
     return folder
+
+
+def sweep() -> None:
+    """Remove folders of servers whose test run was killed: only such as name their owner, and whose owner is gone."""
+    for base in {Path(tempfile.gettempdir()), Path("/tmp")}:
+        for note in base.glob(f"{_PREFIX}*/{_OWNER}"):
+            try:
+                pid, _, started = note.read_text().partition(" ")
+            except OSError:  # another run is quicker, or it is not ours to read
+                continue
+            if pid.isdigit() and _started_at(int(pid)) != started:
+                _remove(note.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a server's folder, and first what the server left elsewhere, as noted there."""
+    with suppress(OSError):
+        for path in map(Path, (folder / DROPS).read_text().splitlines()):
+            if path.is_socket():  # whatever a note says, nothing else is ever dropped
+                path.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started_at(pid: int) -> str:
+    """When a process started, in the kernel's ticks: what tells it from a later one of its number; nothing if gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
 
 
 def as_server_user() -> dict[str, Any]:

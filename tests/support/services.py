@@ -21,6 +21,7 @@ from typing import ClassVar
 
 from tests.support.install import ROOT, WHEELS, InstallError, by_apt
 from tests.support.service import (
+    DROPS,
     MissingService,
     Service,
     ServiceFailed,
@@ -173,7 +174,11 @@ class S3Server(Service):
         data.chmod(0o777)
         ports = {"volume": free_port(), "filer": self._filer_port, "s3": self.port, "master": self._master_port}
         listening = [part for name, port in ports.items() for part in (f"-{name}.port={port}",)]
-        listening += [f"-{name}.port.grpc={free_port()}" for name in ports]
+        calls = {name: free_port() for name in ports}
+        listening += [f"-{name}.port.grpc={port}" for name, port in calls.items()]
+        listening += [f"-{name}.localSocket={self.folder / name}.sock" for name in ("filer", "s3")]
+        dropped = "\n".join(f"/tmp/seaweedfs-{name}-grpc-{port}.sock" for name, port in calls.items())
+        (self.folder / DROPS).write_text(dropped)  # where these go, it cannot be told
         bounds = ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
         unused = ["-s3.port.iceberg=0", "-s3.port.lance=0"]
         where = [f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={self.folder / 's3.json'}"]

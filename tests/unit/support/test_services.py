@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ import pytest
 from tests.support import install, service, services
 from tests.support.databases import PostgresDatabases
 from tests.support.install import InstallError
-from tests.support.service import MissingService, ServiceFailed
+from tests.support.service import MissingService, ServiceFailed, sweep
 from tests.support.services import PostgresServer, RedisServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -138,9 +138,18 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals) -> N
         _wait_for_end(server)
     finally:
         os.close(server)
-    if end is signal.SIGINT:
-        assert not Path(folder).exists()
-    shutil.rmtree(folder, ignore_errors=True)
+    if end is signal.SIGKILL:
+        assert Path(folder).exists()
+        sweep()
+    assert not Path(folder).exists()
+
+
+def test_only_folders_of_runs_that_are_gone_are_swept(redis_server: RedisServer) -> None:
+    strange = Path(tempfile.mkdtemp(prefix="adjudge-"))
+    sweep()
+    assert strange.exists(), "it names no owner"
+    assert redis_server.folder.exists(), "its owner lives"
+    strange.rmdir()
 
 
 def _wait_for_end(pidfd: int) -> None:
