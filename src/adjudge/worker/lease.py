@@ -8,7 +8,7 @@ expired: from then on nothing of this attempt may be written, so its work is sto
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from adjudge.domain.errors import RefusalReason, Unavailable
@@ -28,7 +28,8 @@ _log = get_logger(__name__)
 class _Held:
     fence: Fence
     on_lost: OnLost
-    trace_id: str | None
+    fields: Mapping[str, object]
+    """What its log lines carry."""
     sure_until: float
     """By our own clock, counted from before the renewal was sent: never later than the database's lease."""
 
@@ -44,10 +45,10 @@ class LeaseKeeper:
         self.clock = clock
         self._held: dict[str, _Held] = {}
 
-    def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, trace_id: str | None) -> None:
+    def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
         """Keep a lease that was won by a claim sent at ``claimed_at``; an older one of the same job is lost by that."""
         self._lose(fence.job_id, RefusalReason.STALE_ATTEMPT)
-        self._held[fence.job_id] = _Held(fence, on_lost, trace_id, claimed_at + self._lease_ms / 1_000)
+        self._held[fence.job_id] = _Held(fence, on_lost, fields, claimed_at + self._lease_ms / 1_000)
 
     def drop(self, fence: Fence) -> None:
         """Stop keeping a lease: the job has ended."""
@@ -96,12 +97,5 @@ class LeaseKeeper:
     def _lose(self, job_id: str, reason: RefusalReason) -> None:
         held = self._held.pop(job_id, None)
         if held is not None:
-            _log.warning(
-                "lease_lost",
-                stage="lost",
-                job_id=job_id,
-                attempt_id=held.fence.attempt_id,
-                trace_id=held.trace_id,
-                reason=str(reason),
-            )
+            _log.warning("lease_lost", stage="lost", reason=str(reason), **held.fields)
             held.on_lost(reason)

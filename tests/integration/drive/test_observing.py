@@ -91,6 +91,7 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, l
     of_attempts = [event for event in said if event["event"] in expected]
     assert {event["event"] for event in of_attempts} == expected
     assert all(event["attempt_id"] >= 1 and event["stage"] for event in of_attempts)
+    assert {(event["submission_id"], event["user_id"]) for event in of_attempts} == {(submission, drive.person)}
     refused = [event for event in said if event["event"] == "job_write_refused" and event["attempt_id"]]
     assert refused, "the late renewal"
     asked = {"reason", "db_attempt_id", "db_status", "db_lease_owner", "db_lease_until"}
