@@ -281,7 +281,7 @@ class Worker:
         def on_lost(reason: RefusalReason) -> None:
             loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
 
-        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, trace_id=job.trace_id)
+        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, fields=log_fields(job))
         task.add_done_callback(over)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
