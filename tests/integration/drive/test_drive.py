@@ -310,7 +310,7 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -
     assert most["cpp"] <= 2
 
 
-async def test_with_the_outbox_switched_off_the_submitter_delivers(drive: Drive) -> None:
+async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(drive: Drive) -> None:
     """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same, even by a second attempt."""
 
     async def fails_once(job: Job) -> Completion:

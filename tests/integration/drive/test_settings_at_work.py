@@ -89,7 +89,7 @@ def _hand_in(url: str, secret: str) -> None:
         assert answer.status == 202
 
 
-async def test_a_server_delivers_without_the_outbox_and_every_step_is_logged_with_its_origin(
+async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logged_with_its_origin(
     installation: Installation,
 ) -> None:
     """``OUTBOX_ENABLED=false`` on a server, and no scheduler; the fields that every step of a job is logged with."""
@@ -137,7 +137,7 @@ async def _listening() -> AsyncIterator[tuple[str, asyncio.Event]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", called
 
 
-async def test_a_worker_delivers_what_verdicts_and_chains_lead_to_without_the_outbox(
+async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_the_outbox(
     installation: Installation, tmp_path: Path
 ) -> None:
     """``OUTBOX_ENABLED=false`` on a worker, which is all alone: a verdict, its webhook, and a chain that fans out."""
