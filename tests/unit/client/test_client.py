@@ -30,6 +30,7 @@ from adjudge.client import (
     WaitedTooLong,
 )
 from adjudge.client import chains as chain_operations
+from adjudge.client import importing as import_operations
 from adjudge.client import judging as judge_operations
 from adjudge.client.clients import _AsyncOperation, _AsyncTold, _Operation, _Told
 from adjudge.domain.retry import RetryPolicy
@@ -268,10 +269,20 @@ def test_applying_creates_and_leaves_alone(ask: Ask) -> None:
     assert (applied.outcome, dict(applied.triggers)) == ("unchanged", {"old": "unchanged"})
 
 
+def test_a_package_is_sent_as_it_is_and_once(ask: Ask) -> None:
+    server = Server(httpx.Response(202, json={"id": "i", "job_id": "j", "url": "/x"}))
+    assert ask(server, "problem_import", b"PK", slug="sum", tags=["a", "b"], publish=True).id == "i"
+    (request,) = server.asked
+    assert (request.content, request.headers["Content-Type"]) == (b"PK", "application/zip")
+    assert request.url.query == b"slug=sum&tag=a&tag=b&publish=true"
+    with pytest.raises(Unreachable):
+        ask(Server(httpx.ReadTimeout("too late")), "problem_import", b"PK")
+
+
 def test_both_clients_offer_every_operation() -> None:
     made = {
         name: item
-        for module in (judge_operations, chain_operations)
+        for module in (judge_operations, chain_operations, import_operations)
         for name, item in vars(module).items()
         if inspect.isfunction(item) and item.__module__ == module.__name__ and not name.startswith("_")
     }
