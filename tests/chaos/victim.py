@@ -1,7 +1,8 @@
 """A worker or a scheduler as a process of its own, made of the product's parts, that can be told where to die.
 
-It dies of SIGKILL at the n-th commit or at the n-th call to Redis, just before or just after. The switch is here and
-nowhere else: the database and the stream that the parts are given count what passes through them.
+It dies of SIGKILL at the n-th commit or at the n-th call to Redis, of any kind or of one, just before or just after.
+The switch is here and nowhere else: the database and the stream that the parts are given count what passes through
+them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from adjudge.chains.engine import Engine
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import logs
@@ -24,6 +26,7 @@ from adjudge.observe.door import open_door
 from adjudge.relay.patrol import Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
 from adjudge.store import Database, Tx, open_database
+from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Job
 from adjudge.store.jobs import Jobs
@@ -32,14 +35,17 @@ from adjudge.stream import Hint, Message, Published, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
 from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.node import NodeHandler
+from tests.integration.chains.test_crashes import Adder, kind_of
 
 T = TypeVar("T")
 Role = Literal["worker", "scheduler"]
-Door = Literal["commit", "redis"]
+Door = Literal["commit", "redis", "claim", "checkpoint", "finish", "read", "ack"]
 Phase = Literal["before", "after"]
 LIFETIME_SEC = 300
 """However the test ends, its processes do too."""
 RETRY = RetryPolicy(max_retries=3, base_ms=20, cap_ms=100)
+ENGINE = Engine()
 VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE)
 
 
@@ -87,11 +93,11 @@ class Fate:
         self._point = point
         self._passed: Counter[str] = Counter()
 
-    def next(self, door: Door) -> Phase | None:
-        """Whether this passage is the last one, and when."""
-        self._passed[door] += 1
+    def next(self, *doors: str) -> Phase | None:
+        """Whether this passage is the last one, and when; it may be known by several names."""
+        self._passed.update(doors)
         point = self._point
-        if point is not None and (point.door, point.number) == (door, self._passed[door]):
+        if point is not None and point.door in doors and point.number == self._passed[point.door]:
             return point.phase
         return None
 
@@ -109,7 +115,7 @@ class MortalDatabase:
         self.dialect = inner.dialect
 
     async def transact(self, operation: Operation[T]) -> T:
-        phase = self._fate.next("commit")
+        phase = self._fate.next("commit", kind_of(operation))
 
         async def to_the_brink(tx: Tx) -> T:
             done = await operation(tx)
@@ -139,8 +145,8 @@ class MortalStream:
         self._inner = inner
         self._fate = fate
 
-    async def _pass(self, call: Coroutine[Any, Any, T]) -> T:
-        phase = self._fate.next("redis")
+    async def _pass(self, call: Coroutine[Any, Any, T], kind: str = "") -> T:
+        phase = self._fate.next("redis", kind)
         if phase == "before":
             self._fate.die()
         answer = await call
@@ -152,10 +158,10 @@ class MortalStream:
         return await self._pass(self._inner.publish(hints))
 
     async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        return await self._pass(self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms))
+        return await self._pass(self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms), "read")
 
     async def ack(self, messages: Sequence[Message]) -> int:
-        return await self._pass(self._inner.ack(messages))
+        return await self._pass(self._inner.ack(messages), "ack")
 
     async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
         return await self._pass(self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most))
@@ -191,7 +197,7 @@ class Oracle:
 
 def make_jobs() -> Jobs:
     """Jobs as every process of these tests knows them."""
-    return Jobs({JUDGE: JudgeRunOwner()}, policy=RETRY)
+    return Jobs({JUDGE: JudgeRunOwner(), NODE: ENGINE.owner}, policy=RETRY)
 
 
 def main(orders: Orders) -> None:
@@ -217,7 +223,8 @@ async def _live(orders: Orders) -> None:
 async def _serve(orders: Orders, database: Database, stream: Stream) -> None:
     jobs = make_jobs()
     if orders.role == "worker":
-        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders)}, _settings(orders))
+        nodes = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=ENGINE.dags)  # type: ignore[arg-type]  # nothing large
+        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders), NODE: nodes}, _settings(orders))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
         async with open_door(orders.metrics_port, [worker.pulse]):
             await worker.run()
