@@ -13,6 +13,7 @@ from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.ids import new_id
+from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx, open_database, problems, users
 from adjudge.store.statement import Row, Statement
 from adjudge.store.submissions import NewSubmission, Submissions
@@ -21,7 +22,7 @@ from tests.chaos import victim
 from tests.chaos.victim import Orders, Role, make_jobs, oracle
 
 _CHILDREN = multiprocessing.get_context("forkserver")
-_CHILDREN.set_forkserver_preload([victim.__name__])
+_CHILDREN.set_forkserver_preload([victim.__name__, "tests.chaos.armed"])
 
 
 @dataclass
@@ -121,10 +122,11 @@ class Town:
             for row in kept
         )
 
-    async def check(self, submissions: list[str]) -> None:
-        """Each has the oracle's verdict, and it was written once."""
+    async def check(self, submissions: list[str], expected: Callable[[str], Verdict] = oracle) -> None:
+        """Each has the verdict that is ``expected``, and it was written once."""
         verdicts = {row["id"]: row["verdict"] for row in await self.rows("SELECT id, verdict FROM submissions")}
-        wrong = {item: (verdicts.get(item), oracle(item)) for item in submissions if verdicts.get(item) != oracle(item)}
+        both = {item: (verdicts.get(item), expected(item)) for item in submissions}
+        wrong = {item: (got, should) for item, (got, should) in both.items() if got != should}
         assert not wrong, f"got and should have got: {wrong}\n{await self.history(list(wrong))}"
         ends = await self.rows("SELECT job_id FROM job_status_log WHERE to_status IN ('succeeded', 'failed')")
         assert set(Counter(row["job_id"] for row in ends).values()) == {1}, "each job ended once"
@@ -136,7 +138,7 @@ class Town:
         assert not await self.count("dead_letters")
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Have the server of processes import what they need before anybody waits for one on an event loop.
 
     On a busy machine that takes longer than a transaction may lie idle, and the tests' own would be ended meanwhile.
@@ -150,7 +152,7 @@ def _warm_up() -> None:
 @asynccontextmanager
 async def founded(url: str, redis_url: str, environment: str) -> AsyncIterator[Town]:
     """A town on an empty database."""
-    await asyncio.to_thread(_warm_up)
+    await asyncio.to_thread(warm_up)
     async with open_database(url, migrate=False, max_connections=4) as database:
         stream = RedisStream(redis_url, environment=environment)
         try:

@@ -1,0 +1,77 @@
+"""The real commands, each in a process of its own that dies at a point it is told.
+
+``adjudge worker`` and ``adjudge scheduler`` run as they are, with their settings from the environment. Only the doors
+of the process, the database and the stream that the command opens, are counted on the way. Nothing of this is in the
+product: no variable, option or hook of it can arm a point.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from adjudge.cli import main as adjudge
+from adjudge.cli import parts, scheduler, worker
+from tests.chaos.victim import Fate, MortalDatabase, MortalStream, Point
+
+T = TypeVar("T")
+_CHILDREN = multiprocessing.get_context("forkserver")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What one process is to run."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+    dies_at: Point | None = None
+
+
+def main(command: Command) -> None:
+    """Be that command."""
+    os.environ.clear()
+    os.environ.update(command.environment)
+    with command.log.open("a") as log:
+        sys.stdout = sys.stderr = log
+        _arm(Fate(command.dies_at))
+        adjudge([*command.argv], prog_name="adjudge")
+
+
+def _arm(fate: Fate) -> None:
+    """Count what passes through whatever database and stream the commands open, the keeper's of leases too."""
+    for module in (parts, worker, scheduler):
+        vars(module)["open_database"] = _mortal(vars(module)["open_database"], lambda it: MortalDatabase(it, fate))
+        if module is not parts:
+            vars(module)["open_stream"] = _mortal(vars(module)["open_stream"], lambda it: MortalStream(it, fate))
+
+
+def _mortal(
+    opening: Callable[..., AbstractAsyncContextManager[Any]], around: Callable[[Any], T]
+) -> Callable[..., AbstractAsyncContextManager[T]]:
+    @asynccontextmanager
+    async def opened(*given: Any, **named: Any) -> AsyncIterator[T]:
+        async with opening(*given, **named) as inner:
+            yield around(inner)
+
+    return opened
+
+
+@contextmanager
+def running(command: Command) -> Iterator[ForkServerProcess]:
+    """The command's process while the block lasts; it is gone afterwards, whatever state it was in."""
+    process = _CHILDREN.Process(target=main, args=(command,), daemon=True)
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+        process.close()
