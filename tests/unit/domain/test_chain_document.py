@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.chain import Retry, When
+from adjudge.domain.chain import OverRuns, Retry, When, WhenFull
 from adjudge.domain.chain_document import find_cycle, parse, trusted
 from adjudge.domain.errors import InvalidInput
 
@@ -59,6 +59,36 @@ def test_a_whole_node_is_read() -> None:
         When.ALL_SUCCESS,
         True,
     )
+
+
+def test_what_holds_over_all_runs_is_read() -> None:
+    limits = {"max_runs": 3, "when_full": "refuse", "max_parallel": 20, "max_parallel_by_type": {"http": 4}}
+    dag = parse({"nodes": [{"id": "a", "type": "noop"}], "over_runs": limits})
+    assert dag.over_runs == OverRuns(3, WhenFull.REFUSE, 20, {"http": 4})
+    assert (dag.is_limited, dag.shares, dag.over_runs.limits_nodes) == (True, True, True)
+    turns = parse({"nodes": [{"id": "a", "type": "noop"}], "over_runs": {"max_runs": 1}})
+    assert (turns.is_limited, turns.shares, turns.over_runs.when_full) == (False, True, WhenFull.WAIT)
+    assert not parse({"nodes": [{"id": "a", "type": "noop"}]}).shares
+
+
+@pytest.mark.parametrize(
+    ("over_runs", "said"),
+    [
+        ([], "over_runs: must be an object"),
+        ({"runs": 1}, "over_runs: 'runs' is not known"),
+        ({"max_runs": 0}, "over_runs.max_runs: must be a whole number from 1"),
+        ({"max_runs": 1, "when_full": []}, "over_runs.when_full: [] is not known; use one of wait, refuse"),
+        ({"when_full": "wait"}, "over_runs.when_full: nothing is ever full without max_runs"),
+        ({"max_parallel": "2"}, "over_runs.max_parallel: must be a whole number"),
+        ({"max_parallel_by_type": {"http": 0}}, "over_runs.max_parallel_by_type.http: must be a whole number"),
+    ],
+)
+def test_what_is_wrong_with_limits_over_runs_is_said(over_runs: Any, said: str) -> None:
+    assert said in "\n".join(problems({"nodes": [{"id": "a", "type": "noop"}], "over_runs": over_runs}))
+
+
+def test_a_rule_that_is_no_text_is_refused_like_any_other() -> None:
+    assert "when [] is not known" in "\n".join(problems({"nodes": [{"id": "a", "type": "noop", "when": []}]}))
 
 
 def test_all_problems_come_at_once() -> None:
