@@ -1,0 +1,42 @@
+"""The keeper of leases, apart from the work and the database."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from adjudge.domain.errors import RefusalReason
+from adjudge.store import Database
+from adjudge.store.driver import Operation
+from adjudge.store.job_values import Fence, Outcome
+from adjudge.store.jobs import Jobs
+from adjudge.worker.lease import LeaseKeeper
+
+
+class Renewals:
+    """A database on which every renewal succeeds, and what was renewed."""
+
+    def __init__(self) -> None:
+        self.fences: list[Fence] = []
+
+    async def transact(self, operation: Operation[Any]) -> Any:
+        return await operation(cast("Any", None))
+
+    async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> Outcome[Fence]:
+        self.fences += fences
+        return Outcome(tuple(fences))
+
+
+async def test_an_attempt_is_lost_when_its_worker_wins_the_job_anew() -> None:
+    """The lease had run out unnoticed, and the job came back to the same worker: the older attempt must not go on."""
+    renewals, lost = Renewals(), list[tuple[int, RefusalReason]]()
+    keeper = LeaseKeeper(
+        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
+    )
+    older, newer = Fence("job", 1, "worker"), Fence("job", 2, "worker")
+    keeper.hold(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
+    keeper.hold(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
+    assert lost == [(1, RefusalReason.STALE_ATTEMPT)]
+    keeper.drop(older)  # as its task ends
+    await keeper.beat()
+    assert renewals.fences == [newer]
+    assert len(lost) == 1
