@@ -65,7 +65,26 @@ async def test_a_verdict_arrives_test_by_test_without_reloading(house: Installat
     assert {count for count in counts if 0 < count < 5}, f"they did not come one by one: {counts}"
     assert counts[-1] == 5
     assert tab.navigations == arrived, "the page was not loaded again"
-    await expect(page.locator("svg.plot rect")).to_have_count(5)
+    await expect(page.locator("svg.plot rect")).to_have_count(10)  # time and memory
+    await expect(page).to_have_title("Accepted · Sum of two · Adjudge")
+
+
+async def test_the_keyboard_submits_the_list_follows_and_a_refusal_keeps_all(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    tab.expected.append("status of 400")  # a program of nothing
+    page = await tab.open("/problems/sum")
+    await page.locator("#language").select_option("python3")
+    await write(page, slowly(0.4))
+    await page.keyboard.press("ControlOrMeta+Enter")
+    await page.wait_for_url("**/submissions/*")
+    await tab.open("/submissions?problem=sum")
+    await expect(page.locator("#submissions tbody tr").first).to_contain_text("Accepted")
+    await expect(page.locator("#submissions")).to_have_attribute("data-state", "done")
+    await tab.open("/problems/sum")
+    await write(page, "")
+    await page.keyboard.press("ControlOrMeta+Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("empty")
+    await expect(page.locator("#language")).to_have_value("python3")
 
 
 async def test_without_scripts_the_form_and_the_pages_work(up: Installation, visit: Visit) -> None:

@@ -18,6 +18,8 @@ HALF: Final = 320
 _NOTHING: Final = "\N{EM DASH}"
 """Drawn where there is nothing to draw yet."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 10, 22
+_LEAST: Final = 1e-12
+"""What is less is drawn as nothing."""
 _NAMES: Final = 22
 """How many characters of a name a row has room for."""
 
@@ -60,6 +62,8 @@ class Window:
     last: float
     first_name: str
     last_name: str
+    gap: float
+    """Points farther apart than this are not joined: nothing was observed between them."""
 
 
 def lines(
@@ -78,12 +82,24 @@ def lines(
         drawn.append(_text(_LEFT, foot + 15, window.first_name, "start"))
         drawn.append(_text(WIDTH - _RIGHT, foot + 15, window.last_name, "end"))
     for index, line in enumerate(series):
-        path = " ".join(f"{_LEFT + (x - first) * across:.1f},{foot - y * up:.1f}" for x, y in line.points)
-        drawn.append(
-            Markup('<polyline class="s{}" points="{}"><title>{}</title></polyline>').format(index, path, line.name)
-        )
+        for piece in _pieces(line.points, window.gap if window else last - first):
+            placed = [(_LEFT + (x - first) * across, foot - y * up) for x, y in piece]
+            placed += [(placed[0][0] + 1, placed[0][1])] if len(placed) == 1 else []
+            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+            drawn.append(
+                Markup('<polyline class="s{}" points="{}"><title>{}</title></polyline>').format(index, path, line.name)
+            )
         drawn.append(_text(_LEFT + 120 * index, height - 6, f"— {line.name}", "start", f"s{index}"))
     return _frame(title, height, drawn)
+
+
+def _pieces(points: Sequence[tuple[float, float]], gap: float) -> list[list[tuple[float, float]]]:
+    pieces: list[list[tuple[float, float]]] = []
+    for point in points:
+        if not pieces or point[0] - pieces[-1][-1][0] > gap:
+            pieces.append([])
+        pieces[-1].append(point)
+    return pieces
 
 
 def _ends(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -219,7 +235,7 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> Markup:
 
 def _ceiling(value: float) -> float:
     """The round number at or above ``value`` that the scale ends with."""
-    if value <= 0:
+    if value < _LEAST:
         return 1.0
     power = 1.0
     while power * 10 <= value:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adjudge.web.drawing import draw_dag
-from adjudge.web.plots import Bar, Series, Span, bars, gantt, lines
+from adjudge.web.plots import Bar, Series, Span, Window, bars, gantt, lasted, lines, rows
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&"
 
@@ -19,9 +19,34 @@ def _parsed(markup: str) -> ET.Element:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e12)), max_size=30))
+@example([(0.0, 5e-324), (1.0, 5e-324)])
 def test_lines_draw_any_figures(points: list[tuple[float, float]]) -> None:
     root = _parsed(lines("wait", [Series("p50", sorted(points))], unit="ms"))
     assert root.get("aria-label") == "wait"
+
+
+def test_lines_share_a_stretch_of_time_and_are_not_drawn_where_nothing_was_seen() -> None:
+    window = Window(0, 100, "then", "now", gap=10)
+    root = _parsed(lines("wait", [Series("p50", [(10, 1), (15, 2), (90, 1)])], window=window))
+    first, second = [line.get("points", "").split() for line in root.iter("polyline")]
+    assert (len(first), len(second)) == (2, 2), "a point alone is a dot"
+    assert {"then", "now"} <= {text.text for text in root.iter("text")}
+    assert _parsed(lines("wait", [Series("p50", [])], window=window)).find("polyline") is None
+
+
+def test_rows_carry_names_values_and_the_limit() -> None:
+    root = _parsed(rows("times", [Bar("accepted/a.cpp", 500), Bar("slow/b.py", 1_000)], limit=800, unit="ms"))
+    assert {"accepted/a.cpp", "500 ms", "800 ms"} <= {text.text for text in root.iter("text")}
+    small, large = [float(rect.get("width", "")) for rect in root.iter("rect")]
+    assert large == pytest.approx(2 * small)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.0121, "12 ms"), (5.62, "5.62 s"), (174, "2 min 54 s"), (1_680, "28 min"), (9_000, "2 h 30 min")],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
+    assert lasted(seconds) == said
 
 
 def test_bars_and_their_limit_are_drawn_to_scale() -> None:
@@ -43,6 +68,7 @@ def test_nothing_that_is_drawn_can_break_out() -> None:
     for markup in (
         lines(HOSTILE, [Series(HOSTILE, [(0, 1), (1, 2)])], unit=HOSTILE),
         bars(HOSTILE, [Bar(HOSTILE, 1)]),
+        rows(HOSTILE, [Bar(HOSTILE, 1)], unit=HOSTILE),
         gantt(HOSTILE, [Span(HOSTILE, 0, 1)]),
         draw_dag(HOSTILE, {HOSTILE: []}, meaning=lambda _: "good", caption=str, link=str),
     ):

@@ -25,6 +25,8 @@ Reader = Annotated[Viewer, needs(Permission.OPS_READ)]
 Operator = Annotated[Viewer, needs(Permission.OPS_CONTROL)]
 _PAGE: Final = 50
 _HOURS: Final = (1, 6, 24)
+_JOINED: Final = 3
+"""Stretches without a figure that a line still goes across."""
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -104,7 +106,7 @@ def _window(t: Words, found: list[trends.Moment]) -> Window | None:
     if len(found) < 2:
         return None
     first, last = found[0].at, found[-1].at
-    return Window(first, last, t("ops.ago", span=lasted(last - first)), t("ops.now"))
+    return Window(first, last, t("ops.ago", span=lasted(last - first)), t("ops.now"), _JOINED * found[0].length_sec)
 
 
 def _letters(routes: APIRouter, pages: Pages, parts: Parts) -> None:

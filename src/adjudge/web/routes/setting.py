@@ -64,7 +64,7 @@ def _uploads(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             order = Order(
                 slug=(await forms.text(request, "slug", at_most=64)).strip() or None,
                 tags=_tags(await forms.text(request, "tags", at_most=500)),
-                verify="verify" in asked,
+                verify=True if "verify" in asked else None,
                 publish="publish" in asked,
             )
             accepted = await imports.start(parts, viewer, order, pieces_of(file), file.filename or "")
