@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import io
+import json
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +17,7 @@ from adjudge.api.desk import Desk
 from adjudge.api.together import Together
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
+from adjudge.observe import logs
 from adjudge.store import Database
 from adjudge.store.driver import Operation
 from adjudge.store.idempotency import Answer
@@ -97,6 +101,34 @@ async def test_orders_that_wait_go_together(sqlite_store: Store) -> None:
     answers = await asyncio.gather(*(desk.place(order) for order in orders))
     assert answers == [order.answer for order in orders]
     assert database.transactions <= 2
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    root, stream = logging.getLogger(), io.StringIO()
+    before = root.handlers, root.level
+    logs.configure("info", "json", stream)
+    yield stream
+    logs.configure("warning")
+    root.handlers = before[0]
+    root.setLevel(before[1])
+
+
+async def test_each_job_is_logged_with_its_own_request(sqlite_store: Store, lines: io.StringIO) -> None:
+    """However many requests a commit is for, and whichever of them woke the clerk."""
+    desk = Desk(sqlite_store.database, sqlite_store.jobs)
+
+    async def ask(order: Order) -> str:
+        request_id = new_id()
+        with logs.context(request_id=request_id):
+            await desk.place(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
+        return request_id
+
+    orders = await orders_of(sqlite_store, 5)
+    asked = await asyncio.gather(*(ask(order) for order in orders))
+    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event["event"] == "job_enqueued"]
+    requests = {event["submission_id"]: event.get("request_id") for event in said}
+    assert [requests[order.submissions[0].id] for order in orders] == asked
 
 
 async def test_a_transactions_fill_does_not_wait_for_the_one_before(
