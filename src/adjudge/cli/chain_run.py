@@ -245,13 +245,15 @@ def _live(console: Console, client: Client, run_id: str) -> Run:
 
 def _table(run: Run, nodes: dict[str, Node], at_most: int = _ROWS) -> Table:
     ended = run.nodes_total - run.nodes_open
-    title = f"{escape(run.chain_name)}: {_state(run.status)}, {ended} of {run.nodes_total} nodes"
+    waits = ", waits for its turn" if run.place == "wanted" else ""
+    title = f"{escape(run.chain_name)}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"
     table = Table("node", "status", "type", "attempt", "", title=title, title_justify="left")
     order = {"running": 0, "retrying": 0, "failed": 1, "stopped": 1}
     shown = list(nodes.values())
     if len(shown) > at_most:
         shown.sort(key=lambda node: order.get(node.status, 2))
     for node in shown[:at_most]:
-        said = escape(node.last_error or _question(node, run.id).strip())
+        waits = "waits for a place" if node.place == "wanted" else ""
+        said = escape(node.last_error or waits or _question(node, run.id).strip())
         table.add_row(escape(node.node_id), _state(node.status), escape(node.type), str(node.attempt), said)
     return table

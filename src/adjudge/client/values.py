@@ -336,6 +336,8 @@ class Run(Value):
     nodes_failed: int
     created_at: str
     finished_at: str | None
+    place: str | None = None
+    """``wanted`` while it waits for its turn."""
 
     @property
     def is_over(self) -> bool:
@@ -357,6 +359,8 @@ class Node(Value):
     parent_id: str | None
     started_at: str | None
     ended_at: str | None
+    place: str | None = None
+    """``wanted`` while it waits for a place that the limits of run and chain leave."""
 
 
 @dataclass(frozen=True, slots=True)
