@@ -20,18 +20,25 @@ from adjudge.domain.chain import Decision, When, ready
 from adjudge.domain.chain_document import parse
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
+from adjudge.store.chain_values import NewRun
 from adjudge.store.job_values import Job
 from tests.integration.chains.harness import Rig, done
 from tests.support.stores import opened
 
 RULES = [*[When.ALL_SUCCESS] * 3, *When]
 SQLITE_EXAMPLES, POSTGRES_EXAMPLES = 80, 16
+SMALL, LARGE = st.one_of(st.integers(1, 8), st.integers(1, 14)), st.integers(100, 200)
+OVER_RUNS: list[dict[str, Any]] = [
+    {"max_parallel": 2},
+    {"max_runs": 2, "max_parallel": 3},
+    {"max_runs": 1, "max_parallel_by_type": {"http": 1}},
+]
 
 
 @st.composite
-def documents(draw: st.DrawFn, most: int = 14) -> dict[str, Any]:
-    """A DAG, most often a small one."""
-    size = draw(st.one_of(st.integers(1, 8), st.integers(1, most)))
+def documents(draw: st.DrawFn, sizes: st.SearchStrategy[int] = SMALL) -> dict[str, Any]:
+    """A DAG."""
+    size = draw(sizes)
     random = Random(draw(st.integers(0, 2**32)))
     nodes = []
     for index in range(size):
@@ -39,7 +46,8 @@ def documents(draw: st.DrawFn, most: int = 14) -> dict[str, Any]:
         when = random.choice(RULES) if deps else When.ALL_SUCCESS
         item: dict[str, Any] = {"id": f"n{index}", "type": random.choice(["noop", "http"]), "when": str(when)}
         nodes.append(item | {"deps": [f"n{dep}" for dep in deps], "priority": random.randrange(4)})
-    limits = {"max_parallel": draw(st.sampled_from([None, None, None, 1, 3]))}
+    limits: dict[str, Any] = {"max_parallel": draw(st.sampled_from([None, None, None, 1, 3]))}
+    limits["over_runs"] = draw(st.sampled_from([None, None, None, None, OVER_RUNS[0]]))
     return {"nodes": nodes} | {key: value for key, value in limits.items() if value is not None}
 
 
@@ -58,8 +66,11 @@ class Play:
     outcomes: dict[str, bool] = field(default_factory=dict)
     run_id: str = ""
 
-    async def begin(self) -> None:
-        self.run_id = await self.rig.start(self.document)
+    async def begin(self, chain_id: str | None = None) -> None:
+        if chain_id is None:
+            chain_id = (await self.rig.define(self.document)).id
+        wanted = NewRun(chain_id, actor="ann")
+        self.run_id = (await self.rig.store.do(lambda tx: self.rig.engine.start(tx, wanted))).run_id
 
     def succeeds(self, node_id: str) -> bool:
         return self.outcomes.setdefault(node_id, self.random.random() >= self.fails)
@@ -225,7 +236,7 @@ def test_a_run_ends_as_the_rules_say_whatever_crashes(played: Played, examples: 
 @pytest.mark.slow
 def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
     @settings(QUIET, max_examples=2)
-    @given(documents(most=200).filter(lambda item: len(item["nodes"]) > 60), st.integers(0, 2**32))
+    @given(documents(LARGE), st.integers(0, 2**32))
     def example(document: dict[str, Any], seed: int) -> None:
         async def play(rig: Rig) -> None:
             game = Play(rig, document, Random(seed), fails=0.05)
@@ -243,30 +254,90 @@ def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
     example()
 
 
+def patrol_of(rig: Rig) -> ChainPatrol:
+    """What kills what does not stop, at once."""
+    return ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+
+
+async def play_with_people(rig: Rig, document: dict[str, Any], seed: int, *, moves: int) -> None:
+    """One run in which people meddle, for so many moves; from then on everything goes well."""
+    random = Random(seed)
+    game, patrol = Play(rig, document, random, fails=0.4), patrol_of(rig)
+    await game.begin()
+    for _ in range(moves):
+        if random.random() < 0.3:
+            await meddle(game)
+            await game.check_counts()
+        elif not await game.step():
+            break
+    game.outcomes = dict.fromkeys(game.outcomes, True)
+    while await game.step() or await patrol.tick():
+        pass
+    await game.check_end()
+
+
 @pytest.mark.slow
 def test_whatever_people_do_every_run_ends(played: Played, examples: int) -> None:
     @settings(QUIET, max_examples=examples)
     @given(documents(), st.integers(0, 2**32))
     def example(document: dict[str, Any], seed: int) -> None:
-        async def play(rig: Rig) -> None:
-            random = Random(seed)
-            game = Play(rig, document, random, fails=0.4)
-            patrol = ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
-            await game.begin()
-            for _ in range(40):
-                if random.random() < 0.3:
-                    await meddle(game)
-                    await game.check_counts()
-                elif not await game.step():
-                    break
-            game.outcomes = dict.fromkeys(game.outcomes, True)
-            while await game.step() or await patrol.tick():
-                pass
-            await game.check_end()
-
-        played(play)
+        played(lambda rig: play_with_people(rig, document, seed, moves=40))
 
     example()
+
+
+@pytest.mark.slow
+def test_whatever_people_do_every_large_run_ends(played: Played) -> None:
+    @settings(QUIET, max_examples=3)
+    @given(documents(LARGE), st.integers(0, 2**32))
+    def example(document: dict[str, Any], seed: int) -> None:
+        played(lambda rig: play_with_people(rig, document, seed, moves=100))
+
+    example()
+
+
+@pytest.mark.slow
+def test_runs_of_one_chain_share_its_places_whatever_happens(played: Played, examples: int) -> None:
+    @settings(QUIET, max_examples=max(2, examples // 8))
+    @given(documents(st.integers(1, 6)), st.sampled_from(OVER_RUNS), st.integers(0, 2**32))
+    def example(document: dict[str, Any], over_runs: dict[str, Any], seed: int) -> None:
+        played(lambda rig: share(rig, document | {"over_runs": over_runs}, Random(seed)))
+
+    example()
+
+
+async def share(rig: Rig, document: dict[str, Any], random: Random) -> None:
+    """Some runs of one chain at once, with people who meddle: no limit is passed, and every run ends."""
+    games, patrol = [Play(rig, document, random, fails=0.3) for _ in range(4)], patrol_of(rig)
+    chain_id, again = (await rig.define(document)).id, set[str]()
+    for game in games:
+        await game.begin(chain_id)
+    for _ in range(60):
+        game = random.choice(games)
+        if random.random() < 0.2:
+            await meddle(game)
+            again.add(game.run_id)  # one that was retried has its turn without waiting
+        else:
+            await game.step()
+        await check_places(rig, chain_id, document["over_runs"], again)
+    for game in games:
+        game.outcomes = dict.fromkeys(game.outcomes, True)
+    while any([await game.step() for game in games]) or await patrol.tick():
+        await check_places(rig, chain_id, document["over_runs"], again)
+    for game in games:
+        await game.check_end()
+
+
+async def check_places(rig: Rig, chain_id: str, limits: dict[str, Any], again: set[str]) -> None:
+    """What runs is within the limits, and what could run does."""
+    rows = await rig.store.rows("SELECT type, place FROM chain_nodes WHERE pool = :pool", pool=chain_id)
+    held, wanted = ([row["type"] for row in rows if row["place"] == place] for place in ("held", "wanted"))
+    assert len(held) <= limits.get("max_parallel", 1_000)
+    assert held.count("http") <= limits.get("max_parallel_by_type", {}).get("http", 1_000)
+    if wanted and "max_parallel_by_type" not in limits:
+        assert held, "somebody waits for a place that nobody holds"
+    runs = await rig.store.rows("SELECT id FROM chain_runs WHERE chain_id = :id AND place = 'held'", id=chain_id)
+    assert len({row["id"] for row in runs} - again) <= limits.get("max_runs", 1_000)
 
 
 async def meddle(game: Play) -> None:
