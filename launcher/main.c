@@ -37,6 +37,8 @@
  * the last report was sent (ready.c), when nobody waits for it. What is kept: the namespaces, because making a
  * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
  *
+ * Each hands on to the next on its own CPU, as it goes to sleep (near.c).
+ *
  * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
  * with step, errno and index, and becomes SE. */
 #include "agent.h"

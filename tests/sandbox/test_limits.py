@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -31,6 +32,13 @@ async def test_a_thread_bomb_gets_no_more_threads_than_processes_allowed(box: Bo
     assert report.verdict is OK
     assert 8 <= int(report.stdout) <= 24
     assert refused_if_known(report)
+
+
+async def test_a_program_may_use_every_cpu_that_we_may(box: Box) -> None:
+    """On its way to exec it is kept where the agent is; the program itself is not."""
+    for _ in range(2):
+        report = await box.sandbox.run(box.script("import os; print(*sorted(os.sched_getaffinity(0)))"))
+        assert report.stdout.split() == [str(cpu).encode() for cpu in sorted(os.sched_getaffinity(0))], report
 
 
 async def test_a_thread_bomb_of_python_ends_by_the_clock(box: Box) -> None:
