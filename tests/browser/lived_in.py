@@ -36,9 +36,7 @@ class Traces:
 def live_in(house: Installation) -> Traces:
     """Let everything happen once; say where it can be seen."""
     checked = package("Checked", **{"output_validator/check.py": CHECKER})
-    house.publish(archive(checked), slug="checked", publish=False)  # its own solutions are rejected
-    by_hand = {"version": 1, "revision": 1, "reason": HOSTILE}
-    _posted(house.admin, "/api/v1/problems/checked:publish", by_hand)
+    house.publish_by_hand(archive(checked), "checked")  # its own solutions are rejected
     house.publish(archive(package("Twice")), slug="twice")
     twice = house.publish(archive(package("Twice", **{"attachments/hint.txt": HOSTILE})), slug="twice", verify=True)
     with house.client("contestant") as contestant:

@@ -56,7 +56,7 @@ async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: V
     with house.client("contestant") as contestant:
         submission_id = house.judged(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
-    house.publish(archive(package("Moving", **moved)), slug="moving")
+    house.publish_by_hand(archive(package("Moving", **moved)), "moving")
     tab = await visit(house, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")
