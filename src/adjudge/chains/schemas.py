@@ -20,6 +20,9 @@ from adjudge.chains.templating import is_templated
 from adjudge.domain.errors import InvalidInput
 
 _SHOWN = 60
+_KEPT = 256
+_validators: dict[int, tuple[Mapping[str, Any], Draft202012Validator]] = {}
+"""By the identity of their schemas, which they keep alive: a schema belongs to an executor and never changes."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -34,12 +37,22 @@ def check_cfg(schema: Mapping[str, Any], cfg: Any, *, place: str = "cfg", templa
     """Refuse a cfg that its schema does not allow, naming every place; ``templated``: expressions may still stand."""
     found = [
         said
-        for error in Draft202012Validator(dict(schema)).iter_errors(cfg)
+        for error in _validator(schema).iter_errors(cfg)
         if not (templated and _is_excused(error))
         for said in _said(error, place)
     ]
     if found:
         raise InvalidInput(" ".join(dict.fromkeys(found)), field=place)
+
+
+def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+    """Made once for each schema: making one takes several times as long as a check."""
+    known = _validators.get(id(schema))
+    if known is None:
+        if len(_validators) >= _KEPT:
+            _validators.clear()
+        known = _validators[id(schema)] = (schema, Draft202012Validator(dict(schema)))
+    return known[1]
 
 
 def _is_excused(error: ValidationError) -> bool:

@@ -160,7 +160,10 @@ MOVE = Statement(
 BEAR = Statement(
     "chain_steps.bear",
     "Create jobs of nodes; one that a worker takes on is born running.",
-    f"{_BORN.format(p='given_').strip()}\n    FROM {{given}} WHERE true RETURNING id, status, lease_until, started_at",
+    f"""
+    {_BORN.format(p="given_").strip()}
+    FROM {{given}} WHERE true RETURNING id, status, lease_owner, lease_until, started_at
+    """,
     given={f"given_{name}": kind for name, kind in _FOLLOW.items()},
     only=Dialect.SQLITE,
 )
@@ -170,9 +173,9 @@ NOTE = Statement(
     "Note the claims of jobs that were born running.",
     """
     INSERT INTO job_status_log (job_id, from_status, to_status, attempt_id, actor, reason, at)
-    SELECT id, 'pending', 'running', attempt_id, lease_owner, reason, started_at FROM {given} JOIN jobs ON id = given_id
+    SELECT given_id, 'pending', 'running', 1, given_worker, 'claimed', given_at FROM {given}
     """,
-    given={"given_id": "text"},
+    given={"given_id": "text", "given_worker": "text", "given_at": "bigint"},
     only=Dialect.SQLITE,
 )
 
@@ -316,7 +319,7 @@ async def _follow(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower]
         ready.add(row["job_id"])
     born = [follower for follower in followers if follower.job.id in ready]
     rows = await tx.fetch(BEAR, [item.row for item in born], lease_us=lease_us) if born else []
-    running = [(row["id"],) for row in rows if row["status"] == JobStatus.RUNNING]
+    running = [(row["id"], row["lease_owner"], row["started_at"]) for row in rows if row["status"] == JobStatus.RUNNING]
     if running:
         await tx.execute(NOTE, running)
     await outbox.insert(tx, [(item.job.id, item.job.priority, 0) for item in born if item.worker is None])
