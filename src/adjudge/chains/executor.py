@@ -129,7 +129,11 @@ class NodeContext(Protocol):
 
 
 class Executor(Protocol):
-    """Runs the nodes of one type. One object serves all of them, at the same time."""
+    """Runs the nodes of one type. One object serves all of them, at the same time.
+
+    One whose nodes are over in a moment may say so by ``is_light = True``: a worker then runs as many of them as follow
+    from a node that it ended, in whatever slots are free, without a message about each.
+    """
 
     @property
     def type(self) -> str:
