@@ -286,7 +286,8 @@ enum run_result run_request(struct box *box, const struct request *request, int 
                                 .limits = &request->limits,
                                 .cgroup = &box->cgroup,
                                 .outputs = &run->outputs,
-                                .control_fd = box->control_fd};
+                                .control_fd = box->control_fd,
+                                .exec_ns = &run->child->started_ns};
     report->cgroup_kind = box->cgroup.kind;
     report->exit_code = -1;
     if (start(run, &report->fault))

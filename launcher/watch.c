@@ -161,8 +161,16 @@ static void pump_both(struct watch *watch) {
         stop(watch, STOP_FAULT);
 }
 
+/* The program's time begins when its process gets to exec, which on a busy machine is well after it was told to go. */
+static uint64_t since_start(struct watch *watch) {
+    uint64_t exec_ns = __atomic_load_n(watch->exec_ns, __ATOMIC_RELAXED);
+    if (exec_ns != 0)
+        watch->started_ns = exec_ns;
+    return now_ns() - watch->started_ns;
+}
+
 void watch_run(struct watch *watch) {
-    uint64_t checked_ns = 0, elapsed_ns = now_ns() - watch->started_ns;
+    uint64_t checked_ns = 0, elapsed_ns = since_start(watch);
     if (watch->cgroup->kind == CGROUP_NONE)
         sample_begin(&watch->sample);
     while (watch->reason == STOP_NONE) {
@@ -170,7 +178,7 @@ void watch_run(struct watch *watch) {
         reap(watch);
         if (watch->program_ended)
             return;
-        elapsed_ns = now_ns() - watch->started_ns;
+        elapsed_ns = since_start(watch);
         if (!is_quiet(watch, elapsed_ns))
             pump_both(watch);
         if (elapsed_ns >= watch->limits->wall_ms * NS_PER_MS)

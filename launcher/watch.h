@@ -17,6 +17,7 @@ struct watch {
     int control_fd;
     pid_t program;
     uint64_t started_ns, ended_ns;
+    const uint64_t *exec_ns; /* when the child came to exec, by its own word; 0 until then */
     uint64_t cpu_ns, largest_process_bytes;
     bool program_ended;
     bool empty; /* nobody is left in the box */
