@@ -72,7 +72,8 @@ class ChainPatrol:
         """End waits whose moment has come: a timer well, any other as timed out."""
         due = await self._database.read(lambda tx: chain_waits.due(tx, at_most=_BATCH))
         for wait in due:
-            await self._apart(wait, partial(self._end, wait=wait, awaited=_at_its_moment(wait)))
+            operation = partial(self._end, wait=wait, awaited=_at_its_moment(wait))
+            await self._apart(operation, "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
         return len(due)
 
     async def look_again(self) -> int:
@@ -82,16 +83,22 @@ class ChainPatrol:
             lambda tx: chain_waits.open_waits(tx, after=after, older_ms=older_ms, at_most=_BATCH)
         )
         self._looked_at = waits[-1] if len(waits) == _BATCH else None
-        return sum([await self._apart(wait, partial(self._look, wait=wait)) for wait in waits])
+        looks = [
+            await self._apart(
+                partial(self._look, wait=wait), "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id
+            )
+            for wait in waits
+        ]
+        return sum(looks)
 
-    async def _apart(self, wait: Wait, operation: Operation[int]) -> int:
-        """See to one wait; what cannot be seen to holds up no other."""
+    async def _apart(self, operation: Operation[int], trouble: str, **about: str) -> int:
+        """See to one thing; what cannot be seen to holds up no other."""
         try:
             return await self._database.transact(operation)
         except Unavailable:
             raise
         except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
-            _log.exception("wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
+            _log.exception(trouble, **about)
             return 0
 
     async def stop_orphans(self) -> int:
@@ -109,7 +116,11 @@ class ChainPatrol:
         """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
         found = await self._database.read(chain_runs.waited_for)
         share_out = self._engine.progress.share_out
-        return sum([await self._database.transact(partial(share_out, chain_id=chain_id)) for chain_id in found])
+        shares = [
+            await self._apart(partial(share_out, chain_id=chain_id), "places_not_shared_out", chain_id=chain_id)
+            for chain_id in found
+        ]
+        return sum(shares)
 
     async def delete_old(self) -> int:
         """Delete runs that are kept no longer."""
