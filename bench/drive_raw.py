@@ -2,7 +2,9 @@
 
 Everything that makes the drive safe and manageable in Python is left out: leases are not kept, refusals not explained,
 nothing is counted or logged, no errors are handled, and one task does one thing after another. What is left is what the
-databases, Redis and their clients cost. Roles as in ``drive_ours``.
+databases, Redis and their clients cost. It does nothing less than that: the same rows and triggers, the same
+transactions, the clock read once a statement, and the collector set as the drive's processes set it. Roles as in
+``drive_ours``.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import asyncpg
 import uvloop
 from redis.asyncio import Redis
 
+from adjudge.cli.steady import steady
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox
 from adjudge.store.bells import OUTBOX
@@ -39,6 +42,8 @@ PUMPED = 512
 """As many as the pump takes."""
 ROOMS = dict.fromkeys(outbox.ROOMS, PUMPED)
 Call = tuple[Statement, Rows | None, dict[str, object]]
+Step = Call | Callable[[list[list[Any]]], Call]
+"""A statement, or one that depends on what the ones before it answered."""
 Entry = tuple[str, str, str]
 """Entry id, job id and payload's key."""
 
@@ -46,7 +51,7 @@ Entry = tuple[str, str, str]
 class Bare(Protocol):
     """A driver with nothing around it."""
 
-    async def transact(self, *calls: Call) -> list[list[Any]]:
+    async def transact(self, *steps: Step) -> list[list[Any]]:
         """Run statements in one transaction; return the rows of each."""
         ...
 
@@ -56,8 +61,8 @@ class _Texts:
         self._dialect, self._now = dialect, now
         self._rendered: dict[str, Rendered] = {}
 
-    def of(self, call: Call) -> tuple[str, list[Any]]:
-        statement, rows, parameters = call
+    def of(self, step: Step, answers: list[list[Any]]) -> tuple[str, list[Any]]:
+        statement, rows, parameters = step(answers) if callable(step) else step
         if statement.name not in self._rendered:
             self._rendered[statement.name] = render(statement, self._dialect, self._now)
         text = self._rendered[statement.name]
@@ -71,11 +76,11 @@ class BarePostgres:
         self.connection = connection
         self._texts = _Texts(Dialect.POSTGRES, DATABASE_CLOCK)
 
-    async def transact(self, *calls: Call) -> list[list[Any]]:
+    async def transact(self, *steps: Step) -> list[list[Any]]:
         async with self.connection.transaction():
-            answers = []
-            for call in calls:
-                text, arguments = self._texts.of(call)
+            answers: list[list[Any]] = []
+            for step in steps:
+                text, arguments = self._texts.of(step, answers)
                 answers.append(await self.connection.fetch(text, *arguments))
         return answers
 
@@ -88,14 +93,16 @@ class BareSqlite:
         self._connection.row_factory = sqlite3.Row
         for pragma in ("synchronous=FULL", "foreign_keys=ON", "cache_size=-65536"):
             self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.create_function("raw_now", 0, lambda: time.time_ns() // 1_000)
+        self._now_us = 0
+        self._connection.create_function("raw_now", 0, lambda: self._now_us, deterministic=True)
         self._texts = _Texts(Dialect.SQLITE, "raw_now()")
 
-    async def transact(self, *calls: Call) -> list[list[Any]]:
+    async def transact(self, *steps: Step) -> list[list[Any]]:
         self._connection.execute("BEGIN IMMEDIATE")
-        answers = []
-        for call in calls:
-            text, arguments = self._texts.of(call)
+        answers: list[list[Any]] = []
+        for step in steps:
+            text, arguments = self._texts.of(step, answers)
+            self._now_us = time.time_ns() // 1_000
             answers.append(self._connection.execute(text, arguments).fetchall())
         self._connection.execute("COMMIT")
         return answers
@@ -109,10 +116,12 @@ async def enqueue(bare: Bare, numbers: Sequence[int]) -> None:
 
 async def pump(bare: Bare, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
     """Deliver one batch: two transactions around one call."""
-    (taken,) = await bare.transact((outbox.TAKE_DUE, None, {"base_us": 1_000_000, **ROOMS}))
+    taken, rows = await bare.transact(
+        (outbox.TAKE_DUE, None, {"base_us": 1_000_000, **ROOMS}),
+        lambda answers: (outbox.READ_TAKEN, [(row["job_id"],) for row in answers[0]], {}),
+    )
     if not taken:
         return 0
-    (rows,) = await bare.transact((outbox.READ_TAKEN, [(row["job_id"],) for row in taken], {}))
     entries = await publish(rows)
     sent = sorted((row["id"], entry, row["takings"]) for row, entry in zip(rows, entries, strict=True))
     ids = [(job_id,) for job_id, _, _ in sent]
@@ -219,6 +228,7 @@ async def embedded(board: Board, path: str) -> None:
 
 async def main(role: str, board_path: str, url: str, redis_url: str = "") -> None:
     board = Board(Path(board_path))
+    steady()
     if role == "embedded":
         await embedded(board, url.removeprefix("sqlite:///"))
     else:

@@ -16,6 +16,7 @@ from pathlib import Path
 import uvloop
 
 from adjudge.cli.parts import schedule
+from adjudge.cli.steady import steady
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
 from adjudge.settings import load
@@ -71,6 +72,7 @@ async def _embedded(house: House, url: str, database: Database, board: Board) ->
 async def _role(house: House, role: str, board_path: str, url: str, redis_url: str = "") -> None:
     logs.configure("warning")  # as peers are told to
     board = Board(Path(board_path))
+    steady()
     async with open_database(url, migrate=False) as database:
         if role == "submitter":
             await house.submit(database, board)

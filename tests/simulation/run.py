@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import io
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
 
+from adjudge.observe import logs
 from adjudge.store import schema
 from tests.simulation import virtual_time
 from tests.simulation.checker import check
@@ -33,12 +34,11 @@ Witness = Callable[[Scenario], None]
 @contextmanager
 def quiet() -> Iterator[None]:
     """Log nothing meanwhile: thousands of simulated mishaps are no news."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
+    logs.configure("error", stream=io.StringIO())
     try:
         yield
     finally:
-        logging.disable(before)
+        logs.configure("warning")
 
 
 def simulate(

@@ -13,6 +13,7 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import open_stream, schedule, watched
+from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.observe.door import Pulse
@@ -49,4 +50,5 @@ async def _run(settings: Settings) -> None:
         recorded(database, name),
     ):
         click.echo(f"{name} is up: {settings.database.url}")
+        steady()
         await schedule(settings, database, stream, name, pulse)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import socket
@@ -34,6 +33,7 @@ from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
 from adjudge.cli.judging import find_languages
 from adjudge.cli.parts import delivered_directly, make_jobs, open_buckets, open_registry
+from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
@@ -144,8 +144,7 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
         timeout_graceful_shutdown=round(server.shutdown_sec),
     )
     _announce(parts.settings, listener, notes)
-    gc.collect()
-    gc.freeze()  # what was made by now stays: it need not be looked through again while requests wait
+    steady()
     async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
         await Server(config, app.state.streams.close).serve([listener])
 

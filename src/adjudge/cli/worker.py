@@ -11,6 +11,7 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.cli.parts import delivered_directly, open_blobs, open_stream, open_worker, watched
+from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
@@ -52,6 +53,7 @@ async def _run(settings: Settings) -> None:
     ):
         on_signals(worker.drain)
         click.echo(f"{name} is up: {settings.database.url}")
+        steady()
         await worker.run()
 
 

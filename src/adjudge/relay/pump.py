@@ -27,6 +27,8 @@ from adjudge.stream.driver import BANDS, Hint, Published, Stream, band_of
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
+_DELIVERED = metrics.OUTBOX_DISPATCH.labels("delivered", "ok")
+_FAILED = metrics.OUTBOX_DISPATCH.labels("failed", "stream_error")
 _FULL_MS = 100
 """How soon to look again whether workers have made room."""
 
@@ -153,14 +155,17 @@ def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
 
 
 def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapping[str, Mapping[str, Any]]) -> None:
-    waited = {row.job_id: row.waited_us / _SECOND_US for row in due}
-    traces = {row.job_id: row.trace_id for row in due}
+    rows = {row.job_id: row for row in due}
     for item in published:
         if item.entry_id is None:
-            metrics.OUTBOX_DISPATCH.labels("failed", "stream_error").inc()
-            _log.warning("not_delivered", job_id=item.job_id, trace_id=traces[item.job_id], error=item.error)
-        else:
-            metrics.OUTBOX_DISPATCH.labels("delivered", "ok").inc()
-            fields = origin_fields(payloads[item.job_id])
-            _log.info("job_delivered", stage="delivered", job_id=item.job_id, trace_id=traces[item.job_id], **fields)
-            metrics.OUTBOX_DISPATCH_LATENCY.observe(waited[item.job_id])
+            _FAILED.inc()
+            _log.warning("not_delivered", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
+    delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
+    _DELIVERED.inc(len(delivered))
+    for row in delivered:
+        metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
+    _log.info_each("job_delivered", [_fields(row, payloads[row.job_id]) for row in delivered])
+
+
+def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:
+    return {"stage": "delivered", "job_id": row.job_id, "trace_id": row.trace_id, **origin_fields(payload)}

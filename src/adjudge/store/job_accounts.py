@@ -13,6 +13,8 @@ from adjudge.store.job_values import Job, NewJob
 
 _log = get_logger(__name__)
 _SECOND = 1_000_000
+COUNTED_KINDS = frozenset({"judge"})
+"""Kinds of jobs whose every transition is counted."""
 
 
 def log_fields(job: Job) -> dict[str, object]:
@@ -70,7 +72,7 @@ def count_started(tx: Tx, jobs: Sequence[Job]) -> None:
 
 def count_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
     """Count the transitions of judge runs, and time those that ended, once they are committed."""
-    runs = [job for job in jobs if job.kind == "judge"]
+    runs = [job for job in jobs if job.kind in COUNTED_KINDS]
     if not runs:
         return
 

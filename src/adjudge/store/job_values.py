@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JobStatus
@@ -46,9 +46,8 @@ class NewJob:
         return self.trace_id or own_trace(self.id)
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """The proof that a write comes from the claim that still holds the job."""
+class Fence(NamedTuple):
+    """The proof that a write comes from the claim that still holds the job; a tuple, because maps are keyed by it."""
 
     job_id: str
     attempt_id: int

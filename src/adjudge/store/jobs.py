@@ -114,10 +114,9 @@ class Jobs:
         """Extend leases. Whoever is refused must stop at once and write nothing more."""
         if not fences:
             return Outcome(())
-        rows = [(fence.job_id, fence.attempt_id, fence.owner) for fence in _ordered(fences)]
         alive = {
             Fence(row["id"], row["attempt_id"], row["lease_owner"])
-            for row in await tx.fetch(sql.RENEW, rows, lease_us=lease_ms * MILLISECOND)
+            for row in await tx.fetch(sql.RENEW, _ordered(fences), lease_us=lease_ms * MILLISECOND)
         }
         refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
         return Outcome(tuple(fence for fence in fences if fence in alive), refused)
@@ -219,7 +218,7 @@ class Jobs:
         """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver."""
         noted = await outbox.delivered(tx, deliveries)
         rows = await _update(tx, sql.MARK_QUEUED, noted, actor=actor)
-        accounts.count_transitions(tx, [job_of(row) for row in rows])
+        accounts.count_transitions(tx, [job_of(row) for row in rows if row["kind"] in accounts.COUNTED_KINDS])
 
     async def queued_long(
         self, tx: Tx, *, older_ms: int, at_most: int = 500, after: tuple[int, str] = (0, "")
@@ -370,7 +369,7 @@ def _first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:
 
 def _ordered(fences: Iterable[Fence]) -> list[Fence]:
     """By job, so that transactions that want the same rows take them in the same order."""
-    return sorted(fences, key=lambda fence: (fence.job_id, fence.attempt_id))
+    return sorted(fences)
 
 
 def _fence_of(row: Row) -> Fence:

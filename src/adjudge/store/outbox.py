@@ -99,8 +99,8 @@ READ_TAKEN = Statement(
     "outbox.read_taken",
     "Read what the stream is told about each job taken.",
     """
-    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts, takings,
-           {now} - outbox.created_at AS waited_us
+    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
+           {now} - outbox.created_at AS waited_us, takings
     FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,
@@ -116,7 +116,7 @@ COUNT_PENDING = Statement(
 
 @dataclass(frozen=True, slots=True)
 class DueRow:
-    """A job that the stream has to hear of."""
+    """A job that the stream has to hear of: the columns of ``outbox.read_taken``, in their order."""
 
     job_id: str
     kind: str
@@ -172,19 +172,7 @@ async def take_due(
 async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
     """What the stream is told about each of these jobs: what a message that came to harm should have said."""
     rows = await tx.fetch(READ_TAKEN, [(job_id,) for job_id in job_ids])
-    return [
-        DueRow(
-            row["id"],
-            row["kind"],
-            row["priority"],
-            row["trace_id"],
-            row["payload"],
-            row["attempts"],
-            row["waited_us"],
-            row["takings"],
-        )
-        for row in rows
-    ]
+    return [DueRow(*row) for row in rows]
 
 
 async def count_pending(tx: Tx) -> int:

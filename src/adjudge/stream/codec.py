@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.driver import Hint, Message
+from adjudge.stream.driver import Hint, Message, Problem
 
 SCHEMA_VERSION: Final = 1
 CONTENT_TYPE: Final = "application/json"
-FIELDS: Final = ("job_id", "enqueue_ts", "payload_ref", "priority")
-"""What every entry carries."""
-
 _MOST_CHARACTERS: Final = 256
 _MOST_KEYS: Final = 32
+_write: Final = json.JSONEncoder(separators=(",", ":")).encode
+"""Made once: ``json.dumps`` makes one for every text that is not written its usual way."""
 
 
 def check(hint: Hint) -> Hint:
@@ -44,31 +42,32 @@ def encode(hint: Hint) -> str:
     """Write the envelope of a checked hint."""
     data = {"job_id": hint.job_id, "kind": hint.kind, "trace_id": hint.trace_id, "ids": dict(hint.payload)}
     envelope = {"schema_version": SCHEMA_VERSION, "content_type": CONTENT_TYPE, "data": data}
-    return json.dumps(envelope, separators=(",", ":"))
+    return _write(envelope)
 
 
 def decode(entry_id: str, band: int, fields: Mapping[str, str], payload: str | None, *, deliveries: int = 1) -> Message:
     """Make a message of an entry, or one that says why the entry cannot be used."""
-    job_id, priority = fields.get("job_id") or None, _number(fields.get("priority"))
-    message = Message(
-        entry_id=entry_id,
-        band=band,
-        hint=None,
-        problem="missing_field",
-        job_id=job_id,
-        deliveries=deliveries,
-        enqueued_at_ms=_number(fields.get("enqueue_ts")),
-        receipt=fields.get("payload_ref") or None,
+    job_id, enqueued_at_ms = fields.get("job_id") or None, _number(fields.get("enqueue_ts"))
+    hint, problem = _usable(job_id, enqueued_at_ms, fields, payload)
+    return Message(
+        entry_id, band, hint, problem, job_id, deliveries, enqueued_at_ms, receipt=fields.get("payload_ref") or None
     )
-    if priority is None or any(not fields.get(name) for name in FIELDS) or message.enqueued_at_ms is None:
-        return message
+
+
+def _usable(
+    job_id: str | None, enqueued_at_ms: int | None, fields: Mapping[str, str], payload: str | None
+) -> tuple[Hint | None, Problem | None]:
+    """The hint that an entry leads to, or what is wrong with it."""
+    priority = _number(fields.get("priority"))
+    if job_id is None or priority is None or enqueued_at_ms is None or not fields.get("payload_ref"):
+        return None, "missing_field"
     try:
         hint = check(_hint(payload, priority))
         if hint.job_id != job_id:
             raise ValueError("the payload is another job's")
     except (ValueError, TypeError, KeyError, AttributeError, InvalidInput):
-        return replace(message, problem="payload_missing_or_invalid")
-    return replace(message, hint=hint, problem=None)
+        return None, "payload_missing_or_invalid"
+    return hint, None
 
 
 def _hint(payload: str | None, priority: int) -> Hint:

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
@@ -25,14 +25,6 @@ _LOOKED_AT_PER_CLAIM: Final = 10
 EntryId = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    hint: Hint | None
-    problem: Problem | None
-    job_id: str | None
-    enqueued_at_ms: int
-
-
 @dataclass(slots=True)
 class _Pending:
     consumer: str
@@ -42,8 +34,8 @@ class _Pending:
 
 @dataclass(slots=True)
 class _Band:
-    entries: OrderedDict[EntryId, _Entry] = field(default_factory=OrderedDict)
-    """Whatever is not acknowledged, oldest first."""
+    entries: OrderedDict[EntryId, Message] = field(default_factory=OrderedDict)
+    """Whatever is not acknowledged, oldest first, as its first reader gets it."""
     waiting: deque[EntryId] = field(default_factory=deque)
     """Not read yet, oldest first; trimmed ones are passed over."""
     pending: dict[EntryId, _Pending] = field(default_factory=dict)
@@ -65,7 +57,9 @@ class MemoryStream:
 
     async def publish(self, hints: Sequence[Hint]) -> list[Published]:
         """Add a message for each hint that holds identifiers only."""
-        return [self._publish(hint) for hint in hints]
+        published = [self._publish(hint) for hint in hints]
+        self._announce()
+        return published
 
     async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
         """Take new messages; wait for the first one if there is none."""
@@ -123,30 +117,33 @@ class MemoryStream:
 
     def add_unusable(self, band: int, problem: Problem, job_id: str | None = None) -> str:
         """Add a message that nobody can use. For tests and the simulator."""
-        return self._append(band, _Entry(None, problem, job_id, self._now_us() // 1000))
+        entry_id = self._append(band, None, problem, job_id)
+        self._announce()
+        return entry_id
 
     def _publish(self, hint: Hint) -> Published:
         try:
             check(hint)
         except InvalidInput as refused:
             return Published(hint.job_id, None, refused.message)
-        entry = _Entry(hint, None, hint.job_id, self._now_us() // 1000)
-        return Published(hint.job_id, self._append(hint.band, entry))
+        return Published(hint.job_id, self._append(hint.band, hint, None, hint.job_id))
 
-    def _append(self, number: int, entry: _Entry) -> str:
-        band = self._bands[number]
+    def _append(self, number: int, hint: Hint | None, problem: Problem | None, job_id: str | None) -> str:
+        band, now_ms = self._bands[number], self._now_us() // 1000
         # Ids grow even when the clock stands still or goes back.
         last_ms, sequence = band.last_id
-        now_ms = entry.enqueued_at_ms
         band.last_id = (now_ms, 0) if now_ms > last_ms else (last_ms, sequence + 1)
-        band.entries[band.last_id] = entry
+        entry_id = f"{band.last_id[0]}-{band.last_id[1]}"
+        band.entries[band.last_id] = Message(entry_id, number, hint, problem, job_id, 1, now_ms)
         band.waiting.append(band.last_id)
         while len(band.entries) > self._maxlen:
             band.entries.popitem(last=False)
-        # Those who wait hold the old event; later readers look first and wait on the new one.
+        return entry_id
+
+    def _announce(self) -> None:
+        """Wake those who wait: they hold the old event; later readers look first and wait on the new one."""
         self._arrival.set()
         self._arrival = asyncio.Event()
-        return _text(band.last_id)
 
     def _take(self, consumer: str, at_most: int) -> list[Message]:
         messages: list[Message] = []
@@ -160,10 +157,10 @@ class MemoryStream:
         band, messages = self._bands[number], list[Message]()
         while band.waiting and len(messages) < places:
             entry_id = band.waiting.popleft()
-            entry = band.entries.get(entry_id)
-            if entry is not None:
+            message = band.entries.get(entry_id)
+            if message is not None:
                 band.pending[entry_id] = _Pending(consumer, self._now_us(), 1)
-                messages.append(_message(entry_id, number, entry, 1))
+                messages.append(message)
         return messages
 
     def _reclaim(self, number: int, consumer: str, idle_us: int, at_most: int) -> list[Message]:
@@ -173,30 +170,14 @@ class MemoryStream:
             if len(messages) == at_most or looked_at == at_most * _LOOKED_AT_PER_CLAIM:
                 band.cursor = entry_id
                 return messages
-            pending, entry = band.pending[entry_id], band.entries.get(entry_id)
-            if entry is None:
+            pending, message = band.pending[entry_id], band.entries.get(entry_id)
+            if message is None:
                 del band.pending[entry_id]
             elif now_us - pending.delivered_at_us >= idle_us:
                 band.pending[entry_id] = _Pending(consumer, now_us, pending.deliveries + 1)
-                messages.append(_message(entry_id, number, entry, pending.deliveries + 1))
+                messages.append(replace(message, deliveries=pending.deliveries + 1))
         band.cursor = (0, 0)
         return messages
-
-
-def _message(entry_id: EntryId, band: int, entry: _Entry, deliveries: int) -> Message:
-    return Message(
-        entry_id=_text(entry_id),
-        band=band,
-        hint=entry.hint,
-        problem=entry.problem,
-        job_id=entry.job_id,
-        deliveries=deliveries,
-        enqueued_at_ms=entry.enqueued_at_ms,
-    )
-
-
-def _text(entry_id: EntryId) -> str:
-    return f"{entry_id[0]}-{entry_id[1]}"
 
 
 def _parse(entry_id: str) -> EntryId:

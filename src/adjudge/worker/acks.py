@@ -18,7 +18,7 @@ _log = get_logger(__name__)
 _MOST = 500
 """Messages in one call: Redis serves nobody else meanwhile."""
 
-Waiting = tuple[Sequence[Message], "asyncio.Future[None]"]
+Waiting = tuple[Sequence[Message], "asyncio.Future[None] | None"]
 
 
 class Acknowledger:
@@ -31,13 +31,24 @@ class Acknowledger:
 
     async def ack(self, messages: Sequence[Message]) -> None:
         """Wait until the stream was told, or could not be: such a message comes back, and the rows refuse it."""
-        if not messages:
-            return
-        told = asyncio.get_running_loop().create_future()
-        self._waiting.append((messages, told))
-        if self._sender is None or self._sender.done():
-            self._sender = asyncio.create_task(self._send_all(), name="acknowledger")
-        await told
+        if messages:
+            told = asyncio.get_running_loop().create_future()
+            self._put(messages, told)
+            await told
+
+    def tell(self, messages: Sequence[Message]) -> None:
+        """Do the same without waiting: for the end of a job, which has nothing left to do."""
+        self._put(messages, None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the stream has been told of everything."""
+        return self._sender is None or self._sender.done()
+
+    async def finish(self) -> None:
+        """Wait until the stream was told of everything, or could not be."""
+        if self._sender is not None:
+            await asyncio.wait({self._sender})
 
     async def stop(self) -> None:
         """Send no more; whoever still waits is past caring."""
@@ -46,19 +57,23 @@ class Acknowledger:
             with suppress(asyncio.CancelledError):
                 await self._sender
 
+    def _put(self, messages: Sequence[Message], told: asyncio.Future[None] | None) -> None:
+        self._waiting.append((messages, told))
+        if self.is_idle:
+            self._sender = asyncio.create_task(self._send_all(), name="acknowledger")
+
     async def _send_all(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             try:
                 await self._send([message for messages, _ in batch for message in messages])
             except Exception as error:  # noqa: BLE001 — it belongs to those who wait, and the next batch goes on
-                for _, told in batch:
-                    if not told.done():
-                        told.set_exception(error)
+                _log.error("ack_impossible", error=repr(error), messages=len(batch))
+                for told in _awaited(batch):
+                    told.set_exception(error)
             else:
-                for _, told in batch:
-                    if not told.done():
-                        told.set_result(None)
+                for told in _awaited(batch):
+                    told.set_result(None)
 
     async def _send(self, messages: Sequence[Message]) -> None:
         for last in (False, True):
@@ -69,3 +84,8 @@ class Acknowledger:
                     _log.warning("ack_failed", reason="xack_error", error=error.message, messages=len(messages))
             else:
                 return
+
+
+def _awaited(batch: Sequence[Waiting]) -> list[asyncio.Future[None]]:
+    """Of those who asked, who still waits for the answer."""
+    return [told for _, told in batch if told is not None and not told.done()]

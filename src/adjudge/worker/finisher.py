@@ -31,6 +31,10 @@ _log = get_logger(__name__)
 _BATCH = 256
 _ERROR_CHARACTERS = 2_000
 DRAINED = "worker_drained"
+_WRITTEN = {
+    status: metrics.WORKER_FINALIZE.labels(str(status))
+    for status in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +286,7 @@ def _burial(end: End, error: BaseException) -> Finish:
 
 def _settle(waiting: _Waiting, reason: RefusalReason | None) -> None:
     if reason is None:
-        metrics.WORKER_FINALIZE.labels(str(waiting.end.status)).inc()
+        _WRITTEN[waiting.end.status].inc()
     else:
         metrics.WORKER_FINALIZE_REJECTED.labels(str(reason)).inc()
         if reason is RefusalReason.STALE_ATTEMPT:

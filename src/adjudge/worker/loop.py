@@ -22,11 +22,11 @@ from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.finisher import End, Finisher
 from adjudge.worker.going import Going
-from adjudge.worker.handler import Foresight, Handler, briefed, foreseen
+from adjudge.worker.handler import Completion, Foresight, Handler, briefed, foreseen
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
-from adjudge.worker.triage import Triage
+from adjudge.worker.triage import Triage, not_taken_over
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
@@ -124,6 +124,7 @@ class Worker:
             await self._until_drained([reader, *background])
             await _stop([reader])
             await self._finish_running()
+            await self._acknowledger.finish()
         finally:
             await _stop([reader, *background])
             await self._acknowledger.stop()
@@ -197,8 +198,8 @@ class Worker:
         except Unavailable:
             metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
             raise
+        metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
         for job in outcome.done:
-            metrics.WORKER_CLAIM.labels("won", "ok").inc()
             self._start(job, ready[job.id], claimed_at)
         for refused in outcome.refused:
             metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
@@ -230,6 +231,8 @@ class Worker:
 
     async def _without_busy(self, usable: dict[str, Message]) -> dict[str, Message]:
         """Send back what needs a thing that is in full use here; return the rest."""
+        if not self._slots.has_limits:
+            return usable
         ready, busy = {}, []
         wanted: Counter[str] = Counter()
         for job_id, message in usable.items():
@@ -252,7 +255,7 @@ class Worker:
         return () if message.hint is None else self._needs(message.hint.kind, message.hint.payload)
 
     def _needs(self, kind: str, payload: Mapping[str, Any]) -> tuple[str, ...]:
-        return (f"kind:{kind}", *self._handlers[kind].needs(payload))
+        return (f"kind:{kind}", *self._handlers[kind].needs(payload)) if self._slots.has_limits else ()
 
     # Running.
 
@@ -304,17 +307,22 @@ class Worker:
             else:
                 _log.info("job_ended", stage="finished", status=str(end.status))
             if message is not None:
-                await self._acknowledge([message])  # written, or refused for good: either way nothing is left to do
+                self._acknowledger.tell([message])  # written, or refused for good: either way nothing is left to do
 
     async def _execute(self, job: Job, fence: Fence) -> End:
         try:
-            async with asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000):
-                return End(job, fence, completion=await self._handlers[job.kind].run(job))
+            return End(job, fence, completion=await self._within_deadline(job))
         except TimeoutError:
             return End(job, fence, error=InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms."))
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
             _log.warning("job_failed", stage="failed", error=repr(error))
             return End(job, fence, error=error)
+
+    async def _within_deadline(self, job: Job) -> Completion:
+        if job.timeout_ms is None:
+            return await self._handlers[job.kind].run(job)
+        async with asyncio.timeout(job.timeout_ms / 1_000):
+            return await self._handlers[job.kind].run(job)
 
     def _work_is_done(self, fence: Fence) -> None:
         """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
@@ -340,8 +348,8 @@ class Worker:
 
     def offer(self, end: End) -> Offer | None:
         """The slot of an ended job, for one that follows from it."""
-        held = self._working.get(end.fence)
-        if held is None or self.is_draining or self._pace is not None or not self._may_go_on(end):
+        held = self._working.get(end.fence) if self._may_go_on(end) else None
+        if held is None or self.is_draining or self._pace is not None:
             return None
 
         def accepts(job: NewJob) -> bool:
@@ -423,24 +431,9 @@ class Worker:
             metrics.WORKER_RECLAIM_INFLIGHT.inc()
             task = self._running[Fence(job.id, job.attempt_id, settings.name)]
             task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
-        waiting, over = [], []
-        for refused in outcome.refused:
-            decision = _DECISIONS.get(refused.reason, "done_or_stale")
-            metrics.WORKER_RECLAIM.labels(decision, str(refused.reason)).inc()
-            if refused.reason is RefusalReason.NOT_IN_EXPECTED_STATE:
-                waiting.append(usable[refused.job_id])  # its reader died before the claim: win it the ordinary way
-            elif refused.reason is not RefusalReason.LEASE_STILL_VALID:
-                over.append(usable[refused.job_id])
+        unclaimed, over = not_taken_over(outcome.refused, usable)
         await self._acknowledge(over)
-        await self.take(waiting)
-
-
-_DECISIONS = {
-    RefusalReason.NOT_FOUND: "not_found",
-    RefusalReason.LEASE_STILL_VALID: "lease_still_valid",
-    RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
-    RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
-}
+        await self.take(unclaimed)
 
 
 async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -40,6 +40,11 @@ class Slots:
         """
         return min(self.total - self._used, 2 * self.total - self._held)
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether anything is limited: where nothing is, nobody need ask what a job uses."""
+        return bool(self._limits)
+
     def admits(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
         """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
         return all(self._using[need] + wanted[need] < self._limits[need] for need in needs if need in self._limits)
@@ -52,12 +57,14 @@ class Slots:
         """Begin to use a slot."""
         self._used += 1
         self._held += 1
-        self._using.update(needs)
+        if needs:
+            self._using.update(needs)
 
     def give_back(self, needs: tuple[str, ...]) -> None:
         """The work is done; its end has still to be written."""
         self._used -= 1
-        self._using.subtract(needs)
+        if needs:
+            self._using.subtract(needs)
         self._freed.set()
 
     def leave(self) -> None:

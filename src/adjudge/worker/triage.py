@@ -7,18 +7,26 @@ The row does. Only what the row itself makes unusable is buried, with a code, an
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from adjudge.domain.errors import RefusalReason
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, outbox
-from adjudge.store.job_values import Burial
+from adjudge.store.job_values import Burial, Refused
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Hint, Message
 
 _log = get_logger(__name__)
 _UNKNOWN_KIND = "unknown_kind"
+_DECISIONS = {
+    RefusalReason.NOT_FOUND: "not_found",
+    RefusalReason.LEASE_STILL_VALID: "lease_still_valid",
+    RefusalReason.NOT_IN_EXPECTED_STATE: "unclaimed",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "buried",
+}
+"""What is made of a message whose job could not be taken over; for any other reason, there is nothing left to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +96,18 @@ class Triage:
         if burials:
             await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._actor))
         result.done_with.extend(message for job_id, message in suspects.items() if job_id not in result.usable)
+
+
+def not_taken_over(refused: Sequence[Refused], usable: Mapping[str, Message]) -> tuple[list[Message], list[Message]]:
+    """Of messages that their readers kept for too long: those to be won the ordinary way, and those to acknowledge.
+
+    Whose lease still holds is left alone: its worker is alive, and only slow.
+    """
+    unclaimed, over = [], []
+    for item in refused:
+        metrics.WORKER_RECLAIM.labels(_DECISIONS.get(item.reason, "done_or_stale"), str(item.reason)).inc()
+        if item.reason is RefusalReason.NOT_IN_EXPECTED_STATE:  # its reader died before the claim
+            unclaimed.append(usable[item.job_id])
+        elif item.reason is not RefusalReason.LEASE_STILL_VALID:
+            over.append(usable[item.job_id])
+    return unclaimed, over

@@ -131,7 +131,7 @@ class Stage:
 
     async def quiet(self, worker: Worker) -> None:
         async def over() -> bool:
-            return worker.running == 0
+            return worker.running == 0 and worker._acknowledger.is_idle
 
         await self.drive.until(over, "the worker has finished")
 
