@@ -81,8 +81,8 @@ class Logger:
     def info_each(self, event: str, each: Iterable[Fields], /) -> None:
         """The same for many things that went their way at the same moment, a line for each."""
         if _road.least <= logging.INFO:
-            around = _context.get()
-            _road.write_all(_line("info", event, self._name, around, fields) for fields in each)
+            head = _head("info", event, self._name)
+            _road.write_all(_line(head, fields) for fields in each)
 
     def warning(self, event: str, /, **fields: object) -> None:
         """Something that is dealt with, and should not happen often."""
@@ -98,7 +98,7 @@ class Logger:
         self._say("error", event, {"exc_info": True, **fields})
 
     def _say(self, level: str, event: str, fields: Fields) -> None:
-        _road.write(_line(level, event, self._name, _context.get(), fields))
+        _road.write(_line(_head(level, event, self._name), fields))
 
 
 def configure(level: Level = "info", log_format: Format = "console", stream: TextIO | None = None) -> None:
@@ -140,23 +140,28 @@ class _Libraries(logging.Handler):
         raised = record.exc_info[1] if record.exc_info else None
         fields: Fields = {} if raised is None else {"exc_info": raised}
         try:
-            _road.write(_line(level, record.getMessage(), record.name, _context.get(), fields))
+            _road.write(_line(_head(level, record.getMessage(), record.name), fields))
         except Exception:  # noqa: BLE001 — a library's record that cannot be written must not fail the library
             self.handleError(record)
 
 
-def _line(level: str, event: str, logger: str, around: Fields, fields: Fields) -> str:
+def _head(level: str, event: str, logger: str) -> Fields:
+    """What a line begins with."""
     moment = datetime.now(UTC).isoformat()[:-6] + "Z"
-    said = {"timestamp": moment, "level": level, "event": event, "logger": logger, **around, **fields}
-    for key in said:
-        if _names_secret(key):
-            said[key] = REDACTED
+    return {"timestamp": moment, "level": level, "event": event, "logger": logger, **_context.get()}
+
+
+def _line(head: Fields, fields: Fields) -> str:
+    said = {**head, **fields}
+    for key in _secrets_among(tuple(said)):
+        said[key] = REDACTED
     return _road.render(said, _trace(said.pop("exc_info"))) if "exc_info" in said else _road.render(said, "")
 
 
 @lru_cache(maxsize=1024)
-def _names_secret(key: str) -> bool:
-    return any(word in key.lower() for word in _SECRET_WORDS)
+def _secrets_among(keys: tuple[str, ...]) -> list[str]:
+    """Those that name a secret; remembered, because the same few sets of keys come again and again."""
+    return [key for key in keys if any(word in key.lower() for word in _SECRET_WORDS)]
 
 
 def _trace(exc_info: object) -> str:
