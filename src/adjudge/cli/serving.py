@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -45,6 +46,12 @@ from adjudge.web import app as pages
 _EXAMPLE: Final = Path("examples/problems/multiples")
 """What a newcomer in a checkout can judge at once."""
 _BACKLOG: Final = 2048
+_TURN_SEC: Final = 0.0005
+"""How long one thread may keep the interpreter while another waits for it.
+
+The event loop and SQLite's writer take turns: at the usual 5 ms, the writer waits longer for each of its turns than its
+statements take.
+"""
 
 
 def run_server(serve: Callable[[Settings, socket.socket], Coroutine[None, None, None]], **chosen: object) -> None:
@@ -145,6 +152,7 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
     )
     _announce(parts.settings, listener, notes)
     steady()
+    sys.setswitchinterval(_TURN_SEC)
     async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
         await Server(config, app.state.streams.close).serve([listener])
 
