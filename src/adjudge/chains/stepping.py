@@ -20,7 +20,7 @@ from adjudge.domain.traces import own_trace
 from adjudge.observe import metrics
 from adjudge.store import chain_steps, job_accounts
 from adjudge.store.chain_runs import CHANGED
-from adjudge.store.chain_steps import Follower, StepEnd, Stepped
+from adjudge.store.chain_steps import EDGES_MAX, Follower, StepEnd, Stepped
 from adjudge.store.chain_values import Done
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Finish, Job, NewJob, Room, StepTaken
@@ -83,7 +83,8 @@ class Stepper:
             step.ends.append(
                 StepEnd(finish, run_id, node.id, artifact.text, artifact.digest, artifact.size_bytes, follows)
             )
-        return step if step.ends else None
+        fits = len(step.ends) * len(step.followers) <= EDGES_MAX
+        return step if step.ends and fits else None
 
     def _plain(self, finish: Finish) -> tuple[Dag, Node] | None:
         job = finish.job

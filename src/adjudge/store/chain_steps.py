@@ -10,7 +10,9 @@ A job whose worker takes it on is born running: leased, with its attempt, and wi
 is nothing to deliver. Should it come back, it gets its row then.
 
 Within one statement of PostgreSQL every part reads the same snapshot. Still nobody counts twice: an UPDATE that had to
-wait for a row goes on with that row's latest version, and all that is decided is decided from rows updated here.
+wait for a row goes on with that row's latest version, and all that is decided is decided from rows updated here. A
+session plans it once, for a row of each kind: no two of its long lists may be held against each other, but for those
+who follow against those who end, whose product ``EDGES_MAX`` bounds.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from adjudge.store.job_rows import finish_row
 from adjudge.store.job_values import Finish, NewJob
 from adjudge.store.statement import Dialect, Statement
 
+EDGES_MAX: Final = 100_000
 _READY: Final = "waiting_on = {n} AND deps_failed = 0 AND deps_skipped = 0"
 
 
@@ -96,21 +99,19 @@ STEP = Statement(
         FROM (SELECT run_id, count(*) AS n FROM ended_node GROUP BY run_id ORDER BY run_id DESC) AS ended
         WHERE id = ended.run_id
         RETURNING id
-    ), follow AS (
-        SELECT number, {", ".join(_FOLLOW)} FROM unnest({_ARRAYS}) WITH ORDINALITY AS given_follow({", ".join(_FOLLOW)},
-            number)
-    ), counted AS (
-        SELECT edge.number AS number, count(*) AS n
-        FROM unnest(CAST(:edge_from AS text[]), CAST(:edge_to AS bigint[])) AS edge(job_id, number)
-        JOIN ended_node ON ended_node.job_id = edge.job_id JOIN run ON run.id = ended_node.run_id
-        GROUP BY edge.number
+    ), ended AS MATERIALIZED (
+        SELECT job_id FROM ended_node JOIN run ON run.id = ended_node.run_id
+    ), follow AS MATERIALIZED (
+        SELECT {", ".join(_FOLLOW)},
+            (SELECT count(*) FROM ended WHERE ended.job_id = ANY (CAST(after AS text[]))) AS n
+        FROM unnest({_ARRAYS}, CAST(:after_list AS text[])) AS given_follow({", ".join(_FOLLOW)}, after)
     ), moved AS (
         UPDATE chain_nodes SET
             {_begins("n", _READY_NOW, "follow.worker").strip()},
             job_id = CASE WHEN {_READY_NOW} THEN follow.job_id ELSE chain_nodes.job_id END,
             deps_failed = deps_failed / CASE WHEN waiting_on = n AND deps_failed + deps_skipped > 0 THEN 0 ELSE 1 END
-        FROM counted JOIN follow ON follow.number = counted.number
-        WHERE chain_nodes.run_id = follow.run_id AND chain_nodes.node_id = follow.node_id
+        FROM follow
+        WHERE n > 0 AND chain_nodes.run_id = follow.run_id AND chain_nodes.node_id = follow.node_id
           AND {nodes.STANDS} = 'pending'
         RETURNING chain_nodes.job_id AS given_job_id, follow.*
     ), born AS (
@@ -258,14 +259,16 @@ async def take(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], *
 
 
 async def _at_once(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], lease_us: int) -> Stepped:
-    edges = [(end.finish.fence.job_id, number + 1) for end in ends for number in end.follows]
+    after: list[list[str]] = [[] for _ in followers]
+    for end in ends:
+        for number in end.follows:
+            after[number].append(end.finish.fence.job_id)
     columns = zip(*(follower.row for follower in followers), strict=True)
     rows = await tx.conclude(
         STEP,
         [_end_row(end) for end in ends],
         lease_us=lease_us,
-        edge_from=[edge[0] for edge in edges],
-        edge_to=[edge[1] for edge in edges],
+        after_list=[f"{{{','.join(job_ids)}}}" for job_ids in after],
         **{f"{name}_list": list(column) for name, column in zip(_FOLLOW, columns, strict=True)},
     )
     found = Stepped({}, {})
