@@ -82,3 +82,28 @@ async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
     await acks.ack(messages)
     await acks.stop()
     assert sum((await stream.pending()).values()) == 0
+
+
+async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 3)
+    for message in messages:
+        acks.tell([message])
+    assert not acks.is_idle
+    stream.go_on.set()
+    await acks.finish()
+    assert acks.is_idle
+    assert stream.calls == [3]
+    assert sum((await stream.pending()).values()) == 0
+
+
+async def test_a_fault_that_nobody_waits_for_takes_nothing_from_those_who_come_later() -> None:
+    stream = Slow()
+    acks, messages = Acknowledger(stream), await _read(stream, 2)
+    stream.go_on.set()
+    stream.failures = [InternalFault("not understood")]
+    acks.tell(messages[:1])
+    await acks.finish()
+    acks.tell(messages)
+    await acks.finish()
+    assert sum((await stream.pending()).values()) == 0
