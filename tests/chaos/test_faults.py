@@ -111,11 +111,18 @@ def crowd(town: Town) -> Iterator[Crowd]:
 
 
 async def test_kill_9_of_a_worker(crowd: Crowd) -> None:
-    workers = await crowd.gather()
-    workers["worker-1"].kill()
-    held = await crowd.town.count("jobs WHERE status = 'running' AND lease_owner = 'worker-1'")
+    doomed = (await crowd.gather())["worker-1"]
+    assert doomed.pid is not None
+    while True:  # it must die in the middle of something: hold it still to look whether it is
+        os.kill(doomed.pid, signal.SIGSTOP)
+        if await crowd.town.count("jobs WHERE status = 'running' AND lease_owner = 'worker-1'"):
+            break
+        assert await crowd.town.count("jobs WHERE finished_at IS NULL"), "something is left to do"
+        os.kill(doomed.pid, signal.SIGCONT)
+        await asyncio.sleep(0.01)
+    doomed.kill()
     await crowd.all_is_right()
-    assert held > 0, "it died in the middle of something"
+    assert await crowd.town.count("job_attempts WHERE lease_owner = 'worker-1' AND outcome <> 'succeeded'")
 
 
 async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(crowd: Crowd) -> None:
