@@ -22,6 +22,7 @@ from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Ended, Finish, Job, Offer, Room
+from adjudge.store.statement import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,14 @@ class NodeOwner:
             if job.origin_job_id is not None and job.attempt_id == 1:
                 await self._adopt(tx, job, job.origin_job_id)
         roots = sorted({(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id})
-        if roots:
-            await tx.execute(sql.BEGIN_RUNS, roots)
         fresh = sorted(start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
-        if fresh:
-            await tx.execute(sql.START_NODES, fresh)
+        if roots and fresh and tx.dialect is Dialect.POSTGRES:
+            await tx.execute(sql.START_FIRST, fresh)
+        else:
+            if roots:
+                await tx.execute(sql.BEGIN_RUNS, roots)
+            if fresh:
+                await tx.execute(sql.START_NODES, fresh)
         again = sorted(start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
         if again:
             await tx.execute(sql.TAKE_OVER_NODES, again)

@@ -9,7 +9,7 @@ inserted (a log line, a job) shares the key of the run it belongs to, and must n
 
 from __future__ import annotations
 
-from adjudge.store.statement import Statement
+from adjudge.store.statement import Dialect, Statement
 
 STANDS = "COALESCE(chain_nodes.status, '')"
 RUN_STANDS = "COALESCE(chain_runs.status, '')"
@@ -148,23 +148,39 @@ COPY_NODES = Statement(
     given={"given_node_id": "text"},
 )
 
-START_NODES = Statement(
-    "chain_nodes.start",
-    "Say that nodes run whose jobs were claimed.",
-    f"""
+_START = f"""
     UPDATE chain_nodes SET prior_status = status, status = 'running', attempt = given_attempt, started_at = {{now}},
         ended_at = NULL, actor = given_actor, reason = given_reason, updated_at = {{now}}
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} IN ('pending', 'retrying')
+    """
+_STARTED = {
+    **KEY,
+    "given_job_id": "text",
+    "given_attempt": "bigint",
+    "given_actor": "text",
+    "given_reason": "text",
+}
+
+START_NODES = Statement("chain_nodes.start", "Say that nodes run whose jobs were claimed.", _START, given=_STARTED)
+
+START_FIRST = Statement(
+    "chain_nodes.start_first",
+    "Say that runs are running, and those of their nodes whose jobs were claimed.",
+    f"""
+    WITH begun AS (
+        UPDATE chain_runs SET prior_status = status, status = 'running', started_at = {{now}}, updated_at = {{now}},
+            reason = 'first node ready'
+        FROM (SELECT DISTINCT given_run_id FROM {{given}} ORDER BY given_run_id DESC) AS runs
+        WHERE id = given_run_id AND {RUN_STANDS} = 'pending'
+        RETURNING id
+    )
+    {_START} AND (SELECT count(*) FROM begun) >= 0
     """,
-    given={
-        **KEY,
-        "given_job_id": "text",
-        "given_attempt": "bigint",
-        "given_actor": "text",
-        "given_reason": "text",
-    },
+    given=_STARTED,
+    only=Dialect.POSTGRES,
 )
+"""The count is asked for so that the runs are locked before their nodes."""
 
 TAKE_OVER_NODES = Statement(
     "chain_nodes.take_over",

@@ -6,7 +6,7 @@ from, because neither database can return the old value of an updated column.
 
 from __future__ import annotations
 
-from adjudge.store.statement import Statement
+from adjudge.store.statement import Dialect, Statement
 
 RETURNED = (
     "id, kind, status, prior_status, attempt_id, max_attempts, priority, timeout_ms, submission_id, rejudge_batch_id, "
@@ -23,10 +23,7 @@ Left free to, it starts from them and holds the whole backlog against the whole 
 """
 _FENCE = f"id = given_id AND attempt_id = given_attempt AND lease_owner = given_owner AND {_STANDS} = 'running'"
 
-INSERT = Statement(
-    "jobs.insert",
-    "Create jobs; one whose dedupe key exists already is left out.",
-    """
+_INSERT = """
     INSERT INTO jobs (id, kind, dedupe_key, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id,
                       max_attempts, priority, timeout_ms, available_at, payload, actor, trace_id,
                       created_at, updated_at)
@@ -35,25 +32,43 @@ INSERT = Statement(
            {now} + given_delay_us, given_payload, given_actor, given_trace_id, {now}, {now}
     FROM {given} WHERE true
     ON CONFLICT (kind, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
-    RETURNING id
+    RETURNING id"""
+_INSERTED = {
+    "given_id": "text",
+    "given_kind": "text",
+    "given_dedupe_key": "text",
+    "given_submission_id": "text",
+    "given_rejudge_batch_id": "text",
+    "given_chain_run_id": "text",
+    "given_node_id": "text",
+    "given_origin_job_id": "text",
+    "given_max_attempts": "bigint",
+    "given_priority": "bigint",
+    "given_timeout_ms": "bigint",
+    "given_delay_us": "bigint",
+    "given_payload": "jsonb",
+    "given_actor": "text",
+    "given_trace_id": "text",
+}
+
+INSERT = Statement(
+    "jobs.insert",
+    "Create jobs; one whose dedupe key exists already is left out.",
+    _INSERT,
+    given=_INSERTED,
+)
+
+ENQUEUE = Statement(
+    "jobs.enqueue",
+    "Create jobs and ask for their delivery at once, in one round trip.",
+    f"""
+    WITH born AS ({_INSERT}, priority, available_at, created_at)
+    INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
+    SELECT id, LEAST(GREATEST(priority, 0), 3), available_at, created_at FROM born
+    RETURNING job_id AS id
     """,
-    given={
-        "given_id": "text",
-        "given_kind": "text",
-        "given_dedupe_key": "text",
-        "given_submission_id": "text",
-        "given_rejudge_batch_id": "text",
-        "given_chain_run_id": "text",
-        "given_node_id": "text",
-        "given_origin_job_id": "text",
-        "given_max_attempts": "bigint",
-        "given_priority": "bigint",
-        "given_timeout_ms": "bigint",
-        "given_delay_us": "bigint",
-        "given_payload": "jsonb",
-        "given_actor": "text",
-        "given_trace_id": "text",
-    },
+    given=_INSERTED,
+    only=Dialect.POSTGRES,
 )
 
 FIND_DEDUPED = Statement(

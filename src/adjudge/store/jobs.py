@@ -19,6 +19,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.store import job_accounts as accounts
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
+from adjudge.store.bells import OUTBOX
 from adjudge.store.driver import Tx
 from adjudge.store.job_rows import MILLISECOND, exhausted_row, finish_row, insert_row, job_of, release_row, replay_of
 from adjudge.store.job_values import (
@@ -39,7 +40,7 @@ from adjudge.store.job_values import (
     Step,
     Stepping,
 )
-from adjudge.store.statement import Row, Rows, Statement
+from adjudge.store.statement import Dialect, Row, Rows, Statement
 
 LEASE_EXPIRED = "lease_expired"
 
@@ -68,14 +69,16 @@ class Jobs:
         """
         if not jobs:
             return []
-        created = {
-            row["id"]
-            for row in await tx.fetch(sql.INSERT, [insert_row(job, self._policy.max_attempts) for job in jobs])
-        }
+        at_once = tx.dialect is Dialect.POSTGRES and not offers
+        rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
+        created = {row["id"] for row in await tx.fetch(sql.ENQUEUE if at_once else sql.INSERT, rows)}
         accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])
         taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
         waiting = [job for job in jobs if job.id in created and job.id not in taken]
-        await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
+        if at_once and waiting:
+            tx.ring(OUTBOX)
+        elif waiting:
+            await outbox.insert(tx, [(job.id, job.priority, job.delay_ms * MILLISECOND) for job in waiting])
         known = [(job.id, job.kind, job.dedupe_key) for job in jobs if job.id not in created]
         standing = {row["given_id"]: row["id"] for row in await tx.fetch(sql.FIND_DEDUPED, known)} if known else {}
         return [standing.get(job.id, job.id) for job in jobs]

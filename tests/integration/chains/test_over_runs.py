@@ -275,7 +275,7 @@ async def test_only_chains_that_limit_something_over_runs_pay_for_it(rig: Rig, o
     for job in (await rig.claim_all()).values():
         await rig.store.do(lambda tx, job=job: rig.jobs.finish(Listening(tx, heard), [Finish(fence_of(job))]))  # type: ignore[misc]
     asked = [name for name in heard if name.startswith("chain_places")]
-    assert len(heard) > 10
+    assert len(heard) > 5
     assert bool(asked) is bool(over_runs)
 
 
