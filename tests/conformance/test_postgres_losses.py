@@ -125,6 +125,21 @@ async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(postgres_sto
     assert await count(postgres_store) == 3, "it had committed: that is why the outcome must be looked up"
 
 
+async def test_a_last_statement_whose_answer_is_lost_has_an_unknown_outcome_too(postgres_store: Store) -> None:
+    rename = raw("UPDATE users SET name = 'bea' WHERE name = 'ada' AND name <> CAST(:unlike AS text) RETURNING name")
+    await postgres_store.do(lambda tx: users.add(tx, add("ada")))
+    parts = urlsplit(postgres_store.url)
+    async with Proxy(parts.hostname or "", parts.port or 0).running() as proxy:
+        url = urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{proxy.port}"))
+        database = await PostgresDatabase.open(f"{url}?sslmode=disable", max_connections=1)
+        await database.transact(lambda tx: tx.conclude(rename, unlike="ada"))  # prepared, and changes nothing
+        proxy.drop_answer_to = b"nobody"
+        with pytest.raises(OutcomeUnknown):
+            await database.transact(lambda tx: tx.conclude(rename, unlike="nobody"))
+        await database.close()
+    assert [row["name"] for row in await postgres_store.rows("SELECT name FROM users")] == ["bea"]
+
+
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="Check ADJUDGE_DATABASE_URL"):
         await PostgresDatabase.open(f"postgresql://postgres@127.0.0.1:{free_port()}/nowhere")
