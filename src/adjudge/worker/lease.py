@@ -43,18 +43,23 @@ class LeaseKeeper:
         self._lease_ms = lease_ms
         self._heartbeat_ms = heartbeat_ms
         self.clock = clock
-        self._held: dict[str, _Held] = {}
+        self._held: dict[Fence, _Held] = {}
+        """By attempt: what is found out of an older one on the keeper's thread must not touch the next one's."""
+        self._latest: dict[str, Fence] = {}
+        """The attempt of each job; looked at where jobs come and go, never by a beat."""
 
     def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
         """Keep a lease that was won by a claim sent at ``claimed_at``; an older one of the same job is lost by that."""
-        self._lose(fence.job_id, RefusalReason.STALE_ATTEMPT)
-        self._held[fence.job_id] = _Held(fence, on_lost, fields, claimed_at + self._lease_ms / 1_000)
+        if (older := self._latest.get(fence.job_id)) is not None:
+            self._lose(older, RefusalReason.STALE_ATTEMPT)
+        self._latest[fence.job_id] = fence
+        self._held[fence] = _Held(fence, on_lost, fields, claimed_at + self._lease_ms / 1_000)
 
     def drop(self, fence: Fence) -> None:
         """Stop keeping a lease: the job has ended."""
-        held = self._held.get(fence.job_id)
-        if held is not None and held.fence == fence:
-            del self._held[fence.job_id]
+        self._held.pop(fence, None)
+        if self._latest.get(fence.job_id) == fence:
+            del self._latest[fence.job_id]
 
     async def run(self) -> None:
         """Beat for ever.
@@ -83,19 +88,20 @@ class LeaseKeeper:
             return
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
         for fence in outcome.done:
-            if (held := self._held.get(fence.job_id)) is not None and held.fence == fence:
+            if (held := self._held.get(fence)) is not None:
                 held.sure_until = sent_at + self._lease_ms / 1_000
+        sent = {fence.job_id: fence for fence in fences}
         for refused in outcome.refused:
             metrics.WORKER_HEARTBEAT.labels("refused", str(refused.reason)).inc()
-            self._lose(refused.job_id, refused.reason)
+            self._lose(sent[refused.job_id], refused.reason)
 
     def _give_up_expired(self) -> None:
         now = self.clock()
-        for job_id in [job_id for job_id, held in tuple(self._held.items()) if held.sure_until <= now]:
-            self._lose(job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
+        for fence in [held.fence for held in tuple(self._held.values()) if held.sure_until <= now]:
+            self._lose(fence, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 
-    def _lose(self, job_id: str, reason: RefusalReason) -> None:
-        held = self._held.pop(job_id, None)
+    def _lose(self, fence: Fence, reason: RefusalReason) -> None:
+        held = self._held.pop(fence, None)
         if held is not None:
             _log.warning("lease_lost", stage="lost", reason=str(reason), **held.fields)
             held.on_lost(reason)

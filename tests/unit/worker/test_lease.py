@@ -7,7 +7,7 @@ from typing import Any, cast
 from adjudge.domain.errors import RefusalReason
 from adjudge.store import Database
 from adjudge.store.driver import Operation
-from adjudge.store.job_values import Fence, Outcome
+from adjudge.store.job_values import Fence, Outcome, Refused
 from adjudge.store.jobs import Jobs
 from adjudge.worker.lease import LeaseKeeper
 
@@ -40,3 +40,26 @@ async def test_an_attempt_is_lost_when_its_worker_wins_the_job_anew() -> None:
     await keeper.beat()
     assert renewals.fences == [newer]
     assert len(lost) == 1
+
+
+async def test_what_is_refused_to_an_older_attempt_does_not_end_the_next_one() -> None:
+    """A beat is under way while the job, whose lease ran out, is won anew: its answer is about the older attempt."""
+    lost = list[tuple[int, RefusalReason]]()
+    older, newer = Fence("job", 1, "worker"), Fence("job", 2, "worker")
+
+    class Overtaken(Renewals):
+        async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> Outcome[Fence]:
+            if fences == [newer]:
+                return await super().renew(_, fences, lease_ms=lease_ms)
+            keeper.hold(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
+            return Outcome((), (Refused("job", RefusalReason.STALE_ATTEMPT),))
+
+    renewals = Overtaken()
+    keeper = LeaseKeeper(
+        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
+    )
+    keeper.hold(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
+    await keeper.beat()
+    assert lost == [(1, RefusalReason.STALE_ATTEMPT)]
+    await keeper.beat()
+    assert renewals.fences == [newer]
