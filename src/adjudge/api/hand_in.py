@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api import errors
@@ -49,19 +50,26 @@ class HandIn:
         if way is None:
             await self._app(scope, receive, send)
             return
-        known, kept, handed = await self._known(scope), _Kept(receive), None
-        if known is not None:
-            handed = _read(way[0], await kept.body())
-        if known is None or handed is None:
-            await self._app(scope, kept.receive, send)
-            return
-        viewer, key = known
-        request = Request(scope)
+        kept = _Kept(receive)
         try:
-            response = accepted(await way[1](self._parts, viewer, handed, caller_of(request, key)))
+            response = await self._answer(scope, kept, *way)
         except AdjudgeError as error:
-            response = errors.answer(error, errors.request_id_of(request))
-        await response(scope, receive, send)
+            response = errors.answer(error, errors.request_id_of(Request(scope)))
+        if response is None:
+            await self._app(scope, kept.receive, send)
+        else:
+            await response(scope, receive, send)
+
+    async def _answer(
+        self, scope: Scope, kept: _Kept, read: Callable[[bytes], Any], submit: Callable[..., Any]
+    ) -> Response | None:
+        """What the route would answer; nothing where that is not simple."""
+        known = await self._known(scope)
+        handed = None if known is None else _read(read, await kept.body())
+        if known is None or handed is None:
+            return None
+        viewer, key = known
+        return accepted(await submit(self._parts, viewer, handed, caller_of(Request(scope), key)))
 
     async def _known(self, scope: Scope) -> tuple[Viewer, str | None] | None:
         """Who is asking, and by which idempotency key; nothing where the headers do not say it in the simplest way."""

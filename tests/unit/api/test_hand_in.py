@@ -15,6 +15,7 @@ from starlette.types import Message, Receive, Scope, Send
 from adjudge.api.envelope import Envelope
 from adjudge.api.exchange import Bounds, Streams
 from adjudge.api.hand_in import HandIn
+from adjudge.domain.errors import Unavailable
 from adjudge.domain.ids import new_id
 from tests.support.api import make_api
 from tests.support.judging import OPEN_GATE, Hall, open_hall
@@ -139,6 +140,27 @@ async def test_a_client_that_hangs_up_is_for_the_routes(hall: Hall) -> None:
     scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers}
     await HandIn(routes, parts=hall.api.parts, root="/api/v1")(scope, gone, send)
     assert heard == ["http.disconnect"]
+
+
+async def test_a_database_that_is_away_is_answered_here(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever surrounds the routes (CORS, the log of failures) sees an answer, as it does where the routes look."""
+    said: list[Message] = []
+
+    async def away(_secret: str) -> None:
+        raise Unavailable("The database is away.")
+
+    async def never() -> Message:
+        raise AssertionError("the body is nobody's yet")
+
+    async def send(message: Message) -> None:
+        said.append(message)
+
+    monkeypatch.setattr(hall.api.parts.credentials, "of_token", away)
+    headers = [(b"authorization", b"Bearer adj_x"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": ROOT, "headers": headers, "state": {"request_id": "r"}}
+    await HandIn(Routes(), parts=hall.api.parts, root="/api/v1")(scope, never, send)
+    assert said[0]["status"] == 503
+    assert json.loads(said[1]["body"])["request_id"] == "r"
 
 
 def _without_own_words(answer: httpx.Response) -> tuple[int, Any, set[str]]:
