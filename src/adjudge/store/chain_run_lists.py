@@ -79,7 +79,10 @@ async def asks(tx: Tx, run_id: str, names: Sequence[str]) -> bool:
 
 
 def _is_asked(row: Row, names: Sequence[str]) -> bool:
+    """Whether a node names somebody; one that was completed by hand may have left anything at all."""
     asked = from_column(row["artifact"])
     if not isinstance(asked, Mapping):
         return False
-    return asked.get("by") in names or bool({*names} & {*(asked.get("approvers") or ())})
+    approvers = asked.get("approvers")
+    named = approvers if isinstance(approvers, list) else []
+    return any(name in (asked.get("by"), *named) for name in names)

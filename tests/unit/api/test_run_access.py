@@ -131,3 +131,13 @@ async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_th
     assert await office.code("eva", "POST", f"{run_id}/nodes/a:decide", no) == 404
     assert await office.code("joe", "POST", f"{run_id}/nodes/a:decide", no) == 403
     assert await office.code("ben", "POST", f"{run_id}/nodes/a:decide", no) == 200
+
+
+@pytest.mark.parametrize("left", [{"approvers": 5}, {"approvers": [["eva"]]}, {"by": ["eva"]}, "eva", 7])
+async def test_what_was_completed_by_hand_asks_nobody_whatever_it_left(office: Office, left: Any) -> None:
+    run_id = await office.start("ben")
+    await office.ask(run_id, question="Go?")
+    done = {"artifact": left, "reason": "by hand"}
+    assert await office.code("ann", "POST", f"{run_id}/nodes/a:complete", done) == 200
+    assert await office.code("ben", "GET", run_id) == 200
+    assert await office.code("eva", "GET", run_id) == 404
