@@ -39,6 +39,8 @@ class Permission(StrEnum):
     CHAIN_WRITE = "chain:write"
     RUN_READ = "run:read"
     RUN_READ_ALL = "run:read_all"
+    RUN_ANSWER = "run:answer"
+    """Answering questions of nodes that name one; ``run:control`` will do as well."""
     RUN_CONTROL = "run:control"
     RUN_CONTROL_ALL = "run:control_all"
     ACCOUNT_OWN = "account:own"
@@ -75,7 +77,7 @@ _CONTESTANT: Final = NOBODY | {
 
 ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     Role.CONTESTANT: _CONTESTANT,
-    Role.SERVICE: _CONTESTANT | {_P.SUBMISSION_UNLIMITED, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_CONTROL},
+    Role.SERVICE: _CONTESTANT | {_P.SUBMISSION_UNLIMITED, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_ANSWER, _P.RUN_CONTROL},
     Role.SETTER: _CONTESTANT
     | {
         _P.SUBMISSION_UNLIMITED,
@@ -83,6 +85,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
         _P.PROBLEM_PUBLISH,
         _P.CHAIN_READ,
         _P.RUN_READ,
+        _P.RUN_ANSWER,
         _P.RUN_CONTROL,
         _P.REJUDGE_READ,
     },
@@ -99,6 +102,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
         _P.CHAIN_READ,
         _P.RUN_READ,
         _P.RUN_READ_ALL,
+        _P.RUN_ANSWER,
         _P.OPS_READ,
     },
     Role.ADMIN: frozenset(Permission),

@@ -6,11 +6,14 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
+from adjudge.domain.ids import new_id
+from adjudge.store import tokens
 from adjudge.store.chain_values import NODE, Artifact, NewRun, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
@@ -122,6 +125,22 @@ async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(office: Off
     assert await office.code("joe", "POST", f"{run_id}/nodes/a:decide", yes) == 200, "though he may change no run"
     assert await office.code("joe", "GET", run_id) == 200
     assert await office.code("eva", "GET", run_id) == 404, "nobody asks her any more"
+
+
+async def test_a_token_that_may_only_read_answers_nothing(office: Office) -> None:
+    run_id = await office.start("ben")
+    await office.ask(run_id, question="Go?", approvers=["joe"])
+    joe = (await office.api.store.row("SELECT id FROM users WHERE name = 'joe'"))["id"]
+    said = []
+    for scope in ("run:read_all", "run:answer"):
+        secret = tokens.new_secret()
+        token = tokens.NewToken(new_id(), joe, scope, secret, ("run:read", scope))
+        await office.api.store.do(partial(tokens.add, token=token))
+        async with office.api.client(secret) as client:
+            answer = {"approved": True, "reason": "it is good"}
+            found = await client.post(f"{ROOT}/runs/{run_id}/nodes/a:decide", json=answer)
+        said.append((found.status_code, "run:answer" in found.text))
+    assert said == [(403, True), (200, False)]
 
 
 async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_the_run(office: Office) -> None:

@@ -227,6 +227,8 @@ async def rerun(
 async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
     """Answer the question that a node asks: those it names may, or else those who may change its run."""
     run, asking = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
+    if not viewer.may(Permission.RUN_CONTROL):
+        viewer.require(Permission.RUN_ANSWER)  # a token that may only read changes nothing
     if not run_access.may_answer(viewer, run, asking):
         await run_access.controllable(parts, viewer, run_id)  # else the engine says what is wrong
     await parts.database.transact(

@@ -171,7 +171,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
     @routes.post(
         "/runs/{run_id}/nodes/{node_id}:decide",
         summary="Answer the question that a node asks",
-        description="Those whom it names may; where it names nobody, whoever may change the run.",
+        description="Those whom it names may, with `run:answer`; where it names nobody, whoever may change the run.",
     )
     async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeInfo:
         await chains.approve(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)
