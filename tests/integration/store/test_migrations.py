@@ -13,9 +13,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from adjudge.store import migrations, open_database, schema
+from adjudge.store import Tx, audit, migrations, open_database, schema, users
 from adjudge.store.health import ping
 from adjudge.store.opening import sqlite_path
+from adjudge.store.statement import Statement
 from tests.integration.store import catalogue
 from tests.integration.store.catalogue import Catalogue
 from tests.support.databases import PostgresDatabases
@@ -105,3 +106,33 @@ async def test_a_current_database_is_left_alone(empty_url: str) -> None:
     before = await look(empty_url)
     await migrations.upgrade(empty_url)
     assert await look(empty_url) == before
+
+
+BY_NAME = Statement(
+    "test.by_name",
+    "Remember an action as it used to be, by whatever its actor was called.",
+    """
+    INSERT INTO audit_log (actor, action, object_kind, object_id, details, at)
+    SELECT given_actor, 'publish', 'problem', 'p', '{}', {now} FROM {given}
+    """,
+    given={"given_actor": "text"},
+)
+
+
+async def test_who_did_something_before_is_named_by_id_too(empty_url: str) -> None:
+    async def remember(tx: Tx) -> None:
+        await users.add(tx, users.NewUser("01a1e326-0b2e-761d-830c-98153bb1c498", "ada"))
+        await tx.execute(BY_NAME, [("ada",), ("cli:ada",), ("someone",)])
+
+    await migrations.upgrade(empty_url)
+    async with open_database(empty_url) as database:
+        await database.transact(remember)
+    await migrations.downgrade(empty_url, "0012")
+    await migrations.upgrade(empty_url)
+    async with open_database(empty_url) as database:
+        entries = await database.read(audit.page)
+    assert [entry.actor for entry in reversed(entries)] == [
+        "01a1e326-0b2e-761d-830c-98153bb1c498",
+        "cli:ada",
+        "someone",
+    ]
