@@ -18,10 +18,10 @@ up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
 
 test: ready-dev lint services ## Lint and run every test; installs the servers they need
-	@$(PYTHON) -m pytest -n auto --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@$(PYTHON) -m pytest -n auto --no-loadscope-reorder $(ARGS)
 
 fast: ready-dev ## Run the tests that are not slow (under three minutes)
-	@$(PYTHON) -m pytest -n auto --dist loadgroup --no-loadscope-reorder -m "not slow" $(ARGS)
+	@$(PYTHON) -m pytest -n auto --no-loadscope-reorder -m "not slow" $(ARGS)
 
 lint: ready-dev ## Check style, types and generated pages
 	@$(PYTHON) -m ruff check $(wildcard $(SOURCES))

@@ -7,8 +7,11 @@ sandbox or one browser for all their files. A plugin of the root ``conftest``; w
 from __future__ import annotations
 
 import os
+from pathlib import PurePosixPath
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = ("tests/browser", "tests/sandbox")
 """Folders whose files share a session: a browser with its servers; a sandbox, and the same suite as another user."""
@@ -16,15 +19,22 @@ MOST = 4
 """More processes would spend more on starting servers than they save."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name each test's lane, for ``--dist loadgroup``."""
-    for item in items:
-        folder = item.path.parent.relative_to(config.rootpath).as_posix()
-        lane = folder if folder in TOGETHER else f"{folder}/{item.path.stem}"
-        item.add_marker(pytest.mark.xdist_group(lane))
+class Lanes(LoadScopeScheduling):
+    """Hands out whole files, and whole folders where files share a session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = str(PurePosixPath(file).parent)
+        return folder if folder in TOGETHER else file
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One process per core, and two at least: tests that wait for a server leave their core to others."""
     return min(MOST, max(2, len(os.sched_getaffinity(0))))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    """Take our own, whatever ``--dist`` says."""
+    return Lanes(config, log)

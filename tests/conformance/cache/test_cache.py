@@ -8,7 +8,6 @@ from itertools import count
 
 import pytest
 
-from adjudge.cache import shared as shared_tier
 from adjudge.cache.cache import Cache
 from adjudge.cache.entities import POLICIES, Entity
 from adjudge.cache.entry import make, unpack
@@ -16,6 +15,7 @@ from adjudge.cache.revisions import Revisions
 from adjudge.cache.shared import RedisTier
 from adjudge.cache.shelf import Shelf
 from adjudge.domain.errors import Unavailable
+from adjudge.observe.logs import Logger
 from adjudge.store import Tx, cache_revisions
 from tests.support.services import RedisServer
 from tests.support.stores import Store, figure
@@ -220,7 +220,7 @@ async def test_what_is_somebodys_own_stays_in_the_process(shared: World, entity:
 
 async def test_redis_away_is_a_miss_said_once(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(shared_tier._log, "warning", lambda event, **_: said.append(event))
+    monkeypatch.setattr(Logger, "warning", lambda _self, event, **_: said.append(event))
     tier = RedisTier("redis://127.0.0.1:1/0", environment="away")
     cache = Cache(Revisions(sqlite_store.database), tier)
     errors = figure("cache_requests_total", entity="problem:item", tier="l2", result="error")

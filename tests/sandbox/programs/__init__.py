@@ -56,5 +56,8 @@ def ready(cache: Path) -> Path:
     if not target.exists():
         partial = cache / f"programs-{os.getpid()}.partial"
         compile_all(partial)
-        partial.rename(target)
+        try:
+            partial.rename(target)
+        except OSError:  # another process was quicker
+            shutil.rmtree(partial)
     return target
