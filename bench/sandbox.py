@@ -2,7 +2,7 @@
 
 Three programs: one that does nothing (static), an interpreter that does nothing, and one that reads a megabyte. Back to
 back, and *spaced*: after 30 ms of idleness, as in real life. On one slot, and on two at once. Every run of ours has a
-fresh work directory and /tmp.
+fresh work directory and /tmp, and is awaited on the event loop that workers have.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
+
+import uvloop
 
 from adjudge.domain.limits import Limits
 from adjudge.sandbox import InputFile, RunSpec, RunVerdict, Sandbox
@@ -193,4 +195,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
