@@ -1,12 +1,15 @@
 """Communication problems (CMS): one or more processes of the submission talk to a manager through fifos.
 
-We keep both ends of every fifo open ourselves, so that nobody hangs in ``open``; a process that ends has its ends
-closed, which is how the other side learns of it.
+We keep both ends of every fifo open ourselves, so that nobody hangs in ``open``. A process that ends has its ends
+closed, which is how the manager learns of it; but not before the manager has opened its own: until then a fifo that
+nobody else holds would lose what is in it, and keep the manager waiting for somebody to open it again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +30,8 @@ from adjudge.judge.workspace import Desk
 from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, Seat, all_together
 
 _FIFOS: Final = "/fifos"
+_LOOK_SEC: Final = 0.005
+"""How often to look whether the manager has opened a fifo: nothing tells of it."""
 
 
 @dataclass(slots=True)
@@ -51,7 +56,28 @@ class _Line:
     def hang_up(self) -> None:
         """Let go of our ends: the other side reads the end of the stream."""
         while self.held:
+            asyncio.get_running_loop().remove_reader(self.held[-1])
             os.close(self.held.pop())
+
+    async def part(self) -> None:
+        """The process has ended: the manager reads what is left, then the end, and writes to nobody without hanging."""
+        if not self.held:
+            return  # the manager ended first
+        writer, drain = self.open("from", os.O_WRONLY), self.open("to", os.O_RDWR | os.O_NONBLOCK)
+        self.hang_up()
+        self.held = [drain, writer]
+        asyncio.get_running_loop().add_reader(drain, os.read, drain, select.PIPE_BUF)
+        while self.held and not _is_read(writer):  # noqa: ASYNC110 — there is no event to wait for
+            await asyncio.sleep(_LOOK_SEC)
+        if self.held:
+            os.close(self.held.pop())
+
+
+def _is_read(writer: int) -> bool:
+    """Whether anybody has the other end of a fifo open."""
+    poll = select.poll()
+    poll.register(writer, 0)
+    return not poll.poll(0)
 
 
 @contextmanager
@@ -131,17 +157,17 @@ class Managed:
         if self.interactor.user_io is UserIO.FIFO:
             spec = runner.submission_spec(case, args=(line.to_user, line.from_user, *number))
             spec = replace(spec, mounts=(*spec.mounts, Mount(directory, _FIFOS)))
-            try:
-                return await seat.run(spec)
-            finally:
-                line.hang_up()
+            report = await seat.run(spec)
+            await line.part()
+            return report
         ends = [line.open("to", os.O_RDONLY), line.open("from", os.O_WRONLY)]
         try:
-            return await seat.run(runner.submission_spec(case, stdin=ends[0], stdout=ends[1], args=number))
+            report = await seat.run(runner.submission_spec(case, stdin=ends[0], stdout=ends[1], args=number))
         finally:
             for end in ends:
                 os.close(end)
-            line.hang_up()
+        await line.part()
+        return report
 
 
 def _together(runs: list[Figures], cpu_limit_ms: int) -> Figures:
