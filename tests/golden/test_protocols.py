@@ -195,6 +195,14 @@ async def test_communication(judge: Judge, files: Folder, user_io: UserIO, progr
     assert result.verdict == verdict, result.message
 
 
+async def test_a_manager_that_listens_late_still_hears_a_process_that_has_ended(judge: Judge, files: Folder) -> None:
+    manager = MANAGER.replace("read -r back", "sleep 0.2\nread -r back")
+    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", manager))
+    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    result = await judged(judge, problem, files, "read -r n; echo $((n * 2))")
+    assert result.verdict is Verdict.AC, result.message
+
+
 RELAY = """
 read -r number
 echo "$number" > "$2"
