@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
+from adjudge.cli.acting import ACTOR
 from adjudge.cli.parts import make_jobs
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.ids import parse_id
@@ -24,14 +24,6 @@ T = TypeVar("T")
 _IDS = click.argument("letter_ids", nargs=-1, required=True, metavar="ID…")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _REASON = click.option("--reason", required=True, help="Why; it is kept in the audit log with your name.")
-_ACTOR = click.option(
-    "--as",
-    "actor",
-    default=getpass.getuser,
-    show_default="you",
-    help="In whose name; the audit log has it as cli:NAME.",
-    callback=lambda _context, _option, name: f"cli:{name}",
-)
 
 
 @click.group(name="dlq")
@@ -88,7 +80,7 @@ def show(letter_id: str, as_json: bool) -> None:
 @command.command()
 @_IDS
 @_REASON
-@_ACTOR
+@ACTOR
 def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
     """Run them again, as new jobs; the old jobs keep their history. All or none."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]
@@ -103,7 +95,7 @@ def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
 @command.command()
 @_IDS
 @_REASON
-@_ACTOR
+@ACTOR
 def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
     """Close them for good. All or none; nothing is deleted."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ from adjudge.api.actions import accounts, users
 from adjudge.api.actions.users import UserOrder
 from adjudge.api.moments import moment
 from adjudge.api.parts import Parts
+from adjudge.cli.acting import ACTOR
 from adjudge.cli.parts import open_blobs, open_stream
 from adjudge.cli.serving import open_parts
 from adjudge.cli.terminal import console as open_console
@@ -29,14 +29,6 @@ from adjudge.store.users import User
 T = TypeVar("T")
 
 _ROLE = click.Choice([role.value for role in Role])
-_ACTOR = click.option(
-    "--as",
-    "actor",
-    default=getpass.getuser,
-    show_default="you",
-    help="In whose name; the audit log has it as cli:NAME.",
-    callback=lambda _context, _option, name: f"cli:{name}",
-)
 _REASON = click.option("--reason", default="by hand", show_default=True, help="Why; the audit log keeps it.")
 
 
@@ -50,7 +42,7 @@ def command() -> None:
 @click.option("--role", type=_ROLE, default="contestant", show_default=True)
 @click.option("--email")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input; it need not be changed.")
-@_ACTOR
+@ACTOR
 def add(name: str, role: str, email: str | None, password_stdin: bool, actor: str) -> None:
     """Create a user, and print a one-time password unless one is given."""
     password = _password() if password_stdin else None
@@ -85,7 +77,7 @@ def list_(search: str, role: str | None, after: str, at_most: int, as_json: bool
 @command.command()
 @click.argument("name")
 @_REASON
-@_ACTOR
+@ACTOR
 def disable(name: str, reason: str, actor: str) -> None:
     """Shut a user out."""
     _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=True, reason=reason))
@@ -95,7 +87,7 @@ def disable(name: str, reason: str, actor: str) -> None:
 @command.command()
 @click.argument("name")
 @_REASON
-@_ACTOR
+@ACTOR
 def enable(name: str, reason: str, actor: str) -> None:
     """Let a user in again."""
     _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=False, reason=reason))
@@ -105,7 +97,7 @@ def enable(name: str, reason: str, actor: str) -> None:
 @command.command()
 @click.argument("name")
 @_REASON
-@_ACTOR
+@ACTOR
 def password(name: str, reason: str, actor: str) -> None:
     """Give a user a one-time password; whatever they were logged in by ends."""
     made = _change(name, lambda parts, user: users.reset_password(parts, actor, user.id, reason=reason))

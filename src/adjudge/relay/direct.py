@@ -10,11 +10,10 @@ number of pumps share them, so it does no harm where a scheduler runs after all.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
-from adjudge.relay.patrol import patrol
+from adjudge.relay.patrol import patrolling
 from adjudge.relay.pump import Pump
 
 _AGAIN_MS = 1_000
@@ -28,10 +27,5 @@ async def delivering(pump: Pump) -> AsyncIterator[None]:
         await pump.run()
         return 0
 
-    task = asyncio.create_task(patrol(run, every_ms=_AGAIN_MS), name="direct-delivery")
-    try:
+    async with patrolling(run, every_ms=_AGAIN_MS, name="direct-delivery"):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

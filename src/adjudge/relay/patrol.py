@@ -8,7 +8,8 @@ others, and any number may run at once: each takes rows that nobody else holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from adjudge.domain.errors import Unavailable
@@ -139,3 +140,15 @@ async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
         except Exception:  # noqa: BLE001 — a fault of one round must not end the scheduler's other roles
             _log.exception("patrol_failed")
         await asyncio.sleep(every_ms / 1_000)
+
+
+@asynccontextmanager
+async def patrolling(tick: Callable[[], Awaitable[int]], *, every_ms: int, name: str) -> AsyncIterator[None]:
+    """Make the round beside whatever else the process does, for as long as the block lasts."""
+    task = asyncio.create_task(patrol(tick, every_ms=every_ms), name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

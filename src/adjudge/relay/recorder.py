@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Final
 
 from adjudge.observe import samples
-from adjudge.relay.patrol import patrol
+from adjudge.relay.patrol import patrolling
 from adjudge.store import Database, figures
 
 EVERY_MS: Final = 10_000
@@ -36,10 +35,5 @@ class Recorder:
 @asynccontextmanager
 async def recorded(database: Database, source: str) -> AsyncIterator[None]:
     """Write this process's figures while the block lasts."""
-    task = asyncio.create_task(patrol(Recorder(database, source=source).tick, every_ms=EVERY_MS), name="recorder")
-    try:
+    async with patrolling(Recorder(database, source=source).tick, every_ms=EVERY_MS, name="recorder"):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
