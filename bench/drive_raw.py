@@ -17,6 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,7 +41,7 @@ WORKER = "raw"
 LEASE_US = 15_000_000
 PUMPED = 512
 """As many as the pump takes."""
-ROOMS = dict.fromkeys(outbox.ROOMS, PUMPED)
+TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.ROOMS, PUMPED)}
 Call = tuple[Statement, Rows | None, dict[str, object]]
 Step = Call | Callable[[list[list[Any]]], Call]
 """A statement, or one that depends on what the ones before it answered."""
@@ -53,6 +54,14 @@ class Bare(Protocol):
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
         """Run statements in one transaction; return the rows of each."""
+        ...
+
+    async def take_due(self) -> list[Any]:
+        """Take a batch of the outbox, as this database is asked for it."""
+        ...
+
+    async def note(self, sent: Rows) -> None:
+        """Note what is in the stream."""
         ...
 
 
@@ -77,12 +86,18 @@ class BarePostgres:
         self._texts = _Texts(Dialect.POSTGRES, DATABASE_CLOCK)
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
-        async with self.connection.transaction():
+        async with self.connection.transaction() if len(steps) > 1 else nullcontext():
             answers: list[list[Any]] = []
             for step in steps:
                 text, arguments = self._texts.of(step, answers)
                 answers.append(await self.connection.fetch(text, *arguments))
         return answers
+
+    async def take_due(self) -> list[Any]:
+        return (await self.transact((outbox.TAKE_DUE, None, TAKING)))[0]
+
+    async def note(self, sent: Rows) -> None:
+        await self.transact((sql.MARK_DELIVERED, sent, {"actor": WORKER}))
 
 
 class BareSqlite:
@@ -107,6 +122,17 @@ class BareSqlite:
         self._connection.execute("COMMIT")
         return answers
 
+    async def take_due(self) -> list[Any]:
+        _, rows = await self.transact(
+            (outbox.TAKE, None, TAKING),
+            lambda answers: (outbox.READ_TAKEN, [(row["job_id"],) for row in answers[0]], {}),
+        )
+        return rows
+
+    async def note(self, sent: Rows) -> None:
+        ids = [(row[0],) for row in sent]
+        await self.transact((outbox.DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
+
 
 async def enqueue(bare: Bare, numbers: Sequence[int]) -> None:
     jobs = new_jobs(numbers)
@@ -116,17 +142,11 @@ async def enqueue(bare: Bare, numbers: Sequence[int]) -> None:
 
 async def pump(bare: Bare, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
     """Deliver one batch: two transactions around one call."""
-    taken, rows = await bare.transact(
-        (outbox.TAKE_DUE, None, {"base_us": 1_000_000, **ROOMS}),
-        lambda answers: (outbox.READ_TAKEN, [(row["job_id"],) for row in answers[0]], {}),
-    )
-    if not taken:
-        return 0
-    entries = await publish(rows)
-    sent = sorted((row["id"], entry, row["takings"]) for row, entry in zip(rows, entries, strict=True))
-    ids = [(job_id,) for job_id, _, _ in sent]
-    await bare.transact((outbox.DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
-    return len(taken)
+    rows = await bare.take_due()
+    if rows:
+        entries = await publish(rows)
+        await bare.note(sorted((row["id"], entry, row["takings"]) for row, entry in zip(rows, entries, strict=True)))
+    return len(rows)
 
 
 async def work(bare: Bare, board: Board, job_ids: Sequence[str]) -> None:

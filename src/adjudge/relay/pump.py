@@ -126,8 +126,8 @@ class Pump:
         failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
 
         async def note(tx: Tx) -> None:
-            await self._jobs.mark_queued(tx, sent, actor=self._name)
             await outbox.not_delivered(tx, failed)
+            await self._jobs.mark_queued(tx, sent, actor=self._name)
 
         await self._database.transact(note)
         _count(due, published, {hint.job_id: hint.payload for hint in hints})

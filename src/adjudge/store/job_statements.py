@@ -6,6 +6,7 @@ from, because neither database can return the old value of an updated column.
 
 from __future__ import annotations
 
+from adjudge.store import outbox
 from adjudge.store.statement import Dialect, Statement
 
 RETURNED = (
@@ -225,17 +226,27 @@ CANCEL = Statement(
     given={"given_id": "text"},
 )
 
+_QUEUE = f"""
+    UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {{now}},
+        actor = :actor, reason = 'delivered', updated_at = {{now}}
+    FROM {{source}}
+    WHERE id = {{key}} AND {_STANDS} = 'pending'
+    RETURNING {RETURNED}
+    """
+
 MARK_QUEUED = Statement(
     "jobs.mark_queued",
     "Note that a message about the job is in the stream.",
-    f"""
-    UPDATE jobs SET prior_status = status, status = 'queued', queued_at = {{now}},
-        actor = :actor, reason = 'delivered', updated_at = {{now}}
-    FROM {{given}}
-    WHERE id = given_id AND {_STANDS} = 'pending'
-    RETURNING {RETURNED}
-    """,
+    _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
     given={"given_id": "text"},
+)
+
+MARK_DELIVERED = Statement(
+    "jobs.mark_delivered",
+    "Note deliveries, in the outbox and of the jobs, in one round trip.",
+    f"WITH noted AS ({outbox.NOTE_DELIVERED}) {_QUEUE.replace('{source}', 'noted').replace('{key}', 'job_id')}",
+    given=outbox.DELIVERY,
+    only=Dialect.POSTGRES,
 )
 
 UNQUEUE = Statement(

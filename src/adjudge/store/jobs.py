@@ -218,9 +218,16 @@ class Jobs:
         return (*released, *await self._bury_exhausted(tx, spent, actor=actor))
 
     async def mark_queued(self, tx: Tx, deliveries: Sequence[Delivery], *, actor: str) -> None:
-        """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver."""
-        noted = await outbox.delivered(tx, deliveries)
-        rows = await _update(tx, sql.MARK_QUEUED, noted, actor=actor)
+        """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver.
+
+        Nothing may follow it in its transaction.
+        """
+        if not deliveries:
+            return
+        if tx.dialect is Dialect.POSTGRES:
+            rows = await tx.conclude(sql.MARK_DELIVERED, outbox.delivery_rows(deliveries), actor=actor)
+        else:
+            rows = await _update(tx, sql.MARK_QUEUED, await outbox.delivered(tx, deliveries), actor=actor)
         accounts.count_transitions(tx, [job_of(row) for row in rows if row["kind"] in accounts.COUNTED_KINDS])
 
     async def queued_long(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from adjudge.store.bells import OUTBOX
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Delivery
-from adjudge.store.statement import Rows, Statement
+from adjudge.store.statement import Dialect, Rows, Statement
 
 # Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
 
@@ -48,8 +48,8 @@ ROOMS = ("urgent_room", "high_room", "ordinary_room", "low_room")
 """How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
 
 
-def _take(smaller: str, lock: str) -> str:
-    bands = " UNION ALL ".join(
+def _due(lock: str = "") -> str:
+    return " UNION ALL ".join(
         f"""
         SELECT id FROM (
             SELECT id FROM outbox WHERE state = 'pending' AND priority = {band} AND next_attempt_at <= {{now}}
@@ -58,30 +58,56 @@ def _take(smaller: str, lock: str) -> str:
         """
         for band, room in enumerate(ROOMS)
     )
+
+
+def _take(smaller: str) -> str:
     return f"""
     UPDATE outbox SET attempts = attempts + 1, takings = takings + 1,
         next_attempt_at = {{now}} + CAST(:base_us AS bigint) * (1 << CAST({smaller}(attempts, 10) AS integer))
-    WHERE id IN ({bands})
-    RETURNING job_id
     """
 
 
+_TOLD = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts"
+
 TAKE_DUE = Statement(
     "outbox.take_due",
-    "Take due rows of each band for delivery; should the relay die, they come due again, later each time.",
-    _take("LEAST", "FOR UPDATE SKIP LOCKED"),
-    sqlite=_take("min", ""),
+    "Take due rows of each band for delivery, and read what the stream is told about their jobs.",
+    f"""
+    WITH taken AS (
+        {_take("LEAST").strip()}
+        WHERE id = ANY (ARRAY({_due("FOR UPDATE SKIP LOCKED")}))
+        RETURNING outbox.id AS place, job_id, attempts, takings, created_at
+    )
+    SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, takings
+    FROM taken JOIN jobs ON jobs.id = job_id ORDER BY place
+    """,
+    only=Dialect.POSTGRES,
 )
+"""Should the relay die, the rows come due again, later each time.
+
+The array is what makes PostgreSQL choose once. Were the rows to be ``IN`` the choice, it might as well go through the
+table and choose anew for each row it meets; and as a choice passes by what is locked, each would be another.
+"""
+
+TAKE = Statement(
+    "outbox.take",
+    "Take due rows of each band for delivery.",
+    f"{_take('min')} WHERE id IN ({_due()}) RETURNING job_id",
+    only=Dialect.SQLITE,
+)
+
+NOTE_DELIVERED = """
+    UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    RETURNING job_id
+    """
+DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"}
 
 DELIVERED = Statement(
     "outbox.delivered",
     "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
-    """
-    UPDATE outbox SET state = 'delivered', dispatched_at = {now}, stream_entry_id = given_entry_id, last_error = NULL
-    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
-    RETURNING job_id
-    """,
-    given={"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"},
+    NOTE_DELIVERED,
+    given=DELIVERY,
 )
 
 NOT_DELIVERED = Statement(
@@ -98,10 +124,9 @@ NOT_DELIVERED = Statement(
 READ_TAKEN = Statement(
     "outbox.read_taken",
     "Read what the stream is told about each job taken.",
-    """
-    SELECT jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, attempts,
-           {now} - outbox.created_at AS waited_us, takings
-    FROM {given} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
+    f"""
+    SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, takings
+    FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,
     given={"given_id": "text"},
@@ -116,7 +141,7 @@ COUNT_PENDING = Statement(
 
 @dataclass(frozen=True, slots=True)
 class DueRow:
-    """A job that the stream has to hear of: the columns of ``outbox.read_taken``, in their order."""
+    """A job that the stream has to hear of: the columns of ``outbox.take_due``, in their order."""
 
     job_id: str
     kind: str
@@ -160,13 +185,14 @@ async def take_due(
     """Take up to ``at_most`` due rows of each band; other relays skip them until they come due again.
 
     ``rooms`` says how many more of each band may be delivered now. What is not taken stays in the outbox, where it
-    costs nothing, and does not stand in the way of other bands.
+    costs nothing, and does not stand in the way of other bands. Nothing may follow it in its transaction.
     """
     limits = [min(at_most, room) for room in rooms or [at_most] * len(ROOMS)]
-    taken = await tx.fetch(TAKE_DUE, base_us=base_us, **dict(zip(ROOMS, limits, strict=True)))
-    if not taken:
-        return []
-    return await describe(tx, [row["job_id"] for row in taken])
+    asked: dict[str, object] = {"base_us": base_us, **dict(zip(ROOMS, limits, strict=True))}
+    if tx.dialect is Dialect.POSTGRES:
+        return [DueRow(*row) for row in await tx.conclude(TAKE_DUE, **asked)]
+    taken = await tx.fetch(TAKE, **asked)
+    return await describe(tx, [row["job_id"] for row in taken]) if taken else []
 
 
 async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
@@ -180,10 +206,14 @@ async def count_pending(tx: Tx) -> int:
     return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
+def delivery_rows(deliveries: Sequence[Delivery]) -> Rows:
+    """What to note, in the order in which rows are locked."""
+    return sorted((item.job_id, item.entry_id, item.taking) for item in deliveries)
+
+
 async def delivered(tx: Tx, deliveries: Sequence[Delivery]) -> list[str]:
     """Note deliveries; return the jobs for which they are still the last word."""
-    rows = [(item.job_id, item.entry_id, item.taking) for item in deliveries]
-    return [row["job_id"] for row in await tx.fetch(DELIVERED, sorted(rows))] if rows else []
+    return [row["job_id"] for row in await tx.fetch(DELIVERED, delivery_rows(deliveries))] if deliveries else []
 
 
 async def not_delivered(tx: Tx, rows: Rows) -> None:

@@ -8,6 +8,7 @@ from adjudge.store import outbox
 from adjudge.store.bells import OUTBOX
 from adjudge.store.job_values import Delivery, Release
 from adjudge.store.outbox import DueRow
+from adjudge.store.statement import Statement
 from tests.support.stores import Store, fence_of
 
 
@@ -131,3 +132,15 @@ async def test_a_band_without_room_stays_and_holds_up_no_other(store: Store) -> 
     assert [row.job_id for row in taken] == [urgent]
     taken = await store.do(lambda tx: outbox.take_due(tx, at_most=10, rooms=[0, 0, 0, 2]))
     assert [row.job_id for row in taken] == low[:2]
+
+
+async def test_no_plan_takes_more_than_there_is_room_for(postgres_store: Store) -> None:
+    """A locked choice of rows must be made once, however PostgreSQL goes through the table.
+
+    It believes that this one has a single row, and so would begin with the table and choose anew for each row it
+    meets: a choice that passes by what it has locked already.
+    """
+    jobs = [await postgres_store.enqueue()]
+    await postgres_store.do(lambda tx: tx.execute(Statement("analyze", "Asked by a test.", "ANALYZE outbox")))
+    jobs += [await postgres_store.enqueue() for _ in range(19)]
+    assert [row.job_id for row in await take(postgres_store, at_most=4)] == jobs[:4]
