@@ -28,13 +28,19 @@ SESSION = {
     "application_name": "adjudge",
     "jit": "off",
     "random_page_cost": "0.5",
+    "plan_cache_mode": "force_generic_plan",
     "idle_in_transaction_session_timeout": "10s",
 }
 """A process that is frozen in the middle of a transaction keeps its rows locked, and a watchdog passes locked rows by:
 after a while the server ends such a session, so that others can take the work.
 
-A page found by key costs less than one met on the way through a table: a session keeps its plans, and one that it
-made for an empty table must still do when the table has grown."""
+What a transaction writes it finds by key, so a session plans such a statement once and keeps the plan. Planning the
+longest of them anew each time would cost as much as running it. One page found by key is held to cost less than one met
+on the way through a table: a plan that was made for an empty table must still do when the table has grown."""
+
+_BEGIN = "BEGIN"
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL plan_cache_mode = auto"
+"""What is only read may ask for a few of many rows, by filters that are given or not: it is planned for its values."""
 
 _TRIES = 5
 _AGAIN = (
@@ -84,10 +90,10 @@ class _PostgresTx:
         rendered: dict[str, Rendered],
         now: str,
         bells: PostgresBells,
-        **options: Any,
+        begin: str,
     ) -> None:
         self._connection = connection
-        self._transaction = connection.transaction(**options)
+        self._begin = begin
         self._begun = False
         self.concluding = False
         self._rendered = rendered
@@ -118,12 +124,12 @@ class _PostgresTx:
     async def commit(self) -> None:
         """Commit, unless there was nothing to begin with, or a lone statement did so itself."""
         if self._begun:
-            await self._transaction.commit()
+            await self._connection.execute("COMMIT")
 
     async def rollback(self) -> None:
         """Undo everything."""
         if self._begun and not _is_gone(self._connection):
-            await self._transaction.rollback()
+            await self._connection.execute("ROLLBACK")
 
     async def _run(
         self,
@@ -137,7 +143,7 @@ class _PostgresTx:
         rendered = self._render(statement)
         try:
             if not self._begun and not self.concluding:
-                await self._transaction.start()
+                await self._connection.execute(self._begin)
                 self._begun = True
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
@@ -226,7 +232,7 @@ class PostgresDatabase:
         committing, tx = False, None
         try:
             async with self._acquired() as connection:
-                tx = self._tx(connection)
+                tx = self._tx(connection, _BEGIN)
                 result = await _operated(operation, tx)
                 committing = True
                 await tx.commit()
@@ -241,7 +247,7 @@ class PostgresDatabase:
         """Run ``operation`` against one snapshot."""
         try:
             async with self._acquired() as connection:
-                tx = self._tx(connection, isolation="repeatable_read", readonly=True)
+                tx = self._tx(connection, _BEGIN_READING)
                 result = await _operated(operation, tx)
                 await tx.rollback()
                 return result
@@ -266,8 +272,8 @@ class PostgresDatabase:
                     connection.terminate()
                 raise _ConnectionGone(str(error)) from error
 
-    def _tx(self, connection: _Connection, **options: Any) -> _PostgresTx:
-        return _PostgresTx(connection, self._rendered, self._now, self._bells, **options)
+    def _tx(self, connection: _Connection, begin: str) -> _PostgresTx:
+        return _PostgresTx(connection, self._rendered, self._now, self._bells, begin)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""
