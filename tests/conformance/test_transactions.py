@@ -331,3 +331,21 @@ async def test_values_that_no_database_holds_are_the_callers_to_fix(store: Store
             await store.do(partial(echo, text=text))
         with pytest.raises(InvalidInput):
             await store.do(partial(add, name=text))
+
+
+async def test_postgres_plans_writes_once_and_searches_for_their_values(postgres_store: Store) -> None:
+    """The longest of our statements take as long to plan as to run; a search by filters needs the filters to be planned."""
+    mode = raw("SELECT current_setting('plan_cache_mode') AS mode")
+    search = Statement("test.search", "Search.", "SELECT 1 AS one", by_values=True)
+
+    async def plans(tx: Tx) -> str:
+        return str((await tx.fetch(mode))[0]["mode"])
+
+    async def search_first(tx: Tx) -> str:
+        await tx.fetch(search)
+        return await plans(tx)
+
+    assert await postgres_store.database.transact(plans) == "force_generic_plan"
+    assert await postgres_store.database.read(plans) == "auto"
+    assert await postgres_store.database.transact(search_first) == "auto"
+    assert await postgres_store.database.transact(plans) == "force_generic_plan"

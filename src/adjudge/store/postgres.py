@@ -38,9 +38,10 @@ What a transaction writes it finds by key, so a session plans such a statement o
 longest of them anew each time would cost as much as running it. One page found by key is held to cost less than one met
 on the way through a table: a plan that was made for an empty table must still do when the table has grown."""
 
+_PLAN_BY_VALUES = "SET LOCAL plan_cache_mode = auto"
+"""For what asks for a few of many rows by filters that are given or not: what is only read, and some before a write."""
 _BEGIN = "BEGIN"
-_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL plan_cache_mode = auto"
-"""What is only read may ask for a few of many rows, by filters that are given or not: it is planned for its values."""
+_BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_PLAN_BY_VALUES}"
 
 _TRIES = 5
 _AGAIN = (
@@ -145,6 +146,8 @@ class _PostgresTx:
             if not self._begun and not self.concluding:
                 await self._connection.execute(self._begin)
                 self._begun = True
+            if statement.by_values:
+                await self._connection.execute(_PLAN_BY_VALUES)
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _translate(error)

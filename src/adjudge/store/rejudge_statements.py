@@ -22,6 +22,7 @@ CHOOSE = Statement(
     "rejudge.choose",
     "Find the submissions that a filter matches and that have a verdict.",
     f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :at_most",
+    by_values=True,
 )
 CHOOSE_GIVEN = Statement(
     "rejudge.choose_given",

@@ -59,6 +59,8 @@ class Statement:
     """SQLite's own text, where one cannot serve both."""
     only: Dialect | None = None
     """The one database that it is for, where the other does the same by other statements."""
+    by_values: bool = False
+    """Whether PostgreSQL plans it for the values of each call in a transaction that writes, too: a search by filters."""
 
 
 @dataclass(frozen=True)
