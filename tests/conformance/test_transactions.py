@@ -334,7 +334,7 @@ async def test_values_that_no_database_holds_are_the_callers_to_fix(store: Store
 
 
 async def test_postgres_plans_writes_once_and_searches_for_their_values(postgres_store: Store) -> None:
-    """The longest of our statements take as long to plan as to run; a search by filters needs the filters to be planned."""
+    """Our longest statements take as long to plan as to run; a search cannot be planned without its filters."""
     mode = raw("SELECT current_setting('plan_cache_mode') AS mode")
     search = Statement("test.search", "Search.", "SELECT 1 AS one", by_values=True)
 

@@ -60,7 +60,7 @@ class Statement:
     only: Dialect | None = None
     """The one database that it is for, where the other does the same by other statements."""
     by_values: bool = False
-    """Whether PostgreSQL plans it for the values of each call in a transaction that writes, too: a search by filters."""
+    """Whether PostgreSQL plans it for the values of each call even where a transaction writes: a search by filters."""
 
 
 @dataclass(frozen=True)
