@@ -21,6 +21,7 @@ class Entity(StrEnum):
     PROBLEM_LIST = "problem:list"
     PROBLEM = "problem:item"
     TEMPLATE = "problem:tpl"
+    TALLIES = "problem:tally"
     USER_LIST = "catalog:list"
     SUBMISSION_STATUS = "submission:status"
 
@@ -42,6 +43,7 @@ POLICIES: Final = MappingProxyType(
         Entity.PROBLEM_LIST: Policy(10 * _MINUTE, 5 * _MINUTE, 5.0, is_shared=True),
         Entity.PROBLEM: Policy(_HOUR, 10 * _MINUTE, 5.0, is_shared=True),
         Entity.TEMPLATE: Policy(24 * _HOUR, _HOUR, 5.0, is_shared=True),
+        Entity.TALLIES: Policy(_MINUTE, 4 * _MINUTE, 5.0, is_shared=True),
         Entity.USER_LIST: Policy(5 * _MINUTE, 0.0, 5.0, is_shared=False),
         Entity.SUBMISSION_STATUS: Policy(3.0, 0.0, 1.0, is_shared=False),
     }

@@ -42,14 +42,15 @@ def list_(
     """List problems."""
     with connected(server) as client:
         page = client.problems(search=search, tags=tags, cursor=after, limit=at_most)
-    table = Table("slug", "title", "difficulty", "solved", "tags")
+    table = Table("slug", "title", "difficulty", "solved", "by", "tags")
     for item in page.items:
         difficulty = "" if item.difficulty is None else f"{item.difficulty:g}"
         table.add_row(
             escape(item.slug),
             escape(item.title),
             difficulty,
-            "[green]yes[/]" if item.solved else "",
+            "[green]yes[/]" if item.solved else "[yellow]tried[/]" if item.tried else "",
+            f"{item.solvers or ''}",
             escape(", ".join(item.tags)),
         )
     open_console().print(table)

@@ -99,6 +99,11 @@ class ProblemItem(Value):
     tags: tuple[str, ...]
     difficulty: float | None
     solved: bool | None
+    tried: bool | None
+    """Tried, and not solved yet; None for visitors, and where the server is older."""
+    solvers: int | None
+    acceptance: float | None
+    """Which part of what was judged was accepted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,13 @@ def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
     """One list in one order. Words and tags are found by their own indexes first; what is left is filtered."""
     wanted_words, wanted_tags = (_WANTED[dialect].replace("NAME", name) for name in ("words", "tags"))
     than = ">" if way == "ASC" else "<"
-    solved = """EXISTS (SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
-                        AND submissions.problem_id = problems.id AND submissions.status = 'accepted')"""
+    own = """SELECT 1 FROM submissions WHERE submissions.user_id = CAST(:viewer AS text)
+                        AND submissions.problem_id = problems.id"""
+    solved = f"EXISTS ({own} AND submissions.verdict = 'AC')"
+    tried = f"(NOT {solved} AND EXISTS ({own} AND submissions.verdict IS NOT NULL))"
     return f"""
     SELECT problems.id AS id, slug, title, tags, difficulty, version, number, problems.updated_at AS updated_at,
-           {solved} AS is_solved, {key} AS sort_key
+           {solved} AS is_solved, {tried} AS is_tried, {key} AS sort_key
     FROM problems LEFT JOIN problem_revisions ON problem_revisions.id = published_revision_id
     WHERE (CAST(:owner AS text) = owner_id OR CAST(:owner AS text) IS NULL AND published_revision_id IS NOT NULL)
       AND (CAST(:word_count AS bigint) = 0 OR problems.id IN (
@@ -42,6 +44,7 @@ def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
       AND (CAST(:hardest AS double precision) IS NULL OR difficulty <= CAST(:hardest AS double precision))
       AND (CAST(:easiest AS double precision) IS NULL OR difficulty >= CAST(:easiest AS double precision))
       AND (CAST(:solved AS bigint) IS NULL OR CAST(:solved AS bigint) = CASE WHEN {solved} THEN 1 ELSE 0 END)
+      AND (CAST(:tried AS bigint) IS NULL OR CAST(:tried AS bigint) = CASE WHEN {tried} THEN 1 ELSE 0 END)
       AND (CAST(:after_id AS text) IS NULL
            OR ({key}, problems.id) {than} (CAST(:after_key AS {key_type}), CAST(:after_id AS text)))
     ORDER BY {key} {way}, problems.id {way} LIMIT :at_most
@@ -161,6 +164,8 @@ class Wanted:
     easiest: float | None = None
     hardest: float | None = None
     is_solved: bool | None = None
+    is_tried: bool | None = None
+    """Tried, and not solved yet."""
     owner_id: str | None = None
     sort: Sort = Sort.NEWEST
 
@@ -179,6 +184,8 @@ class Listed:
     """The number of the published revision; None: a draft."""
     updated_at: int
     is_solved: bool
+    is_tried: bool
+    """By whoever is asking: something of theirs was judged, nothing accepted yet."""
     sort_key: str | int | float
 
 
@@ -239,6 +246,7 @@ async def listed(
         easiest=wanted.easiest,
         hardest=wanted.hardest,
         solved=None if wanted.is_solved is None else int(wanted.is_solved),
+        tried=None if wanted.is_tried is None else int(wanted.is_tried),
         owner=wanted.owner_id,
         viewer=viewer_id,
         after_key=key,
@@ -259,6 +267,7 @@ def _listed(row: Row) -> Listed:
         row["number"],
         row["updated_at"],
         bool(row["is_solved"]),
+        bool(row["is_tried"]),
         row["sort_key"],
     )
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from adjudge.api.paging import cursor_of
+from adjudge.domain.ids import new_id
 from tests.support.api import Api, make_api
 from tests.support.problems import archive, imported, package, work
 from tests.support.stores import Store
@@ -90,17 +91,68 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
         assert await names(visitor, sort="hardest") == ["trees", "roads", "cafe"]
         assert await names(visitor, sort="title") == ["cafe", "trees", "roads"]
         assert await names(client, solved=True) == []
-        await api.store.write(
-            "INSERT INTO submissions (id, user_id, problem_id, revision_id, language, source_digest, source_bytes,"
-            " status, verdict, created_at, updated_at, finished_at) SELECT 's', :user, id, published_revision_id,"
-            " 'c', 'd', 1, 'accepted', 'AC', 1, 1, 1 FROM problems WHERE slug = 'roads'",
-            user=user_id,
-        )
+        await handed_in(api, user_id, "roads", "AC")
         api.parts.cache.revisions.touch(f"user:{user_id}")
         assert await names(client, solved=True) == ["roads"]
         assert await names(client, solved=False) == ["cafe", "trees"]
         marks = (await client.get(f"{ROOT}/problems")).json()["items"]
         assert {item["slug"]: item["solved"] for item in marks} == {"cafe": False, "roads": True, "trees": False}
+
+
+async def handed_in(api: Api, user_id: str, slug: str, verdict: str | None) -> None:
+    """A submission as it stands in the end; None: it waits."""
+    status = {None: "pending", "AC": "accepted", "CE": "error"}.get(verdict, "wrong_answer")
+    await api.store.write(
+        "INSERT INTO submissions (id, user_id, problem_id, revision_id, language, source_digest, source_bytes, status,"
+        " verdict, created_at, updated_at, finished_at) SELECT :id, :user, id, published_revision_id, 'c', 'd', 1,"
+        " :status, :verdict, 1, 1, CASE WHEN CAST(:verdict AS text) IS NULL THEN NULL ELSE 1 END"
+        " FROM problems WHERE slug = :slug",
+        id=new_id(),
+        user=user_id,
+        status=status,
+        verdict=verdict,
+        slug=slug,
+    )
+
+
+async def test_lists_say_what_was_tried_and_how_problems_fare(api_on_both: Api, tmp_path: Path) -> None:
+    api = api_on_both
+    (one, token), (other, _) = await api.user("setter"), await api.user("contestant")
+    for slug in ("solved", "tried", "waits", "untried"):
+        await publish(api, tmp_path, token, slug)
+    for user_id, slug, verdict in (
+        (one, "solved", "WA"),
+        (one, "solved", "AC"),
+        (one, "solved", "AC"),
+        (other, "solved", "AC"),
+        (one, "tried", "CE"),
+        (other, "tried", "AC"),
+        (one, "waits", None),
+        (other, "untried", "PA"),
+    ):
+        await handed_in(api, user_id, slug, verdict)
+    async with api.client(token) as client, api.client() as visitor:
+        items = {item["slug"]: item for item in (await client.get(f"{ROOT}/problems")).json()["items"]}
+        assert {slug: (item["solved"], item["tried"]) for slug, item in items.items()} == {
+            "solved": (True, False),
+            "tried": (False, True),
+            "waits": (False, False),
+            "untried": (False, False),
+        }
+        facts = ("solvers", "accepted", "judged", "acceptance")
+        assert {slug: tuple(item[fact] for fact in facts) for slug, item in items.items()} == {
+            "solved": (2, 3, 4, 0.75),
+            "tried": (1, 1, 2, 0.5),
+            "waits": (0, 0, 0, None),
+            "untried": (0, 0, 1, 0.0),
+        }
+        assert await names(client, tried=True) == ["tried"]
+        assert await names(client, tried=False, sort="title") == ["solved", "untried", "waits"]
+        assert await names(client, tried=False, solved=False, sort="title") == ["untried", "waits"]
+        assert sorted(await names(visitor, tried=True)) == sorted(items), "visitors have no marks to filter by"
+        seen = (await visitor.get(f"{ROOT}/problems")).json()["items"]
+        assert {item["tried"] for item in seen} == {None}
+        assert {item["slug"]: item["solvers"] for item in seen}["solved"] == 2
 
 
 async def in_pieces(client: httpx.AsyncClient, sort: str) -> list[str]:

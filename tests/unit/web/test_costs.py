@@ -81,6 +81,15 @@ async def test_the_catalogue_costs_the_same_however_long(pages: Api, tmp_path: P
     assert max([0, *costs[0].values(), *problem.values(), *desk.values()]) <= 2, (costs, problem, desk)
 
 
+async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(hall: Hall) -> None:
+    with counted() as seen:
+        for role in ("contestant", "setter"):
+            async with hall.somebody(role) as client:
+                for words in ("sum", "su", "nothing", ""):
+                    assert (await client.get("/problems", params={"q": words})).status_code == 200
+    assert (seen["problems.count_all"], seen["problems.list_newest"]) == (1, 8)
+
+
 @pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit"])
 async def test_no_page_of_staff_asks_the_same_again_and_again(pages: Api, path: str) -> None:
     async with pages.as_role("admin") as admin:

@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from adjudge.cache.entities import Entity
+from adjudge.domain.verdict import Verdict
 from adjudge.web.maths import with_maths
 from tests.support.api import Api
 from tests.support.judging import Hall, open_hall
@@ -151,6 +153,30 @@ async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: Api, h
         assert "/setting/problems/sum" not in solved
         assert "/setting/problems/sum" in await _shown(setter, "/problems/sum")
         assert "/problems/sum" in await _shown(client, "/me")
+
+
+async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pages: Api, hall: Hall) -> None:
+    async with hall.somebody() as client, pages.client() as visitor:
+        made = await hall.submit(client)
+        waiting = await _shown(client, "/problems")
+        assert ("tried, not solved yet</span>" in waiting, ">solved</span>" in waiting) == (False, False)
+        await hall.judge(made["job_id"], Verdict.WA)
+        await _shown(client, f"/submissions/{made['submission_id']}")
+        pages.parts.cache.drop(Entity.TALLIES, "all")  # a minute later
+        tried = await _shown(client, "/problems")
+        assert "tried, not solved yet</span>" in tried
+        assert "0 of 1 submissions accepted" in tried
+        assert "/problems/sum" in await _shown(client, "/problems?solved=tried")
+        assert "/problems/sum" not in await _shown(client, "/problems?solved=untried")
+        again = await hall.submit(client)
+        await hall.judge(again["job_id"])
+        await _shown(client, f"/submissions/{again['submission_id']}")
+        pages.parts.cache.drop(Entity.TALLIES, "all")
+        solved = await _shown(client, "/problems")
+        assert ("tried, not solved yet</span>" in solved, ">solved</span>" in solved) == (False, True)
+        assert "50 %" in solved
+        assert "/problems/sum" not in await _shown(client, "/problems?solved=tried")
+        assert "not solved yet" not in await _shown(visitor, "/problems?solved=tried"), "visitors have no marks"
 
 
 async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(pages: Api, monkeypatch: pytest.MonkeyPatch) -> None:

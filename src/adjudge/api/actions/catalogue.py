@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from adjudge.api.actions.problem_view import Facts, public_files, view
+from adjudge.api.actions.tallies import all_tallies
 from adjudge.api.moments import moment
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
@@ -24,9 +25,11 @@ from adjudge.domain.errors import NotFound
 from adjudge.packages.document import from_document
 from adjudge.store import Tx, cache_revisions, problem_reads
 from adjudge.store.problem_reads import Listed, ProblemRow, RevisionRow, Sort, Wanted
+from adjudge.store.problem_tallies import Tally
 
 _LANGUAGE: Final = re.compile(r"[a-zA-Z]{2,3}")
 _LANGUAGES_KEPT: Final = 3
+_UNTRIED: Final = Tally()
 _KEY_TYPES: Final = {Sort.NEWEST: int, Sort.TITLE: str, Sort.EASIEST: (int, float), Sort.HARDEST: (int, float)}
 
 
@@ -80,7 +83,8 @@ async def page(parts: Parts, viewer: Viewer, wanted: Wanted, *, cursor: str | No
             lambda tx: problem_reads.listed(tx, wanted, viewer_id=viewer.user_id, after=after, at_most=limit + 1)
         )
         more = cursor_of([rows[limit - 1].sort_key, rows[limit - 1].id]) if len(rows) > limit else None
-        items = [_item(row, viewer) for row in rows[:limit]]
+        tallies = await all_tallies(parts)
+        items = [_item(row, viewer, tallies.get(row.id, _UNTRIED)) for row in rows[:limit]]
         return ProblemPage(items=items, next=more).model_dump_json().encode()
 
     if wanted.owner_id is not None:
@@ -91,18 +95,18 @@ async def page(parts: Parts, viewer: Viewer, wanted: Wanted, *, cursor: str | No
         found = await parts.cache.get(Entity.PROBLEM_LIST, digest, load, revision=cache_revisions.CATALOGUE)
     else:
         selector = f"{viewer.user_id}:{digest}@{parts.cache.revisions.of(cache_revisions.CATALOGUE)}"
-        found = await parts.cache.get(Entity.USER_LIST, selector, load, revision=solved_name(viewer.user_id))
+        found = await parts.cache.get(Entity.USER_LIST, selector, load, revision=marks_name(viewer.user_id))
     if found is None:
         raise NotFound("page", "problems")
     return found
 
 
-def solved_name(user_id: str) -> str:
-    """What a user's lists hang on; ``cache.revisions.touch`` it when they solve something."""
+def marks_name(user_id: str) -> str:
+    """What a user's lists hang on; ``cache.revisions.touch`` it when something of theirs was judged."""
     return f"user:{user_id}"
 
 
-def _item(row: Listed, viewer: Viewer) -> ProblemItem:
+def _item(row: Listed, viewer: Viewer, tally: Tally) -> ProblemItem:
     return ProblemItem(
         id=row.id,
         slug=row.slug,
@@ -113,6 +117,11 @@ def _item(row: Listed, viewer: Viewer) -> ProblemItem:
         version=row.version,
         updated_at=moment(row.updated_at),
         solved=row.is_solved if viewer.user_id else None,
+        tried=row.is_tried if viewer.user_id else None,
+        solvers=tally.solvers,
+        accepted=tally.accepted,
+        judged=tally.judged,
+        acceptance=tally.acceptance,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from adjudge.api.actions.catalogue import solved_name
+from adjudge.api.actions.catalogue import marks_name
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.cache.entities import Entity
@@ -69,7 +69,7 @@ async def read(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: fl
             row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
         except NotFound:
             return None
-        _note_solved(parts, row)
+        _note_judged(parts, row)
         return json.dumps(asdict(row)).encode()
 
     found = await parts.cache.get(Entity.SUBMISSION_STATUS, submission_id, load)
@@ -87,15 +87,15 @@ async def fresh(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionR
     """A submission as it stands at this moment."""
     parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
     row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
-    _note_solved(parts, row)
+    _note_judged(parts, row)
     _check_visible(viewer, row)
     return row
 
 
-def _note_solved(parts: Parts, row: SubmissionRow) -> None:
-    """Whoever has just seen that they solved a problem finds it marked in their lists."""
-    if row.status == SubmissionStatus.ACCEPTED:
-        parts.cache.revisions.touch(solved_name(row.user_id))
+def _note_judged(parts: Parts, row: SubmissionRow) -> None:
+    """Whoever has just seen what became of a submission finds its problem marked so in their lists."""
+    if row.verdict is not None:
+        parts.cache.revisions.touch(marks_name(row.user_id))
 
 
 async def page(
@@ -190,7 +190,7 @@ async def story(parts: Parts, viewer: Viewer, submission_id: str) -> Story:
         )
 
     found = await parts.database.read(read)
-    _note_solved(parts, found.row)
+    _note_judged(parts, found.row)
     return replace(found, document=_document_for(viewer, found.row, found.document))
 
 

@@ -86,6 +86,10 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
         difficulty_min: Annotated[float | None, Query(ge=0)] = None,
         difficulty_max: Annotated[float | None, Query(ge=0)] = None,
         solved: Annotated[bool | None, Query(description="Only what the viewer has, or has not, solved.")] = None,
+        tried: Annotated[
+            bool | None,
+            Query(description="Only what the viewer has tried and not solved; `false` with `solved=false`: untouched."),
+        ] = None,
         mine: Annotated[bool, Query(description="The viewer's own problems, drafts and all.")] = False,
         sort: Sort = Sort.NEWEST,
         cursor: Cursor = None,
@@ -97,6 +101,7 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
             easiest=difficulty_min,
             hardest=difficulty_max,
             is_solved=solved if viewer.user_id else None,
+            is_tried=tried if viewer.user_id else None,
             sort=sort,
         )
         wanted = catalogue.with_owner(wanted, viewer) if mine else wanted

@@ -29,7 +29,17 @@ class ProblemItem(Wire):
     revision: int | None = Field(description="The published revision's number; null for a draft.", examples=[2])
     version: int
     updated_at: str = _MOMENT
-    solved: bool | None = Field(description="Whether the viewer has solved it; null for visitors.")
+    solved: bool | None = Field(description="Whether the viewer has solved it; null for visitors.", examples=[False])
+    tried: bool | None = Field(
+        description="Whether something of the viewer's was judged and nothing accepted yet; null for visitors.",
+        examples=[True],
+    )
+    solvers: int = Field(ge=0, description="How many people have solved it. Counted every few minutes.", examples=[41])
+    accepted: int = Field(ge=0, description="How many submissions were accepted.", examples=[57])
+    judged: int = Field(ge=0, description="How many submissions have a verdict.", examples=[152])
+    acceptance: float | None = Field(
+        ge=0, le=1, description="`accepted` of `judged`; null where nothing was judged.", examples=[0.375]
+    )
 
 
 class ProblemPage(Wire):

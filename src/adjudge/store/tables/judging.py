@@ -64,11 +64,12 @@ submissions = Table(
     Index(None, "problem_id", "id"),
     Index(None, "contest_id", "id"),
     Index(
-        "submissions_solved",
+        "submissions_judged",
         "user_id",
         "problem_id",
-        postgresql_where=text("status = 'accepted'"),
-        sqlite_where=text("status = 'accepted'"),
+        "verdict",
+        postgresql_where=text("verdict IS NOT NULL"),
+        sqlite_where=text("verdict IS NOT NULL"),
     ),
     Index(
         "submissions_open",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
@@ -27,6 +27,8 @@ from adjudge.web.routes.router import page_router
 
 Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
 _RECENT = 5
+_SOLVED: Final = {"yes": True, "no": False, "untried": False}
+_TRIED: Final = {"tried": True, "untried": False}
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -51,7 +53,8 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
         wanted = Wanted(
             words=words_of(q),
             tags=parse_tags([tag]) if tag else (),
-            is_solved={"yes": True, "no": False}.get(solved) if viewer.user_id else None,
+            is_solved=_SOLVED.get(solved) if viewer.user_id else None,
+            is_tried=_TRIED.get(solved) if viewer.user_id else None,
             sort=sort,
         )
         found = await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=50)

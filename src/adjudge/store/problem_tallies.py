@@ -1,0 +1,45 @@
+"""How each problem fares: how many submissions were judged and accepted, and how many people solved it.
+
+Counted from the submissions whenever it is asked for, never kept beside them: a counter would have every verdict on a
+popular problem queue at one row. Whoever asks often keeps the answer for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.store.driver import Tx
+from adjudge.store.statement import Statement
+
+COUNT_ALL = Statement(
+    "problems.count_all",
+    "Count what was judged and accepted, and who solved it, for every problem at once.",
+    """
+    SELECT problem_id, sum(judged) AS judged, sum(accepted) AS accepted,
+           sum(CASE WHEN accepted > 0 THEN 1 ELSE 0 END) AS solvers
+    FROM (SELECT user_id, problem_id, count(*) AS judged, sum(CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END) AS accepted
+          FROM submissions WHERE verdict IS NOT NULL GROUP BY user_id, problem_id) AS people
+    GROUP BY problem_id
+    """,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How one problem fares. What waits and what was canceled counts for nothing."""
+
+    accepted: int = 0
+    solvers: int = 0
+    """How many people have solved it."""
+    judged: int = 0
+
+    @property
+    def acceptance(self) -> float | None:
+        """Which part of what was judged was accepted; nothing where nothing was."""
+        return self.accepted / self.judged if self.judged else None
+
+
+async def count(tx: Tx) -> dict[str, Tally]:
+    """Problem → how it fares; those that nobody has tried are left out."""
+    rows = await tx.fetch(COUNT_ALL)
+    return {row["problem_id"]: Tally(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows}

@@ -1,0 +1,40 @@
+"""What the marks and figures of problem lists cost the database: one index, whatever was handed in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from adjudge.store import Tx
+from adjudge.store.problem_reads import LIST_NEWEST
+from adjudge.store.problem_tallies import COUNT_ALL
+from adjudge.store.statement import Dialect, Statement, render
+from tests.support.stores import Store, raw
+
+
+@pytest.mark.parametrize("statement", [LIST_NEWEST, COUNT_ALL], ids=lambda statement: statement.name)
+async def test_marks_and_tallies_read_one_index_and_no_submission(store: Store, statement: Statement) -> None:
+    """However many were handed in: lists ask for marks with every row, tallies count everything there is."""
+    rendered = render(statement, store.dialect, "0")
+    if store.dialect is Dialect.SQLITE:
+        sql = re.sub(r"\?\d+", "NULL", rendered.sql)
+        rows = await store.do(lambda tx: tx.fetch(raw(f"EXPLAIN QUERY PLAN {sql}")))
+        plan = [row["detail"] for row in rows if "submissions" in row["detail"]]
+        assert plan, rows
+        assert all("USING COVERING INDEX submissions_judged" in step for step in plan), plan
+        return
+
+    async def explain(tx: Tx) -> str:
+        await tx.execute(raw("SET LOCAL enable_seqscan = off"))  # the tables are empty, and pages cost more than that
+        await tx.execute(raw("SET LOCAL plan_cache_mode = force_generic_plan"))
+        await tx.execute(raw(f"PREPARE explained AS {rendered.sql}"))
+        nulls = f"({', '.join(['NULL'] * len(rendered.parameters))})" if rendered.parameters else ""
+        rows = await tx.fetch(raw(f"EXPLAIN EXECUTE explained{nulls}"))
+        await tx.execute(raw("DEALLOCATE explained"))
+        return "\n".join(row["QUERY PLAN"] for row in rows)
+
+    text = await store.do(explain)
+    steps = [line for line in text.splitlines() if " on submissions" in line]
+    assert steps, text
+    assert all("Index Only Scan using submissions_judged" in step for step in steps), text
