@@ -6,6 +6,8 @@ MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
 BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
 SOURCES := src tests bench fuzz scripts hatch_build.py
+# Without bytecode every process that a test starts compiles hundreds of files again, before it does anything.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up test fast lint fmt docs screenshots simulate fuzz test-cgroup2 lock build clean ready ready-dev services
 
