@@ -13,7 +13,6 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from adjudge import settings as settings_source
-from adjudge.api.app import create_app
 from adjudge.api.audience import Audience
 from adjudge.api.credentials import Credentials
 from adjudge.api.desk import Desk
@@ -31,6 +30,7 @@ from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.store import tokens, users
 from adjudge.stream import MemoryStream
+from tests.support.app import app_around
 from tests.support.stores import Store
 
 _WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
@@ -120,4 +120,5 @@ class Api:
 async def make_api(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Api]:
     """The whole application around ``store``."""
     async with make_parts(store, folder, overrides) as parts:
-        yield Api(create_app(parts), parts, store)
+        with app_around(parts) as app:
+            yield Api(app, parts, store)

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from adjudge.web import app as pages
 from tests.support.api import Api, make_api
+from tests.support.app import add_pages
 from tests.support.stores import opened
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def served(store_url: str, folder: Path, overrides: dict[str, object] | None = N
 
     async def serve() -> None:
         async with opened(store_url) as store, make_api(store, folder, overrides) as api:
-            pages.install(api.app, api.parts)
+            add_pages(api.app, api.parts)
             config = uvicorn.Config(api.app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
             server = uvicorn.Server(config)
 

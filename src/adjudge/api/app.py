@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 
 from adjudge import __version__
 from adjudge.api import errors
@@ -56,9 +58,40 @@ _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def create_app(parts: Parts) -> FastAPI:
-    """Build the application around ``parts``."""
-    app = FastAPI(
+def create_app(parts: Parts, routes: Sequence[BaseRoute] = ()) -> FastAPI:
+    """Build the application around ``parts``; ``routes`` where ``routes_around`` has built them before."""
+    app = _bare()
+    settings = parts.settings
+    app.state.streams = Streams()
+    app.state.public_url = settings.server.public_url
+    app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
+    app.router.routes.extend(routes or routes_around(parts))
+    has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
+    app.include_router(about.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
+    errors.install(app)
+    _surround(app, parts)
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    return app
+
+
+def routes_around(parts: Parts) -> Sequence[BaseRoute]:
+    """Build everything under ``API_ROOT``: most of the time that an application takes. Several may share it.
+
+    Routes look into ``parts`` when they are asked, not before.
+    """
+    app = _bare()
+    already = len(app.router.routes)
+    # The most used first: routes are tried in this order, and no two of them answer to the same address.
+    for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
+        app.include_router(group.router(parts), prefix=API_ROOT)
+    for group in (health, login, oidc, accounts, users, ops):
+        app.include_router(group.router(parts), prefix=API_ROOT)
+    app.include_router(about.router(), prefix=API_ROOT)
+    return app.router.routes[already:]
+
+
+def _bare() -> FastAPI:
+    return FastAPI(
         title="Adjudge",
         version=__version__,
         summary="An online judge that never loses, duplicates or reorders a verdict.",
@@ -67,22 +100,6 @@ def create_app(parts: Parts) -> FastAPI:
         redoc_url=None,
         responses=_PROBLEM_RESPONSE,
     )
-    settings = parts.settings
-    app.state.streams = Streams()
-    app.state.public_url = settings.server.public_url
-    app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
-    # The most used first: routes are tried in this order, and no two of them answer to the same address.
-    for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
-        app.include_router(group.router(parts), prefix=API_ROOT)
-    for group in (health, login, oidc, accounts, users, ops):
-        app.include_router(group.router(parts), prefix=API_ROOT)
-    app.include_router(about.router(), prefix=API_ROOT)
-    has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
-    app.include_router(about.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
-    errors.install(app)
-    _surround(app, parts)
-    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
-    return app
 
 
 def _surround(app: FastAPI, parts: Parts) -> None:

@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI
 
 from adjudge import __version__
-from adjudge.api.app import create_app
 from adjudge.api.envelope import SECURITY_HEADERS
 from adjudge.api.errors import MEDIA_TYPE, table
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from tests.support.api import make_parts
+from tests.support.app import app_around
 from tests.support.stores import Store
 
 
@@ -39,7 +39,8 @@ def part() -> _Part:
 @pytest.fixture
 async def app(part: _Part, sqlite_store: Store, tmp_path: Path) -> AsyncIterator[FastAPI]:
     async with make_parts(sqlite_store, tmp_path) as parts:
-        yield _with_failures(create_app(replace(parts, checks={"database": part.check}, mint=lambda: "minted")))
+        with app_around(replace(parts, checks={"database": part.check}, mint=lambda: "minted")) as app:
+            yield _with_failures(app)
 
 
 def _with_failures(app: FastAPI) -> FastAPI:

@@ -18,6 +18,7 @@ from adjudge.api.errors import MEDIA_TYPE
 from adjudge.api.wire.base import Wire
 from adjudge.observe import logs
 from tests.support.api import make_parts
+from tests.support.app import app_around
 from tests.support.stores import Store
 
 LIMITS: dict[str, object] = {
@@ -37,7 +38,8 @@ class _Words(Wire):
 @pytest.fixture
 async def app(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[FastAPI]:
     async with make_parts(sqlite_store, tmp_path, LIMITS) as parts:
-        yield _with_routes(create_app(parts))
+        with app_around(parts) as app:
+            yield _with_routes(app)
 
 
 def _with_routes(app: FastAPI) -> FastAPI:

@@ -14,6 +14,7 @@ from joserfc.jwk import ECKey
 from adjudge.api.app import create_app
 from adjudge.api.oidc import OidcProvider
 from tests.support.api import Api, make_parts
+from tests.support.app import app_around
 from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 from tests.support.stores import Store
 
@@ -38,7 +39,8 @@ def provider(house: Provider) -> Provider:
 async def api(sqlite_store: Store, tmp_path: Path, provider: Provider) -> AsyncIterator[Api]:
     async with make_parts(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as parts:
         known = replace(parts, oidc=OidcProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET))
-        yield Api(create_app(known), known, sqlite_store)
+        with app_around(known) as app:
+            yield Api(app, known, sqlite_store)
 
 
 async def way_back(browser: httpx.AsyncClient, **query: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.web.app import install
 from tests.support.api import Api, make_api
+from tests.support.app import add_pages
 from tests.support.stores import Store
 
 
@@ -16,5 +16,5 @@ from tests.support.stores import Store
 async def pages(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
     """The application with its pages, on SQLite."""
     async with make_api(sqlite_store, tmp_path) as api:
-        install(api.app, api.parts)
+        add_pages(api.app, api.parts)
         yield api
