@@ -6,10 +6,12 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+ENVIRONMENT = {"environ", "environb", "getenv", "getenvb"}
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "adjudge"
 
 
@@ -86,23 +88,43 @@ PACKAGE_RULES: dict[str, tuple[frozenset[str], str]] = {
 """Package → the rooms that may import it, and why."""
 
 
+@cache
+def nodes() -> list[tuple[Path, ast.Import | ast.ImportFrom | ast.Attribute]]:
+    """What matters here of every file's syntax; read when the first test asks, not when tests are collected."""
+    return [
+        (path.relative_to(SOURCE), node)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT)
+    ]
+
+
+@cache
+def all_imports() -> list[Import]:
+    return [*_imports()]
+
+
+@cache
+def between_rooms() -> list[tuple[Import, str]]:
+    return [(item, room) for item in all_imports() if (room := _room_of(item.target)) and room != item.room]
+
+
 def _imports() -> Iterator[Import]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        relative = path.relative_to(SOURCE)
+    for relative, node in nodes():
         room = relative.parts[0] if len(relative.parts) > 1 else relative.stem
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            for target in _targets(node, path):
-                yield Import(room, f"{relative}:{getattr(node, 'lineno', 0)}", target)
+        for target in _targets(node, relative):
+            yield Import(room, f"{relative}:{node.lineno}", target)
 
 
-def _targets(node: ast.AST, path: Path) -> list[str]:
+def _targets(node: ast.AST, relative: Path) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
         return []
     module = node.module or ""
     if node.level:
-        package = ("adjudge", *path.relative_to(SOURCE).parent.parts)
+        package = ("adjudge", *relative.parent.parts)
         base = ".".join(package[: len(package) - node.level + 1])
         module = f"{base}.{module}".rstrip(".")
     return [f"{module}.{alias.name}" for alias in node.names] if module == "adjudge" else [module]
@@ -117,18 +139,14 @@ def _layer(room: str) -> int | None:
     return next((height for height, rooms in enumerate(LAYERS) if room in rooms), None)
 
 
-ALL_IMPORTS = list(_imports())
-BETWEEN_ROOMS = [(item, room) for item in ALL_IMPORTS if (room := _room_of(item.target)) and room != item.room]
-
-
 def test_every_room_has_a_place_in_the_house() -> None:
     known = frozenset().union(*LAYERS) | FREE_ROOMS | {"settings", "__init__", "__main__"}
-    assert {item.room for item in ALL_IMPORTS} <= known
+    assert {item.room for item in all_imports()} <= known
 
 
 def test_imports_go_down_only() -> None:
     wrong = []
-    for item, target_room in BETWEEN_ROOMS:
+    for item, target_room in between_rooms():
         mine, theirs = _layer(item.room), _layer(target_room)
         if mine is None or theirs is None or (item.room, target_room) in WITHIN_A_LAYER:
             continue
@@ -140,35 +158,35 @@ def test_imports_go_down_only() -> None:
 def test_domain_is_standard_library_only() -> None:
     outside = [
         f"{item.place}: {item.target}"
-        for item in ALL_IMPORTS
+        for item in all_imports()
         if item.room == "domain" and item.target.split(".")[0] not in {*sys.stdlib_module_names, "adjudge"}
     ]
     assert not outside, "rules must be readable and testable with nothing installed:\n" + "\n".join(outside)
-    assert not [item.place for item, room in BETWEEN_ROOMS if item.room == "domain"]
+    assert not [item.place for item, room in between_rooms() if item.room == "domain"]
 
 
 def test_the_client_carries_no_server_with_it() -> None:
     """A program that submits should import neither a judge nor a database."""
-    own = [item for item in ALL_IMPORTS if item.room == "client"]
+    own = [item for item in all_imports() if item.room == "client"]
     outside = {item.target.split(".")[0] for item in own} - {*sys.stdlib_module_names, "adjudge"}
     assert outside == {"httpx"}
-    assert {room for item, room in BETWEEN_ROOMS if item.room == "client"} <= {"domain", "__version__"}
+    assert {room for item, room in between_rooms() if item.room == "client"} <= {"domain", "__version__"}
 
 
 def test_observe_imports_no_room() -> None:
-    assert not [f"{item.place}: {item.target}" for item, _ in BETWEEN_ROOMS if item.room in FREE_ROOMS]
+    assert not [f"{item.place}: {item.target}" for item, _ in between_rooms() if item.room in FREE_ROOMS]
 
 
 def test_settings_are_read_by_composition_code_only() -> None:
-    wrong = [item.place for item, room in BETWEEN_ROOMS if room == "settings" and item.room not in SETTINGS_READERS]
+    wrong = [item.place for item, room in between_rooms() if room == "settings" and item.room not in SETTINGS_READERS]
     assert not wrong
-    assert {room for item, room in BETWEEN_ROOMS if item.room == "settings"} <= {"domain"}
+    assert {room for item, room in between_rooms() if item.room == "settings"} <= {"domain"}
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGE_RULES))
 def test_packages_stay_in_their_rooms(package: str) -> None:
     rooms, reason = PACKAGE_RULES[package]
-    wrong = [item.place for item in ALL_IMPORTS if item.target.split(".")[0] == package and item.room not in rooms]
+    wrong = [item.place for item in all_imports() if item.target.split(".")[0] == package and item.room not in rooms]
     assert not wrong, f"{package} belongs to {', '.join(sorted(rooms))} ({reason}): {wrong}"
 
 
@@ -180,11 +198,10 @@ ENVIRONMENT_READERS: dict[str, str] = {
 
 def test_only_settings_read_the_environment() -> None:
     readers = [
-        f"{path.relative_to(SOURCE)}:{node.lineno}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv", "getenvb"}
-        if path.relative_to(SOURCE).parts[0] != "settings" and str(path.relative_to(SOURCE)) not in ENVIRONMENT_READERS
+        f"{relative}:{node.lineno}"
+        for relative, node in nodes()
+        if isinstance(node, ast.Attribute)
+        if relative.parts[0] != "settings" and str(relative) not in ENVIRONMENT_READERS
     ]
     assert not readers, "a value that settings do not know of cannot be shown by `adjudge config`"
 
@@ -193,7 +210,7 @@ def test_commands_keep_their_imports_to_themselves() -> None:
     """``adjudge judge`` must not pay for the web server: a command imports no other command."""
     wrong = [
         item.place
-        for item in ALL_IMPORTS
+        for item in all_imports()
         if item.room == "cli" and item.target.startswith("adjudge.cli.") and "__init__" in item.place
     ]
     assert not wrong

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.judge.comparators import Outcome, build
+from adjudge.judge.comparators import Comparison, Outcome, build
 
 VECTORS = json.loads((Path(__file__).parent / "comparator_vectors.json").read_text())
 TESTLIB = {Outcome.ACCEPTED: "OK", Outcome.WRONG: "WA", Outcome.FORMAT: "PE", Outcome.FAULT: "FAIL"}
@@ -35,26 +35,30 @@ REFERENCES = {
     "dmoj_floatsabs": ("dmoj-floats", "error_mode=absolute"),
     "dmoj_floatsrel": ("dmoj-floats", "error_mode=relative"),
 }
-CASES = [
-    pytest.param(vector, reference, verdict, id=f"{reference}-{vector['case']}")
-    for vector in VECTORS["text"] + VECTORS["float"]
-    for reference, verdict in vector["verdict"].items()
-    if reference in REFERENCES
-]
+CASES = VECTORS["text"] + VECTORS["float"]
 
 
-@pytest.mark.parametrize(("vector", "reference", "verdict"), CASES)
+@pytest.mark.parametrize("reference", REFERENCES)
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 262_144])
-def test_agrees_with_the_reference(
-    vector: dict[str, str], reference: str, verdict: str, chunk_bytes: int, reader: type
-) -> None:
+def test_agrees_with_the_reference(reference: str, chunk_bytes: int, reader: type) -> None:
     kind, flags = REFERENCES[reference]
-    answer, output = vector["answer"].encode("latin-1"), vector["output"].encode("latin-1")
-    said = build(kind, flags.split()).compare(reader(answer), reader(output), chunk_bytes)
+    compared, otherwise = 0, {}
+    for case in (case for case in CASES if reference in case["verdict"]):
+        answer, output = case["answer"].encode("latin-1"), case["output"].encode("latin-1")
+        said = build(kind, flags.split()).compare(reader(answer), reader(output), chunk_bytes)
+        compared += 1
+        if not _agree(reference, case["verdict"][reference], said):
+            otherwise[case["case"]] = (said, case["verdict"][reference])
+    assert otherwise == {}
+    assert compared == 27, "the reference was asked of as many"
+
+
+def _agree(reference: str, verdict: str, said: Comparison) -> bool:
     if reference.startswith("testlib"):
-        assert TESTLIB[said.outcome] == verdict
-    else:
-        assert ("AC" if said.accepted else "WA") == verdict.partition("(")[0]
+        return TESTLIB[said.outcome] == verdict
+    if ("AC" if said.accepted else "WA") != verdict.partition("(")[0]:
+        return False
     if reference == "dmoj_linecount_of_10" and "(" in verdict:
         points = 10 if said.accepted else 10 * (said.score or 0)
-        assert points == int(verdict.partition("(")[2].rstrip(")"))
+        return points == int(verdict.partition("(")[2].rstrip(")"))
+    return True
