@@ -191,7 +191,7 @@ def wanted_state(level: str) -> dict[str, Any]:
         "locks": {level: digest(LOCKS / (level + ".txt"))},
         "project": digest(
             *(ROOT / "pyproject.toml", ROOT / "hatch_build.py", ROOT / "launcher"),
-            *(ROOT / "frontend" / name for name in ("package-lock.json", "package.json", "editor.js")),
+            *sorted((ROOT / "frontend").glob("*.js*")),
         )
         + str([shutil.which(tool) is not None for tool in ("cc", "npm")]),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.seeding import SUM, slowly
+from tests.browser.seeding import HOSTILE, SUM, slowly
 from tests.browser.watch import write
 from tests.support.running import PASSWORD, Installation
 
@@ -109,6 +109,20 @@ async def test_a_file_is_handed_in(up: Installation, visit: Visit) -> None:
     await page.locator("#submit button").click()
     await expect(page.locator(".verdict")).to_contain_text("Wrong answer")
     await expect(page.locator("#source")).to_have_text("print(0)\n")
+
+
+async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    source = "\n" * 60 + f"int main() {{\n  return nowhere; // {HOSTILE}\n}}\n"
+    with up.client("contestant") as contestant:
+        refused = up.judged(contestant, "sum", source, "c")
+    page = await tab.open(f"/submissions/{refused}")
+    await expect(page.locator("#source .tok-keyword").first).to_have_text("return")
+    await expect(page.locator("#source .tok-comment")).to_have_text(f"// {HOSTILE}")
+    assert await page.locator("#source").evaluate("element => element.textContent") == source
+    await page.get_by_role("link", name="main.c:62").first.press("Enter")
+    await expect(page.locator("#L62:target")).to_be_in_viewport()
+    assert await page.evaluate("window.pwned") is None
 
 
 async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit) -> None:

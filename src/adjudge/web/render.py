@@ -33,6 +33,7 @@ from adjudge.web import words
 from adjudge.web.comparing import compared
 from adjudge.web.meanings import meaning
 from adjudge.web.navigation import navigation
+from adjudge.web.places import pieces
 from adjudge.web.plots import lasted
 from adjudge.web.static_files import Assets
 
@@ -64,6 +65,7 @@ class Pages:
             compared=compared,
             meaning=meaning,
             navigation=navigation,
+            pieces=pieces,
             version=__version__,
         )
         self._templates.filters.update(moment=moment, size=size, lasted=lasted)

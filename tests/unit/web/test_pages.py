@@ -11,9 +11,11 @@ import pytest
 
 from adjudge.cache.entities import Entity
 from adjudge.domain.verdict import Verdict
+from adjudge.store.job_values import Finish
+from adjudge.store.submissions import Judgement
 from adjudge.web.maths import with_maths
 from tests.support.api import Api
-from tests.support.judging import Hall, open_hall
+from tests.support.judging import Hall, document, open_hall
 from tests.support.problems import archive, imported, package, work
 
 HOSTILE = '<script>alert("x")</script>'
@@ -115,6 +117,20 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall)
         assert path in await _shown(client, "/submissions")
     async with hall.somebody() as stranger:
         assert (await stranger.get(path)).status_code == 404
+
+
+async def test_what_a_compiler_says_leads_to_the_lines_it_names(pages: Api, hall: Hall) -> None:
+    async with hall.somebody() as client:
+        made = await hall.submit(client, source="int main() {\n  return x;\n}\n")
+        log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note"
+        found = document(Verdict.CE) | {"cases": [], "compile": {"ok": False, "message": "", "log": log}}
+        started = await hall.start(made["job_id"])
+        finish = Finish(started.fence, result=found, outcome=Judgement(Verdict.CE))
+        await pages.store.do(lambda tx: pages.store.jobs.finish(tx, [finish]))
+        shown = await _shown(client, f"/submissions/{made['submission_id']}")
+    assert '<a href="#L2">main.cpp:2</a>:10: error: &#39;x&#39; &lt;script&gt;' in shown
+    assert shown.count('href="#L') == 1
+    assert '<span id="L2">  return x;\n</span>' in shown
 
 
 async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:

@@ -176,6 +176,7 @@ async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]
         "again": again,
         "told": told(words_of(request), document, cases, language, is_jury=story.is_jury),
         "language": language,
+        "file_name": next((known.source for known in parts.languages if known.id == row.language), ""),
         "may_cancel": row.finished_at is None,
         "log": story.log,
         "names": await ops.names_of(parts, [change.actor for change in story.log]),

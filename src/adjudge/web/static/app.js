@@ -57,6 +57,6 @@ if (address.searchParams.has("done")) {
   history.replaceState(null, "", address);
 }
 
-for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-draft]", "draft"]]) {
+for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-source]", "bundle/source"], ["[data-draft]", "draft"]]) {
   if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start());
 }
