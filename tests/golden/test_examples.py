@@ -203,7 +203,10 @@ async def judged(judge: Judge, name: str, solution: str, stop: Stop = Stop.POLIC
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("name", "solution"), DETAILS)
+@pytest.mark.parametrize(
+    ("name", "solution"),
+    [pytest.param(*key, marks=() if key[1].endswith((".py", ".c")) else pytest.mark.slow) for key in DETAILS],
+)
 async def test_result_in_detail(judge: Judge, name: str, solution: str) -> None:
     result = await judged(judge, name, solution)
     first = result.first_failure
@@ -249,7 +252,11 @@ MISTAKES = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    ("mistake", "verdict"), [*zip(MISTAKES, (TLE, WA, Verdict.CE), strict=True)], ids=["slow", "wrong", "broken"]
+    ("mistake", "verdict"),
+    [
+        pytest.param(mistake, verdict, id=name, marks=pytest.mark.slow if verdict is TLE else ())
+        for mistake, verdict, name in zip(MISTAKES, (TLE, WA, Verdict.CE), ("slow", "wrong", "broken"), strict=True)
+    ],
 )
 async def test_tutorial_tells_the_truth(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
     (tmp_path / "mine.py").write_text(mistake)

@@ -38,6 +38,7 @@ async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> 
     assert "error" in found.compile_message
 
 
+@pytest.mark.slow
 async def test_limits_hold(judge: Judge) -> None:
     found = await execute(judge, judge.languages.get("c"), source("int main(){for(;;);}"), [b""], LIMITS)
     assert found.verdict is Verdict.TLE

@@ -21,6 +21,7 @@ async def api(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
         yield api
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="session")
 async def test_the_jurys_table_decides_whether_it_is_published(api: Api, judge: Judge, tmp_path: Path) -> None:
     _, setter = await api.user("setter")

@@ -27,8 +27,14 @@ VERDICTS = {
 }
 LANGUAGES = Languages.load()
 INSTALLED = [language for language in LANGUAGES if LANGUAGES.toolchain(language).usable]
+QUICK = {"c", "python3"}
+"""One that is compiled and one that is not; all others, and all that must run into a limit, are slow."""
 GOLDEN = [
-    pytest.param(language.id, path, id=f"{language.id}-{path.stem}")
+    pytest.param(
+        *(language.id, path),
+        id=f"{language.id}-{path.stem}",
+        marks=() if language.id in QUICK and path.stem not in ("slow", "memory") else pytest.mark.slow,
+    )
     for language in INSTALLED
     for path in sorted((PROGRAMS / language.code).glob("*"))
 ]

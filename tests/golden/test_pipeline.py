@@ -53,7 +53,13 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+QUICK_BOMBS = ("incbin", "host_include")
+"""They are refused; the others go off, and run into a limit."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK_BOMBS else pytest.mark.slow) for name in BOMBS]
+)
 async def test_compile_bombs_end_as_compile_errors(judge: Judge, files: Folder, name: str) -> None:
     limits = ProblemLimits(run=LIMITS, compile_ms=5_000, compile_memory_bytes=512 * 2**20, code_bytes=2**20)
     problem = replace(files.problem(("1\n", "1\n")), limits=limits)
@@ -109,6 +115,7 @@ async def test_side_by_side_says_what_one_by_one_says(judge: Judge, files: Folde
     assert (one.verdict, one.score, one.message) == (many.verdict, many.score, many.message)
 
 
+@pytest.mark.slow
 async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, files: Folder) -> None:
     """Both figures are kept, and only the second one is believed."""
     spin = "import time\nwhile time.process_time() < 0.35: pass\nprint(1)\n"
@@ -125,6 +132,7 @@ async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, fil
     assert far.cases[0].first_run is None
 
 
+@pytest.mark.slow
 async def test_the_end_of_a_run_is_kept(judge: Judge, files: Folder) -> None:
     problem = files.problem(("1\n", "1\n"))
     killed = await judged(judge, problem, files, "kill -SEGV $$")

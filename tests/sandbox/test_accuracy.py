@@ -39,6 +39,7 @@ async def test_200_ms_of_cpu_are_200_ms_reported(box: Box) -> None:
     assert abs(report.time_ms - 200) <= max(10 * SCALE, 0.05 * 200), report
 
 
+@pytest.mark.slow
 async def test_memory_of_a_whole_tree_is_counted(box: Box) -> None:
     report = await box.run(
         "eat_memory", "children", "128", within=limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(1_500))

@@ -17,7 +17,10 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures
 OK, TLE, MLE, OLE, RE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.MLE, RunVerdict.OLE, RunVerdict.RE
 
 
-@pytest.mark.parametrize(("program", "arguments", "cpu_ms"), [("fork_bomb", (), 600), ("bombs.py", ("fork",), 1_500)])
+@pytest.mark.parametrize(
+    ("program", "arguments", "cpu_ms"),
+    [("fork_bomb", (), 600), pytest.param("bombs.py", ("fork",), 1_500, marks=pytest.mark.slow)],
+)
 async def test_a_fork_bomb_runs_into_its_limits_and_dies(
     box: Box, program: str, arguments: tuple[str, ...], cpu_ms: int
 ) -> None:

@@ -29,7 +29,9 @@ def schema() -> Iterator[sqlite3.Connection]:
         yield template()
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize(
+    "batch", [pytest.param(batch, marks=pytest.mark.slow if batch else ()) for batch in range(BATCHES)]
+)
 def test_every_job_ends_once_with_the_right_verdict_whatever_fails(batch: int, schema: sqlite3.Connection) -> None:
     first = 1 + batch * SEEDS_A_BATCH
     failures = {seed: found for seed in range(first, first + SEEDS_A_BATCH) if (found := simulate(seed, schema))}

@@ -180,6 +180,7 @@ async def test_delete_spares_what_is_younger(side: Side) -> None:
     assert await side.blobs.delete(digest, stored_before_us=stored_at_us + 1)
 
 
+@pytest.mark.slow
 async def test_a_large_file_streams_through_in_constant_memory(side: Side, tmp_path: Path) -> None:
     """48 MiB there and back, by parts where the store has them, with at most a few pieces of it in memory at a time."""
     piece, total = os.urandom(MIB), sha256()

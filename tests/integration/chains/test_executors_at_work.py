@@ -297,6 +297,7 @@ async def test_a_person_says_yes_or_no(house: House) -> None:
     assert (await house.node(run_id, "after")).status is NodeStatus.SKIPPED
 
 
+@pytest.mark.slow
 async def test_nobodys_answer_is_a_no(house: House) -> None:
     run, nodes = await house.run(
         dag({"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "timeout_sec": 1}})

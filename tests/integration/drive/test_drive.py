@@ -127,6 +127,7 @@ async def test_a_lost_message_is_found_behind_many_that_wait(drive: Drive) -> No
     assert (found[0], sum(found)) == (1, 2), "the front is looked at every time, the rest part by part"
 
 
+@pytest.mark.slow
 async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
     never = asyncio.Event()
 
@@ -150,6 +151,7 @@ async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
     assert [attempt for _, attempt in drive.handler.runs] == [1, 2]
 
 
+@pytest.mark.slow
 async def test_a_late_writer_is_refused(drive: Drive) -> None:
     """C5: a worker that lost its lease and does not know it changes nothing."""
     go_on = asyncio.Event()
@@ -259,6 +261,7 @@ async def test_a_message_that_names_the_wrong_kind_does_no_harm(drive: Drive) ->
         assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
 
 
+@pytest.mark.slow
 async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> None:
     at_once, most = 0, 0
 
@@ -278,6 +281,7 @@ async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> N
     assert most == 1
 
 
+@pytest.mark.slow
 async def test_all_workers_together_start_no_more_jobs_than_the_rate_allows(drive: Drive) -> None:
     rate, slots = 10, 2
     async with drive.scheduler(), drive.buckets() as buckets:
@@ -328,6 +332,7 @@ async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(dri
     assert {row["state"] for row in rows} == {"delivered"}
 
 
+@pytest.mark.slow
 async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: Drive) -> None:
     class Deaf(MemoryStream):
         async def publish(self, hints: Sequence[Hint]) -> list[Published]:

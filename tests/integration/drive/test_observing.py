@@ -135,6 +135,7 @@ def _all_figures() -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
     metrics.DEAD_LETTERS.set(0)
     before = _all_figures()

@@ -81,6 +81,7 @@ async def drop_everything(url: str) -> None:
     await connection.close()
 
 
+@pytest.mark.slow
 async def test_each_step_goes_up_and_down_and_up_again(empty_url: str) -> None:
     steps = revisions()
     seen = []

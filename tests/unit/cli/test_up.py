@@ -48,7 +48,7 @@ def _greeting(process: subprocess.Popen[str]) -> list[str]:
     pytest.fail(f"it ended instead: {process.communicate()}")
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signal.Signals) -> None:
     folder = tmp_path / "a folder"
     folder.mkdir()

@@ -31,6 +31,7 @@ PROPERTY = settings(
 """No shrinking: an example is a whole package, and making it smaller takes minutes."""
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(problem=problems())
 def test_export_then_import_is_identity(problem: Problem) -> None:
