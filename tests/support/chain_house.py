@@ -147,7 +147,7 @@ async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any)
         worker = Worker(database, jobs, stream, handlers, WorkerSettings("w", slots=2, retry=QUICK))
         await database.transact(lambda tx: users.add(tx, users.NewUser(user_id, "eva", role="admin")))
         loops = [
-            Pump(database, jobs, stream, name="s").run(),
+            Pump(database, jobs, stream, name="s", poll_ms=50).run(),
             patrol(ChainPatrol(database, jobs, engine, name="s").tick, every_ms=20),
             TriggerScheduler(database, run_starter(engine), name="s").run(),
             worker.run(),

@@ -111,7 +111,7 @@ class Drive:
         watchdog = Watchdog(self.database, self.jobs, name=name)
         reconciler = Reconciler(self.database, self.jobs, self.stream, name=name, older_ms=50)
         async with _running(
-            Pump(self.database, self.jobs, self.stream, name=name).run(),
+            Pump(self.database, self.jobs, self.stream, name=name, poll_ms=50).run(),
             patrol(watchdog.tick, every_ms=50),
             patrol(reconciler.tick, every_ms=50),
         ):
