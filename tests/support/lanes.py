@@ -13,8 +13,9 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-TOGETHER = ("tests/browser", "tests/sandbox")
-"""Folders whose files share a session: a browser with its servers; a sandbox, and the same suite as another user."""
+TOGETHER = ("tests/browser", "tests/sandbox", "tests/conformance/blobs", "tests/conformance/registry")
+"""Folders whose files share a session: a browser with its servers; a sandbox, and the same suite as another user; the
+only ones who want S3, and etcd."""
 MOST = 4
 """More processes would spend more on starting servers than they save."""
 
