@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import asyncpg
 from asyncpg.exceptions import _base as client_errors
@@ -16,10 +15,10 @@ from adjudge.domain.errors import InternalFault, InvalidInput, OutcomeUnknown, U
 from adjudge.store.constraints import from_postgres
 from adjudge.store.driver import CONCLUDED, Operation, Unfit, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
+from adjudge.store.postgres_connections import Connection, Connections, is_gone
 from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
 
 T = TypeVar("T")
-_Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 DATABASE_CLOCK = "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)"
 """Stable within a statement, so an index can be searched by it; advances from statement to statement."""
@@ -61,10 +60,6 @@ _LOST = (
 )
 
 
-class _ConnectionGone(ConnectionError):
-    """asyncpg says InterfaceError both for a closed connection and for a wrong call; this is the former."""
-
-
 def _translate(error: Exception) -> Exception:
     """What a failed statement means; what the transaction has to deal with stays as it is."""
     if isinstance(error, (*_AGAIN, *_LOST)):
@@ -87,7 +82,7 @@ class _PostgresTx:
 
     def __init__(
         self,
-        connection: _Connection,
+        connection: Connection,
         rendered: dict[str, Rendered],
         now: str,
         bells: PostgresBells,
@@ -129,7 +124,7 @@ class _PostgresTx:
 
     async def rollback(self) -> None:
         """Undo everything."""
-        if self._begun and not _is_gone(self._connection):
+        if self._begun and not is_gone(self._connection):
             await self._connection.execute("ROLLBACK")
 
     async def _run(
@@ -162,24 +157,6 @@ class _PostgresTx:
         self.callbacks.append(partial(self._bells.ring, channel))
 
 
-async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:
-    """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time.
-
-    Only a transaction left open (its rollback was interrupted) must never reach the next user, whose commit would then
-    release a mere savepoint.
-    """
-    if connection.is_in_transaction():
-        await connection.reset()
-
-
-def _is_gone(connection: _Connection) -> bool:
-    """Whether the server hung up. A proxy whose connection was cleaned up says so by refusing to answer."""
-    try:
-        return connection.is_closed()
-    except asyncpg.InterfaceError:
-        return True
-
-
 async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
     """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
     try:
@@ -197,28 +174,22 @@ class PostgresDatabase:
 
     dialect = Dialect.POSTGRES
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], now: str = DATABASE_CLOCK) -> None:
-        self._pool = pool
+    def __init__(self, connections: Connections, now: str = DATABASE_CLOCK) -> None:
+        self._connections = connections
         self._now = now
-        self._bells = PostgresBells(pool)
+        self._bells = PostgresBells(connections)
         self._rendered: dict[str, Rendered] = {}
 
     @classmethod
     async def open(cls, url: str, *, max_connections: int = 16, now: str = DATABASE_CLOCK) -> PostgresDatabase:
         """Connect, or say why not."""
         try:
-            pool = await asyncpg.create_pool(
-                url,
-                min_size=1,
-                max_size=max_connections,
-                reset=_keep_session,
-                server_settings=SESSION,
-            )
+            connections = await Connections.open(url, at_most=max_connections, session=SESSION)
         except (asyncpg.PostgresError, *_LOST) as error:
             raise Unavailable(
                 f"Cannot connect to PostgreSQL: {error}. Check ADJUDGE_DATABASE_URL and the server."
             ) from error
-        return cls(pool, now)
+        return cls(connections, now)
 
     async def transact(self, operation: Operation[T]) -> T:
         """Run ``operation`` in one transaction, again from the top where PostgreSQL asks for it."""
@@ -234,7 +205,7 @@ class PostgresDatabase:
     async def _once(self, operation: Operation[T]) -> T:
         committing, tx = False, None
         try:
-            async with self._acquired() as connection:
+            async with self._connections.one() as connection:
                 tx = self._tx(connection, _BEGIN)
                 result = await _operated(operation, tx)
                 committing = True
@@ -249,7 +220,7 @@ class PostgresDatabase:
     async def read(self, operation: Operation[T]) -> T:
         """Run ``operation`` against one snapshot."""
         try:
-            async with self._acquired() as connection:
+            async with self._connections.one() as connection:
                 tx = self._tx(connection, _BEGIN_READING)
                 result = await _operated(operation, tx)
                 await tx.rollback()
@@ -257,25 +228,7 @@ class PostgresDatabase:
         except _LOST as error:
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
 
-    @asynccontextmanager
-    async def _acquired(self) -> AsyncIterator[_Connection]:
-        if self._pool.is_closing():
-            raise Unavailable("The database is closed.")
-        async with self._pool.acquire() as connection:
-            try:
-                yield connection
-            except asyncpg.InterfaceError as error:
-                if _is_gone(connection):
-                    raise _ConnectionGone(str(error)) from error
-                raise
-            except asyncpg.InternalClientError as error:
-                # A server that dies in the middle of an answer leaves asyncpg waiting for the rest of it. Such a
-                # connection is of no more use, and unlike a closed one it would be handed out again.
-                if not _is_gone(connection):
-                    connection.terminate()
-                raise _ConnectionGone(str(error)) from error
-
-    def _tx(self, connection: _Connection, begin: str) -> _PostgresTx:
+    def _tx(self, connection: Connection, begin: str) -> _PostgresTx:
         return _PostgresTx(connection, self._rendered, self._now, self._bells, begin)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
@@ -285,4 +238,4 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
         await self._bells.close()
-        await self._pool.close()
+        await self._connections.close()

@@ -12,22 +12,32 @@ from contextlib import suppress
 
 import asyncpg
 
+from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store.bells import UNHURRIED, Bells, Callback
+from adjudge.store.postgres_connections import Connections
 
 _RETRY_SECONDS = 1.0
 _UNHURRIED_SECONDS = 0.05
-_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+_FAILURES = (
+    Unavailable,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+_NOTIFY = "SELECT pg_notify(channel, '') FROM unnest(CAST($1 AS text[])) AS channel"
 _log = get_logger(__name__)
 
 
 class PostgresBells:
     """Local bells, joined with those of every other process on the same database."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
-        self._pool = pool
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._local = Bells()
-        self._hurried, self._unhurried = _Sender(pool), _Sender(pool, _UNHURRIED_SECONDS)
+        self._hurried, self._unhurried = _Sender(connections), _Sender(connections, _UNHURRIED_SECONDS)
         self._channels: set[str] = set()
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -39,8 +49,9 @@ class PostgresBells:
 
     def listen(self, channel: str, callback: Callback) -> Callback:
         """Hear rings of every process."""
-        self._channels.add(channel)
-        self._changed.set()
+        if channel not in self._channels:
+            self._channels.add(channel)
+            self._changed.set()
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(self._hear())
         return self._local.listen(channel, callback)
@@ -67,7 +78,7 @@ class PostgresBells:
         def lost(_: object) -> None:
             gone.set()
 
-        async with self._pool.acquire() as connection:
+        async with self._connections.one() as connection:
             heard: set[str] = set()
             connection.add_termination_listener(lost)
             try:
@@ -90,8 +101,8 @@ class PostgresBells:
 class _Sender:
     """Sends rings to other processes, one after another, with a pause behind each."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], pause_sec: float = 0.0) -> None:
-        self._pool = pool
+    def __init__(self, connections: Connections, pause_sec: float = 0.0) -> None:
+        self._connections = connections
         self._pause_sec = pause_sec
         self._unsent: set[str] = set()
         self.task: asyncio.Task[None] | None = None
@@ -106,7 +117,8 @@ class _Sender:
         while self._unsent:
             channels, self._unsent = sorted(self._unsent), set()
             try:
-                await self._pool.executemany("SELECT pg_notify($1, '')", [(channel,) for channel in channels])
+                async with self._connections.one() as connection:
+                    await connection.fetch(_NOTIFY, channels)
             except _FAILURES as error:
                 _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
             if self._pause_sec:
