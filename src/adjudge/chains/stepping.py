@@ -47,14 +47,13 @@ class Step:
         stepped = await chain_steps.take(tx, self.ends, self.followers, lease_ms=self.room.lease_ms)
         born = [follower.job for follower in self.followers if follower.job.id in stepped.born]
         taken = tuple(_claimed(job, stepped, self.room.worker) for job in born if job.id in self.after)
-        job_accounts.tell_enqueued(tx, born)
-        job_accounts.count_started(tx, taken)
-        tx.on_commit(lambda: self._measure(stepped))
         tx.ring(CHANGED)
         counted = frozenset(job_id for job_id, moments in stepped.ended.items() if moments.ended_at is not None)
-        return StepTaken(frozenset(stepped.ended), counted, taken)
+        return StepTaken(frozenset(stepped.ended), counted, taken, lambda: self._tell(stepped, born, taken))
 
-    def _measure(self, stepped: Stepped) -> None:
+    def _tell(self, stepped: Stepped, born: Sequence[NewJob], taken: Sequence[Job]) -> None:
+        job_accounts.tell_enqueued(born)
+        job_accounts.count_started(taken)
         for job_id, moments in stepped.ended.items():
             if moments.started_at is not None and moments.ended_at is not None:
                 seconds = (moments.ended_at - moments.started_at) / _SECOND_US

@@ -164,7 +164,7 @@ def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapp
     _DELIVERED.inc(len(delivered))
     for row in delivered:
         metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
-    _log.info_each("job_delivered", [_fields(row, payloads[row.job_id]) for row in delivered])
+    _log.info_each("job_delivered", (_fields(row, payloads[row.job_id]) for row in delivered))
 
 
 def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:

@@ -35,39 +35,29 @@ def origin_fields(payload: Mapping[str, Any]) -> dict[str, object]:
     return fields if request_id is None else {**fields, "request_id": request_id}
 
 
-def tell_enqueued(tx: Tx, jobs: Sequence[NewJob]) -> None:
+def tell_enqueued(jobs: Sequence[NewJob]) -> None:
     """Count and log jobs that were created."""
-
-    def tell() -> None:
-        for kind, count in Counter(job.kind for job in jobs).items():
-            metrics.JOBS_ENQUEUED.labels(kind).inc(count)
-        _log.info_each(
-            "job_enqueued",
-            [
-                {
-                    "stage": "enqueued",
-                    "job_id": job.id,
-                    "trace_id": job.trace,
-                    "kind": job.kind,
-                    **origin_fields(job.payload),
-                }
-                for job in jobs
-            ],
-        )
-
-    if jobs:
-        tx.on_commit(tell)
+    for kind, count in Counter(job.kind for job in jobs).items():
+        metrics.JOBS_ENQUEUED.labels(kind).inc(count)
+    _log.info_each(
+        "job_enqueued",
+        (
+            {
+                "stage": "enqueued",
+                "job_id": job.id,
+                "trace_id": job.trace,
+                "kind": job.kind,
+                **origin_fields(job.payload),
+            }
+            for job in jobs
+        ),
+    )
 
 
-def count_started(tx: Tx, jobs: Sequence[Job]) -> None:
+def count_started(jobs: Sequence[Job]) -> None:
     """Count attempts that began."""
-
-    def count() -> None:
-        for kind, number in Counter(job.kind for job in jobs).items():
-            metrics.JOBS_STARTED.labels(kind).inc(number)
-
-    if jobs:
-        tx.on_commit(count)
+    for kind, number in Counter(job.kind for job in jobs).items():
+        metrics.JOBS_STARTED.labels(kind).inc(number)
 
 
 def count_transitions(tx: Tx, jobs: Sequence[Job]) -> None:

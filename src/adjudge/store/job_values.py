@@ -203,6 +203,8 @@ class StepTaken:
     counted: frozenset[str]
     """Those of them whose outcome now stands; what another belongs to had moved on without it."""
     born: tuple[Job, ...]
+    tell: Callable[[], None]
+    """Count and log all this, once it is committed; nobody need wait for it."""
 
 
 class Step(Protocol):

@@ -72,7 +72,8 @@ class Jobs:
         at_once = tx.dialect is Dialect.POSTGRES and not offers
         rows = [insert_row(job, self._policy.max_attempts) for job in jobs]
         created = {row["id"] for row in await tx.fetch(sql.ENQUEUE if at_once else sql.INSERT, rows)}
-        accounts.tell_enqueued(tx, [job for job in jobs if job.id in created])
+        if born := [job for job in jobs if job.id in created]:
+            tx.on_commit(lambda: accounts.tell_enqueued(born))
         taken = await self._hand_over(tx, {key: offer for key, offer in (offers or {}).items() if key in created})
         waiting = [job for job in jobs if job.id in created and job.id not in taken]
         if at_once and waiting:
@@ -289,7 +290,8 @@ class Jobs:
             if owner := self._owners.get(kind):
                 await owner.started(tx, group)
         accounts.count_transitions(tx, jobs)
-        accounts.count_started(tx, jobs)
+        if jobs:
+            tx.on_commit(lambda: accounts.count_started(jobs))
         return Outcome(jobs, await self._refuse(tx, job_ids, jobs, explain))
 
     async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:

@@ -174,8 +174,16 @@ class Finisher:
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
             self._places.take_on(by_job[step.after[job.id]].end, job, claimed_at)
-        for job_id in taken.ended:
-            _settle(by_job[job_id], None)
+
+        def settle() -> None:
+            for job_id in taken.ended:
+                _settle(by_job[job_id], None)
+            taken.tell()
+
+        try:
+            await asyncio.sleep(0)  # what was taken on comes first: if it is over at once, its end goes out now …
+        finally:
+            asyncio.get_running_loop().call_soon(settle)  # … and this is seen to while the database is at work
         return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
 
     async def _wait_for_database(self, batch: list[_Waiting], error: Unavailable) -> None:

@@ -46,8 +46,8 @@ _log = get_logger(__name__)
 class StopWatch:
     """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost.
 
-    It watches by a task of its own that ends by itself once there is nothing left to watch: a query is never canceled
-    because a node was quick.
+    It watches by a task of its own that ends by itself once a poll finds nothing left to watch: neither is a query
+    canceled because a node was quick, nor does each of many quick ones have it begin again.
     """
 
     def __init__(self, database: Database, poll_ms: int = _POLL_MS) -> None:
@@ -72,10 +72,11 @@ class StopWatch:
         wakeup = Wakeup()
         silence = self._database.listen(chain_runs.STOPPING, wakeup.set)
         try:
+            await wakeup.wait(self._poll_ms)
             while self._watched:
-                await wakeup.wait(self._poll_ms)
                 wakeup.clear()
                 await self._look()
+                await wakeup.wait(self._poll_ms)
         finally:
             silence()
 
