@@ -53,6 +53,9 @@ def live_in(house: Installation) -> Traces:
     batch = _posted(house.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
     house.until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
     _posted(house.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
+    wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
+    webhook_id = _posted(house.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
+    _posted(house.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
     job_id = house.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -60,6 +63,8 @@ def live_in(house: Installation) -> Traces:
         "/me": "/me",
         "/me/password": "/me/password",
         "/me/tokens": "/me/tokens",
+        "/me/webhooks": "/me/webhooks",
+        "/me/webhooks/{webhook_id}": f"/me/webhooks/{webhook_id}",
         "/problems": "/problems",
         "/problems/{name}": "/problems/hostile",
         "/submissions": "/submissions?everybody=1",

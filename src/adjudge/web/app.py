@@ -8,7 +8,18 @@ from fastapi.responses import Response
 from adjudge.api.parts import Parts
 from adjudge.domain.errors import NotFound
 from adjudge.web.render import Pages
-from adjudge.web.routes import account, chains, ops, preferences, problems, reference, rejudge, setting, submissions
+from adjudge.web.routes import (
+    account,
+    chains,
+    ops,
+    preferences,
+    problems,
+    reference,
+    rejudge,
+    setting,
+    submissions,
+    webhooks,
+)
 from adjudge.web.routes.router import page_router
 
 
@@ -18,7 +29,7 @@ def install(app: FastAPI, parts: Parts) -> None:
     app.include_router(pages.assets.router())
     app.include_router(preferences.router(pages))
     app.include_router(reference.router(pages))
-    for group in (account, problems, submissions, setting, chains, rejudge, ops):
+    for group in (account, webhooks, problems, submissions, setting, chains, rejudge, ops):
         app.include_router(group.router(pages, parts))
     lost = page_router(pages)
 

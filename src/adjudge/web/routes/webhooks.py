@@ -1,0 +1,130 @@
+"""One's own webhooks: made, changed, switched off, and what became of each delivery."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import hooks
+from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer, needs
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
+from adjudge.store.webhooks import EVENTS, Webhook
+from adjudge.web import forms
+from adjudge.web.render import Pages, see_other
+from adjudge.web.routes.router import page_router
+
+Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
+ROOT: Final = "/me/webhooks"
+_PAGE: Final = 20
+_URL_MOST: Final = 2_000
+
+
+def router(pages: Pages, parts: Parts) -> APIRouter:
+    """Routes of webhooks."""
+    routes = page_router(pages)
+    _every(routes, pages, parts)
+    _one(routes, pages, parts)
+    _acting(routes, parts)
+    return routes
+
+
+async def _wanted(request: Request) -> tuple[str, list[str]]:
+    """The address and the events that a form names."""
+    url, chosen = await forms.text(request, "url", at_most=_URL_MOST), await forms.choices(request, "event")
+    return url.strip(), [event for event in chosen if event in EVENTS]
+
+
+def _check_events(events: list[str]) -> None:
+    if not events:
+        raise InvalidInput("events: choose at least one.", field="events")
+
+
+def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+    async def page(request: Request, viewer: Viewer, **shown: Any) -> Response:
+        listed = await hooks.page(parts, viewer)
+        shown = {"made": None, "secret": "", "error": None, "url": "", "wanted": list(EVENTS[:1]), **shown}
+        status = shown["error"].http_status if shown["error"] else 200
+        return await pages.show(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
+
+    @routes.get(ROOT)
+    async def every(request: Request, viewer: Owner) -> Response:
+        return await page(request, viewer)
+
+    @routes.post(ROOT)
+    async def add(request: Request, viewer: Owner) -> Response:
+        url, events = await _wanted(request)
+        try:
+            _check_events(events)
+            made, secret = await hooks.add(parts, viewer, url, events)
+        except AdjudgeError as error:
+            return await page(request, viewer, error=error, url=url, wanted=events)
+        return await page(request, viewer, made=made, secret=secret)
+
+
+def _one(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+    async def page(request: Request, viewer: Viewer, webhook: Webhook, **shown: Any) -> Response:
+        shown = {"error": None, "url": webhook.url, "wanted": webhook.events, **shown}
+        status = shown["error"].http_status if shown["error"] else 200
+        log = await _log(parts, viewer, webhook, request.query_params.get("cursor"))
+        return await pages.show(request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown)
+
+    @routes.get(ROOT + "/{webhook_id}")
+    async def one(request: Request, viewer: Owner, webhook_id: str) -> Response:
+        return await page(request, viewer, await hooks.read(parts, viewer, webhook_id))
+
+    @routes.get(ROOT + "/{webhook_id}/state")
+    async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
+        """The part of the page that changes while deliveries are on their way."""
+        webhook = await hooks.read(parts, viewer, webhook_id)
+        log = await _log(parts, viewer, webhook, cursor)
+        return await pages.show(request, "webhook_state.html", webhook=webhook, **log)
+
+    @routes.post(ROOT + "/{webhook_id}/edit")
+    async def edit(request: Request, viewer: Owner, webhook_id: str) -> Response:
+        url, events = await _wanted(request)
+        try:
+            _check_events(events)
+            await hooks.edit(parts, viewer, webhook_id, url=url, events=events, is_active=None)
+        except NotFound:
+            raise
+        except AdjudgeError as error:
+            webhook = await hooks.read(parts, viewer, webhook_id)
+            return await page(request, viewer, webhook, error=error, url=url, wanted=events)
+        return see_other(f"{ROOT}/{webhook_id}", done="saved")
+
+
+async def _log(parts: Parts, viewer: Viewer, webhook: Webhook, cursor: str | None) -> dict[str, Any]:
+    """One page of deliveries, the newest first."""
+    place = place_of(cursor, [str])
+    before = str(place[0]) if place else None
+    rows = await hooks.deliveries(parts, viewer, webhook.id, before=before, at_most=_PAGE + 1)
+    more = f"cursor={cursor_of([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
+    return {"deliveries": rows[:_PAGE], "more": more, "cursor": cursor or ""}
+
+
+def _acting(routes: APIRouter, parts: Parts) -> None:
+    @routes.post(ROOT + "/{webhook_id}/switch")
+    async def switch(request: Request, viewer: Owner, webhook_id: str) -> Response:
+        is_active = await forms.text(request, "to") == "on"
+        await hooks.edit(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
+        return see_other(f"{ROOT}/{webhook_id}", done="switched_on" if is_active else "switched_off")
+
+    @routes.post(ROOT + "/{webhook_id}/ping")
+    async def ping(viewer: Owner, webhook_id: str) -> Response:
+        await hooks.ping(parts, viewer, webhook_id)
+        return see_other(f"{ROOT}/{webhook_id}", done="pinged")
+
+    @routes.post(ROOT + "/{webhook_id}/remove")
+    async def remove(viewer: Owner, webhook_id: str) -> Response:
+        await hooks.remove(parts, viewer, webhook_id)
+        return see_other(ROOT, done="removed")
+
+    @routes.post(ROOT + "/{webhook_id}/deliveries/{delivery_id}/repeat")
+    async def repeat(viewer: Owner, webhook_id: str, delivery_id: str) -> Response:
+        await hooks.repeat(parts, viewer, webhook_id, delivery_id)
+        return see_other(f"{ROOT}/{webhook_id}", done="repeated")

@@ -1,0 +1,156 @@
+"""Webhooks by pages: the same rules as by the API, and a secret that is seen once."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+from adjudge.domain.states import JobStatus
+from adjudge.store.job_values import Finish
+from adjudge.store.webhooks import Delivered, Undelivered
+from tests.support.api import Api
+from tests.support.stores import fence_of
+from tests.unit.web.test_costs import cost
+
+ROOT = "/me/webhooks"
+FORM = {"url": "https://example.org/hook?a=<b>", "event": ["submission.judged", "submission.canceled"]}
+
+
+async def made(client: httpx.AsyncClient, **fields: object) -> str:
+    """Make a webhook; where its page is."""
+    answer = await client.post(ROOT, data=FORM | fields)
+    assert answer.status_code == 200, answer.text
+    found = re.search(r'href="(/me/webhooks/[^"]+)"', answer.text)
+    assert found, answer.text
+    return found[1]
+
+
+async def shown(client: httpx.AsyncClient, path: str) -> str:
+    answer = await client.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def done(client: httpx.AsyncClient, path: str, **fields: object) -> str:
+    """Send a form; where it leads."""
+    answer = await client.post(path, data=fields)
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["Location"])
+
+
+async def ended(pages: Api, *, well: bool) -> None:
+    """Let the delivery that waits end."""
+    (row,) = await pages.store.rows("SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL")
+    (job,) = (await pages.store.claim(row["id"])).done
+    finish = Finish(fence_of(job), outcome=Delivered(204))
+    if not well:
+        finish = Finish(fence_of(job), JobStatus.FAILED, outcome=Undelivered("<b>refused</b>", 500))
+    await pages.store.do(lambda tx: pages.store.jobs.finish(tx, [finish]))
+
+
+async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        assert "You have no webhooks" in await shown(client, ROOT)
+        assert ROOT in await shown(client, "/me")
+        assert ROOT in await shown(client, "/me/tokens")
+        answer = await client.post(ROOT, data=FORM)
+        (secret,) = set(re.findall(r"whsec_[\w-]+", answer.text))
+        assert (await pages.store.row("SELECT secret FROM webhooks"))["secret"] == secret
+        listed = await shown(client, ROOT)
+        assert "hook?a=&lt;b&gt;" in listed
+        assert "a submission was judged, a submission was canceled" in listed
+        assert "whsec_" not in listed
+        assert "whsec_" not in await shown(client, await made(client))
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"), [({"url": "ftp://example.org/"}, "https://HOST/PATH"), ({"event": []}, "at least one")]
+)
+async def test_what_is_wrong_with_a_webhook_is_said_and_the_form_kept(
+    pages: Api, fields: dict[str, object], word: str
+) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        for form in (ROOT, f"{path}/edit"):
+            refused = await client.post(form, data=FORM | {"url": "https://other.example.org/"} | fields)
+            assert refused.status_code == 400
+            assert 'role="alert"' in refused.text
+            assert word in refused.text
+            assert f'value="{fields.get("url", "https://other.example.org/")}"' in refused.text
+        assert "example.org/hook" in await shown(client, path), "nothing was changed"
+        assert len((await client.get("/api/v1/webhooks")).json()["items"]) == 1
+
+
+async def test_a_webhook_is_changed_switched_off_and_removed(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        form = {"url": "https://new.example.org/", "event": "submission.rejudged"}
+        assert await done(client, f"{path}/edit", **form) == f"{path}?done=saved"
+        assert await done(client, f"{path}/switch", to="off") == f"{path}?done=switched_off"
+        (found,) = (await client.get("/api/v1/webhooks")).json()["items"]
+        assert (found["url"], found["events"], found["is_active"]) == (form["url"], [form["event"]], False)
+        assert f"{path}/ping" not in await shown(client, path)
+        assert await done(client, f"{path}/switch", to="on") == f"{path}?done=switched_on"
+        assert f"{path}/ping" in await shown(client, path)
+        assert await done(client, f"{path}/remove") == f"{ROOT}?done=removed"
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_deliveries_are_logged_watched_and_repeated(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        assert "Nothing has been delivered yet" in await shown(client, path)
+        assert await done(client, f"{path}/ping") == f"{path}?done=pinged"
+        waiting = await shown(client, f"{path}/state")
+        assert "on its way" in waiting
+        assert "data-live-done" not in waiting
+        assert "/repeat" not in waiting
+        await ended(pages, well=False)
+        failed = await shown(client, f"{path}/state")
+        assert "&lt;b&gt;refused&lt;/b&gt;" in failed
+        assert "answer 500" in failed
+        assert "data-live-done" in failed
+        found = re.search(r'action="([^"]+/repeat)"', failed)
+        assert found, failed
+        assert await done(client, found[1]) == f"{path}?done=repeated"
+        await ended(pages, well=True)
+        assert "answer 204" in await shown(client, path)
+        await done(client, f"{path}/switch", to="off")
+        assert "/repeat" not in await shown(client, path), "it would be refused"
+        assert (await client.post(found[1])).status_code == 409
+
+
+async def test_a_webhook_that_fails_says_so_and_what_of(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        await pages.store.write("UPDATE webhooks SET failures = 2")
+        assert "The last 2 deliveries failed." in await shown(client, path)
+        await pages.store.write("UPDATE webhooks SET is_active = 0, disabled_at = 1, disabled_reason = '<i>gone</i>'")
+        for where in (ROOT, path):
+            assert "switched off: it failed too often" in await shown(client, where)
+        assert "&lt;i&gt;gone&lt;/i&gt;" in await shown(client, path)
+        await done(client, f"{path}/switch", to="on")
+        assert "failed too often" not in await shown(client, path)
+
+
+async def test_webhooks_are_nobody_elses(pages: Api) -> None:
+    async with pages.as_role("contestant") as client, pages.as_role("admin") as other, pages.client() as visitor:
+        path = await made(client)
+        assert "example.org" not in await shown(other, ROOT)
+        assert [(await other.get(where)).status_code for where in (path, f"{path}/state")] == [404, 404]
+        for action in ("edit", "switch", "ping", "remove", "deliveries/x/repeat"):
+            assert (await other.post(f"{path}/{action}", data=FORM)).status_code == 404, action
+        assert (await visitor.get(path)).headers["Location"].startswith("/login")
+        assert (await client.get(f"/api/v1/webhooks/{path.rpartition('/')[2]}")).json()["is_active"] is True
+
+
+async def test_a_log_costs_the_same_however_long(pages: Api) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        short = await cost(client, path)
+        for _ in range(3):
+            await done(client, f"{path}/ping")
+        assert await cost(client, path) == short
+        assert max(short.values()) <= 2, short
