@@ -231,7 +231,8 @@ async def _serve(orders: Orders, database: Database, stream: Stream) -> None:
         return
     reconciler = Reconciler(database, jobs, stream, name=orders.name, older_ms=orders.idle_ms)
     async with asyncio.TaskGroup() as roles:
-        roles.create_task(Pump(database, jobs, stream, name=orders.name, batch=orders.batch).run())
+        pump = Pump(database, jobs, stream, name=orders.name, batch=orders.batch, poll_ms=orders.idle_ms // 5)
+        roles.create_task(pump.run())
         roles.create_task(patrol(Watchdog(database, jobs, name=orders.name).tick, every_ms=orders.idle_ms // 2))
         roles.create_task(patrol(reconciler.tick, every_ms=orders.idle_ms // 2))
 
