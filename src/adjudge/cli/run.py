@@ -138,7 +138,9 @@ def _stdin(name: str | None, limit_bytes: int) -> Path | bytes | None:
 
 def as_dict(report: RunReport) -> dict[str, Any]:
     """The report as the JSON that --json prints; output that is not UTF-8 keeps its readable part."""
-    body = asdict(report)
+    body = report._asdict()
+    body["sandbox_error"] = asdict(report.sandbox_error) if report.sandbox_error else None
+    body["collected"] = [asdict(entry) for entry in report.collected]
     return body | {name: body[name].decode(errors="replace") for name in ("stdout", "stderr")}
 
 

@@ -5,7 +5,6 @@ Nothing here decides what to do when a launcher fails; ``pool`` does.
 
 from __future__ import annotations
 
-import array
 import asyncio
 import contextlib
 import json
@@ -14,7 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +27,7 @@ from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet
 BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
 HELLO_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 5.0
+TICK_SECONDS: Final = 1.0
 OVERTIME_SECONDS: Final = 15.0
 """How long beyond its wall limit a run may go unreported before the launcher counts as hung."""
 
@@ -97,10 +97,9 @@ class Launcher:
             )
         self._options = options
         self._waiter: asyncio.Future[bytes] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
-        self._deadline = 0.0
+        self._clock: asyncio.TimerHandle | None = None
         self._patience_seconds = 0.0
-        self._buffer = memoryview(bytearray(REPORT_BYTES_MAX))
+        self._seconds_left = 0.0
         self._expects_listeners = False
         self._closed = False
         self._greeted = False
@@ -166,23 +165,27 @@ class Launcher:
         need not have said hello yet: the run waits in its socket meanwhile.
         """
         self._expects_listeners = bool(spec.egress)
-        with Packet(spec) as packet:
-            await self._send(packet)
-        close_all(handover)
+        packet = Packet(spec)
+        try:
+            message = packet.message()
+            while not self._send(message, packet.fds):  # noqa: ASYNC110  # a full socket, which no event tells of
+                await asyncio.sleep(0.001)
+        finally:
+            packet.close()
+        if handover:
+            close_all(handover)
         if not self._greeted:
             await self.hello()
         seconds = spec.limits.wall_ms / 1000 + OVERTIME_SECONDS
-        if spec.egress:
-            line = await self._run_with_egress(spec, seconds)
-        else:
-            line = await self._next_line(seconds)
+        line = await (self._run_with_egress(spec, seconds) if spec.egress else self._expect(seconds))
+        self._waiter = None
         report, stdout_bytes, stderr_bytes = parse_report(
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
         )
         if self._capture is None or not (stdout_bytes or stderr_bytes):
             return report
         stdout, stderr = self._capture.read(stdout_bytes, stderr_bytes)
-        return replace(report, stdout=stdout, stderr=stderr)
+        return report._replace(stdout=stdout, stderr=stderr)
 
     def give_capture(self) -> Capture | None:
         """Hand the capture on to the next launcher: after an orderly report nothing is put there any more."""
@@ -199,13 +202,14 @@ class Launcher:
         """Kill the run that is on and wait until nothing of it is left."""
         if self._closed:
             return
-        if not self._greeted:
-            # Its next line would be the hello: whether the run has begun is not known.
+        answered = self._has_answered()
+        if not self._greeted or not self.alive:
+            # Its next line would be the hello: whether the run has begun is not known. Or no line will come.
             await self.close()
             return
-        if self._unclaimed:
+        if self._unclaimed or answered:
             # The report had come in the very moment of the cancelling: the run is over, no other line will come.
-            self._unclaimed = b""
+            self._unclaimed, self._waiter = b"", None
             return
         with contextlib.suppress(OSError):
             self._socket.send(CANCEL_MESSAGE)
@@ -213,6 +217,10 @@ class Launcher:
             await self._next_line(STOP_SECONDS)
             return
         await self.close()
+
+    def _has_answered(self) -> bool:
+        waiter = self._waiter
+        return waiter is not None and waiter.done() and not waiter.cancelled() and waiter.exception() is None
 
     async def close(self) -> None:
         """Hang up; the launcher kills what runs, cleans up and ends. One that does not is killed."""
@@ -229,8 +237,8 @@ class Launcher:
         self._closed, self.alive = True, False
         for listener in self._listeners:
             listener.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        if self._clock is not None:
+            self._clock.cancel()
         self._loop.remove_reader(self._socket.fileno())
         self._socket.close()
         if self._capture is not None:
@@ -253,58 +261,48 @@ class Launcher:
             os.close(pidfd)
         return True
 
-    async def _send(self, packet: Packet) -> None:
-        message = packet.message()
-        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", packet.fds))] if packet.fds else []
-        while True:
-            try:
-                if ancillary:
-                    self._socket.sendmsg([message], ancillary)
-                else:
-                    self._socket.send(message)
-            except BlockingIOError:
-                await asyncio.sleep(0.001)
-            except OSError as error:
-                raise LauncherDied(f"The launcher does not listen any more: {error.strerror}.") from error
+    def _send(self, message: bytes, fds: list[int]) -> bool:
+        """False: its socket is full."""
+        try:
+            if fds:
+                socket.send_fds(self._socket, [message], fds)
             else:
-                return
+                self._socket.send(message)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise LauncherDied(f"The launcher does not listen any more: {error.strerror}.") from error
+        return True
 
     async def _next_line(self, seconds: float) -> bytes:
+        line = await self._expect(seconds)
+        self._waiter = None
+        return line
+
+    def _expect(self, seconds: float) -> asyncio.Future[bytes]:
+        """The next line, to be awaited at once; it is claimed when the waiter is gone."""
         if self._closed:
             raise LauncherDied("The launcher is closed.")
+        self._waiter = waiter = self._loop.create_future()
         if self._unclaimed and not self._greeted:
-            line, self._unclaimed = self._unclaimed, b""  # the hello, come while a request was being sent
-            return line
-        waiter: asyncio.Future[bytes] = self._loop.create_future()
-        self._waiter = waiter
-        self._set_alarm(seconds)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._unclaimed = waiter.result()
-            raise
-        finally:
-            self._waiter = None
-
-    def _set_alarm(self, seconds: float) -> None:
-        """One timer that looks at a deadline: a timer of its own for every run would cost more than the waiting."""
+            waiter.set_result(self._unclaimed)  # the hello, come while a request was being sent
+            self._unclaimed = b""
         self._patience_seconds = seconds
-        self._deadline = self._loop.time() + seconds
-        if self._alarm is not None and self._alarm.when() <= self._deadline:
-            return
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = self._loop.call_at(self._deadline, self._on_alarm)
+        self._seconds_left = seconds + TICK_SECONDS
+        if self._clock is None:
+            self._clock = self._loop.call_later(TICK_SECONDS, self._on_tick)
+        return waiter
 
-    def _on_alarm(self) -> None:
-        self._alarm = None
-        if self._waiter is None:
+    def _on_tick(self) -> None:
+        """Patience is counted by one slow clock: a timer of its own for every run would cost more than the waiting."""
+        self._clock = None
+        if self._waiter is None or self._waiter.done():
             return
-        if self._loop.time() >= self._deadline:
+        self._seconds_left -= TICK_SECONDS
+        if self._seconds_left <= 0:
             self._fail(f"no report after {self._patience_seconds:.0f} s")
         else:
-            self._alarm = self._loop.call_at(self._deadline, self._on_alarm)
+            self._clock = self._loop.call_later(TICK_SECONDS, self._on_tick)
 
     def _fail(self, reason: str) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -329,7 +327,7 @@ class Launcher:
 
     def _receive(self) -> bytes:
         if not self._expects_listeners:
-            return bytes(self._buffer[: self._socket.recv_into(self._buffer)])
+            return self._socket.recv(REPORT_BYTES_MAX)
         line, fds, _, _ = socket.recv_fds(self._socket, REPORT_BYTES_MAX, EGRESS_MAX)
         self._listeners += [socket.socket(fileno=fd) for fd in fds]
         return line

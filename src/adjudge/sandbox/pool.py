@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -92,7 +93,8 @@ class Sandbox:
         cpus: list[int | None] = list(pin_cpus) if pin_cpus else [None]
         self._all = [_Slot(replace(options, cpu=cpus[index % len(cpus)])) for index in range(slots)]
         self._idle = list(self._all)
-        self._places = asyncio.Semaphore(slots)
+        self._queue: deque[asyncio.Future[_Slot]] = deque()
+        """Who waits for a slot, first come first served; while anybody does, no slot is idle."""
         self._together = asyncio.Lock()
         self._settling: set[asyncio.Task[None]] = set()
 
@@ -135,8 +137,8 @@ class Sandbox:
 
     async def run(self, spec: RunSpec) -> RunReport:
         """Run one program. Cancelling kills it completely before the slot is used again."""
-        await self._places.acquire()
-        return await self._run_in(self._idle.pop(), spec, [])
+        slot = self._idle.pop() if self._idle else await self._wait_for_slot()
+        return await self._run_in(slot, spec, [])
 
     async def run_interactive(self, contestant: RunSpec, interactor: RunSpec) -> tuple[RunReport, RunReport, int]:
         """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1.
@@ -169,18 +171,36 @@ class Sandbox:
     async def _take(self, count: int) -> list[_Slot]:
         """Places at once; taken under a lock, so that two takers never hold some each and wait forever."""
         own = min(count, self.slots)
-        held = 0
+        held: list[_Slot] = []
         async with self._together:
             try:
-                while held < own:
-                    await self._places.acquire()
-                    held += 1
+                while len(held) < own:
+                    held.append(self._idle.pop() if self._idle else await self._wait_for_slot())
             except BaseException:
-                for _ in range(held):
-                    self._places.release()
+                for slot in held:
+                    self._hand_on(slot)
                 raise
             lent = [_Slot(self._all[0].options, retry_at=float("inf")) for _ in range(count - own)]
-            return [self._idle.pop() for _ in range(own)] + lent
+            return held + lent
+
+    async def _wait_for_slot(self) -> _Slot:
+        waiter: asyncio.Future[_Slot] = asyncio.get_running_loop().create_future()
+        self._queue.append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled():  # given in the very moment of the cancelling
+                self._hand_on(waiter.result())
+            raise
+
+    def _hand_on(self, slot: _Slot) -> None:
+        """Give a slot to whoever waits longest; those whose waiting was cancelled are passed over."""
+        while self._queue:
+            waiter = self._queue.popleft()
+            if not waiter.done():
+                waiter.set_result(slot)
+                return
+        self._idle.append(slot)
 
     async def _run_in(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         """Run in a place that was taken; ``handover`` are descriptors to close once the launcher has its copies."""
@@ -205,8 +225,7 @@ class Sandbox:
         if task is not None:
             task.add_done_callback(lambda _: self._release(slot))
         elif slot in self._all:
-            self._idle.append(slot)
-            self._places.release()
+            self._hand_on(slot)
         elif slot.spare is not None:
             slot.spare.close()
 
@@ -231,7 +250,8 @@ class Sandbox:
                     fault = SandboxFault("agent", 0, -1, error.message)
                     return fault_report(fault, spec.job_id, spec.attempt_id)
         self.metrics.degraded(reason)
-        return replace(await self._run_by_command(slot, spec, handover), degraded=True)
+        report = await self._run_by_command(slot, spec, handover)
+        return report._replace(degraded=True)
 
     async def _run_by_command(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         capture, slot.spare = slot.spare, None

@@ -1,4 +1,4 @@
-"""What is to be run in the box: one frozen value, checked when it is made.
+"""What is to be run in the box: one frozen value, checked and encoded when it is made.
 
 Nothing here touches a process or the disk beyond looking at names. A spec that could not be honoured, or whose names
 could leave the work directory, is refused here with a message that names the field.
@@ -15,6 +15,7 @@ from typing import Final
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
+from adjudge.sandbox.records import U32, Tag, encode, limited, named, record
 
 WORK_DIRECTORY: Final = "/work"
 """Where the program starts: fresh, its own, and capped in bytes and inodes."""
@@ -71,10 +72,18 @@ class InputFile:
     name: str
     source: Path | bytes
     executable: bool = False
+    encoded_name: bytes = field(init=False, repr=False, compare=False)
+    shown_as: bytes = field(init=False, repr=False, compare=False)
+    """The record that shows a file of the host in its place; empty where it is to be copied in any case."""
 
     def __post_init__(self) -> None:
         """Refuse a name that could leave the work directory."""
-        check_name("files", self.name)
+        name = check_name("files", self.name) + b"\0"
+        object.__setattr__(self, "encoded_name", name)
+        shown = b""
+        if self.executable and not isinstance(self.source, bytes):
+            shown = record(Tag.FILE_BIND, U32.pack(1) + encode(str(self.source.absolute())) + b"\0" + name)
+        object.__setattr__(self, "shown_as", shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +127,12 @@ class RunSpec:
     job_id: str = ""
     attempt_id: int = 0
     egress: tuple[Egress, ...] = ()
+    head: bytes = field(init=False, repr=False, compare=False)
+    """What of the request needs nothing opened, encoded: checking it takes the same steps."""
 
     def __post_init__(self) -> None:
         """Refuse what the kernel would refuse later, or what could leave the box, naming the field."""
-        self._check_argv()
-        self._check_env()
+        strings = self._check_strings()
         self._check_names()
         if not JOB_ID_PATTERN.fullmatch(self.job_id):
             raise InvalidInput(
@@ -134,25 +144,26 @@ class RunSpec:
             raise InvalidInput(
                 f"stdin: {len(self.stdin)} bytes are over the limit of {self.limits.input_bytes}.", field="stdin"
             )
+        object.__setattr__(self, "head", named(self.job_id, self.attempt_id) + limited(self.limits) + strings)
 
-    def _check_argv(self) -> None:
+    def _check_strings(self) -> bytes:
+        """Check argv and the environment; gives their records."""
         if not self.argv or not self.argv[0]:
             raise InvalidInput("argv: empty; give the program and its arguments.", field="argv")
         if len(self.argv) > ARGUMENTS_MAX:
             raise InvalidInput(f"argv: {len(self.argv)} arguments, at most {ARGUMENTS_MAX}.", field="argv")
         if any(part == ".." for part in PurePosixPath(self.argv[0]).parts):
             raise InvalidInput(f"argv: the program {self.argv[0]!r} may not go up with '..'.", field="argv")
-        for argument in self.argv:
-            _check_string("argv", argument)
-
-    def _check_env(self) -> None:
+        records = [record(Tag.ARGUMENT, _encode_string("argv", argument)) for argument in self.argv]
         for name, value in self.env.items():
             if not name or "=" in name:
                 raise InvalidInput(f"env: {name!r} is not a name of a variable.", field="env")
-            _check_string("env", f"{name}={value}")
-        strings = [*self.argv, *(f"{name}={value}" for name, value in self.env.items())]
-        if len(strings) > ARGUMENTS_MAX or sum(len(encode(text)) + 9 for text in strings) > ARGUMENTS_BYTES_MAX:
+            records.append(record(Tag.VARIABLE, _encode_string("env", f"{name}={value}")))
+        encoded = b"".join(records)
+        # A record is its string with a NUL and 8 bytes of head; the kernel needs a NUL and a pointer.
+        if len(records) > ARGUMENTS_MAX or len(encoded) > ARGUMENTS_BYTES_MAX:
             raise InvalidInput(f"argv, env: together over {ARGUMENTS_BYTES_MAX} bytes.", field="argv")
+        return encoded
 
     def _check_names(self) -> None:
         for name in self.collect:
@@ -172,8 +183,8 @@ class RunSpec:
                 raise InvalidInput(f"{label}: {len(entries)} entries, at most {most}.", field=label)
 
 
-def check_name(label: str, name: str) -> None:
-    """Refuse a name that is not plainly below the work directory."""
+def check_name(label: str, name: str) -> bytes:
+    """Refuse a name that is not plainly below the work directory; gives it encoded."""
     _refuse_nul(label, name)
     parts = name.split("/")
     if not name or name.startswith("/") or any(part in ("", ".", "..") for part in parts):
@@ -181,8 +192,10 @@ def check_name(label: str, name: str) -> None:
             f"{label}: {name!r} must be a plain name below the work directory, without '/' in front, '.' or '..'.",
             field=label,
         )
-    if len(encode(name)) > NAME_BYTES_MAX or any(len(encode(part)) > 255 for part in parts):
+    encoded = encode(name)
+    if len(encoded) > NAME_BYTES_MAX or any(len(part) > 255 for part in encoded.split(b"/")):
         raise InvalidInput(f"{label}: the name {name[:40]!r}… is too long.", field=label)
+    return encoded
 
 
 def check_target(label: str, target: str) -> None:
@@ -196,18 +209,12 @@ def check_target(label: str, target: str) -> None:
         raise InvalidInput(f"{label}: target {target[:40]!r}… is too long.", field=label)
 
 
-def encode(text: str) -> bytes:
-    """Text as the bytes the kernel sees; names that are not UTF-8 come and go unchanged."""
-    try:
-        return text.encode(errors="surrogateescape")
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{text[:40]!r} holds lone surrogates and cannot be passed to a program.") from error
-
-
-def _check_string(label: str, text: str) -> None:
+def _encode_string(label: str, text: str) -> bytes:
     _refuse_nul(label, text)
-    if len(encode(text)) > ARGUMENT_BYTES_MAX:
+    encoded = encode(text)
+    if len(encoded) > ARGUMENT_BYTES_MAX:
         raise InvalidInput(f"{label}: {text[:40]!r}… is over {ARGUMENT_BYTES_MAX} bytes.", field=label)
+    return encoded + b"\0"
 
 
 def _refuse_nul(label: str, text: str) -> None:

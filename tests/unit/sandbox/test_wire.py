@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def open_fds() -> set[str]:
 
 
 def test_a_plain_request_carries_no_descriptor() -> None:
-    with Packet(RunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3)) as packet:
+    with closing(Packet(RunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3))) as packet:
         message = packet.message()
     assert struct.unpack_from("<IHH", message) == (MAGIC, TYPE_RUN, 0)
     assert [tag for tag, _ in records(message)] == [1, 2, 3, 4, 4, 5]
@@ -39,7 +40,7 @@ def test_a_plain_request_carries_no_descriptor() -> None:
 def test_the_limits_are_in_the_order_of_their_declaration() -> None:
     limits = Limits(cpu_ms=1, wall_ms=2, memory_bytes=3, processes=4, open_files=5, file_bytes=6, output_bytes=7,
                     input_bytes=8, work_bytes=9, work_inodes=10, stack_bytes=11)  # fmt: skip
-    with Packet(RunSpec(argv=("x",), limits=limits)) as packet:
+    with closing(Packet(RunSpec(argv=("x",), limits=limits))) as packet:
         assert struct.unpack("<11Q", dict(records(packet.message()))[3]) == tuple(range(1, 12))
 
 
@@ -55,7 +56,7 @@ def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
         collect=("o",),
         collect_to=tmp_path,
     )
-    with Packet(spec) as packet:
+    with closing(Packet(spec)) as packet:
         assert len(packet.fds) == 5
         assert packet.message()
     assert open_fds() == before
@@ -70,7 +71,7 @@ def test_nothing_stays_open_when_a_file_is_missing(tmp_path: Path) -> None:
 
 
 def test_bytes_given_as_input_cannot_be_changed_by_their_reader() -> None:
-    with Packet(RunSpec(argv=("x",), stdin=b"input")) as packet, pytest.raises(PermissionError):
+    with closing(Packet(RunSpec(argv=("x",), stdin=b"input"))) as packet, pytest.raises(PermissionError):
         os.write(packet.fds[0], b"changed")
 
 
@@ -78,7 +79,7 @@ def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_pat
     (tmp_path / "in").write_bytes(b"0123456789")
     with (tmp_path / "in").open("rb", buffering=0) as source:
         source.read(4)
-        with Packet(RunSpec(argv=("x",), stdin=source.fileno())) as packet:
+        with closing(Packet(RunSpec(argv=("x",), stdin=source.fileno()))) as packet:
             assert packet.fds[0] != source.fileno()
             assert os.read(packet.fds[0], 100) == b"456789"
 
@@ -97,12 +98,12 @@ def test_a_program_anyone_may_run_is_shown_and_a_private_one_copied(tmp_path: Pa
     program.write_bytes(b"#!/bin/true\n")
     for mode, tag in ((0o755, 11), (0o700, 9)):
         program.chmod(mode)
-        with Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable=True),))) as packet:
+        with closing(Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable=True),)))) as packet:
             assert records(packet.message())[-1][0] == tag
 
 
 def test_a_long_request_travels_in_a_file() -> None:
-    with Packet(RunSpec(argv=("x", *["y" * 100_000] * 2))) as packet:
+    with closing(Packet(RunSpec(argv=("x", *["y" * 100_000] * 2)))) as packet:
         message = packet.message()
         assert struct.unpack("<IHH", message) == (MAGIC, TYPE_IN_FD, 1)
         assert os.fstat(packet.fds[0]).st_size > PACKET_BYTES_MAX

@@ -1,0 +1,69 @@
+"""The records that a request is made of: what a spec is encoded as when it is made, and a packet when it is sent.
+
+The other side is ``launcher/request.h``, which explains the form. What needs a descriptor, and so something opened, is
+no business of this module but of ``wire``.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import fields
+from enum import IntEnum
+from operator import attrgetter
+from typing import Final
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import Limits
+
+U32: Final = struct.Struct("<I")
+_RECORD: Final = struct.Struct("<HHI")
+_U64: Final = struct.Struct("<Q")
+_LIMIT_NAMES: Final = tuple(field.name for field in fields(Limits))
+_LIMITS: Final = struct.Struct(f"<{len(_LIMIT_NAMES)}Q")
+_limit_values: Final = attrgetter(*_LIMIT_NAMES)
+
+
+class Tag(IntEnum):
+    """What a record is about."""
+
+    JOB_ID = 1
+    ATTEMPT_ID = 2
+    LIMITS = 3
+    ARGUMENT = 4
+    VARIABLE = 5
+    STDIN = 6
+    STDOUT = 7
+    STDERR = 8
+    FILE_COPY = 9
+    FILE_INLINE = 10
+    FILE_BIND = 11
+    MOUNT = 12
+    COLLECT = 13
+    COLLECT_TO = 14
+    EGRESS = 15
+
+
+def record(tag: Tag, payload: bytes) -> bytes:
+    """One record of a packet."""
+    return _RECORD.pack(tag, 0, len(payload)) + payload
+
+
+def encode(text: str) -> bytes:
+    """Text as the bytes the kernel sees; names that are not UTF-8 come and go unchanged."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{text[:40]!r} holds lone surrogates and cannot be passed to a program.") from error
+
+
+def named(job_id: str, attempt_id: int) -> bytes:
+    """Whose run it is."""
+    return record(Tag.JOB_ID, job_id.encode() + b"\0") + record(Tag.ATTEMPT_ID, _U64.pack(attempt_id))
+
+
+def limited(limits: Limits) -> bytes:
+    """What the run may use, in the order in which limits are declared."""
+    try:
+        return record(Tag.LIMITS, _LIMITS.pack(*_limit_values(limits)))
+    except struct.error as error:
+        raise InvalidInput(f"limits: {limits} hold a number that is too large.", field="limits") from error

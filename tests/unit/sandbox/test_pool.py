@@ -1,0 +1,88 @@
+"""Who gets a slot, and that none is lost: seats are held here without anything being run."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from adjudge.sandbox import Sandbox
+
+
+async def hold(box: Sandbox, name: str, order: list[str], leave: asyncio.Event) -> None:
+    async with box.seats(1):
+        order.append(name)
+        await leave.wait()
+
+
+async def turns(count: int = 5) -> None:
+    """Let whoever can go on do so; a slot is passed on within a few turns of the loop."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def waiting(box: Sandbox, names: str, order: list[str], leave: asyncio.Event) -> list[asyncio.Task[None]]:
+    tasks = []
+    for name in names:
+        tasks.append(asyncio.create_task(hold(box, name, order, leave)))
+        await turns()
+    return tasks
+
+
+async def test_a_slot_goes_to_whoever_waits_longest() -> None:
+    box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
+    async with box.seats(1):
+        tasks = await waiting(box, "abc", order, leave)
+        assert order == []
+        leave.set()
+    await asyncio.gather(*tasks)
+    assert order == ["a", "b", "c"]
+
+
+async def test_who_comes_when_a_slot_was_just_given_waits_for_the_next() -> None:
+    box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
+    leave.set()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(box.seats(1))
+        [first] = await waiting(box, "a", order, leave)
+        await stack.aclose()
+        late = asyncio.create_task(hold(box, "late", order, leave))
+        await asyncio.gather(first, late)
+    assert order == ["a", "late"]
+
+
+@pytest.mark.parametrize("already_given", [False, True])
+async def test_whoever_stops_waiting_leaves_the_slot_to_the_next(already_given: bool) -> None:
+    box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
+    leave.set()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(box.seats(1))
+        [first, second] = await waiting(box, "ab", order, leave)
+        if already_given:
+            await stack.aclose()
+        first.cancel()
+        await stack.aclose()
+        await asyncio.wait([first, second])
+    assert first.cancelled()
+    assert order == ["b"]
+    async with asyncio.timeout(5), box.seats(1):
+        pass
+
+
+async def test_seats_at_once_are_given_back_when_their_taker_is_cancelled() -> None:
+    box = Sandbox(slots=2)
+
+    async def take_both() -> None:
+        async with box.seats(2):
+            pass
+
+    async with box.seats(1):
+        both = asyncio.create_task(take_both())
+        await turns()
+        both.cancel()
+        await asyncio.wait([both])
+        async with asyncio.timeout(5), box.seats(1):
+            pass
+    async with asyncio.timeout(5), box.seats(2):
+        pass
