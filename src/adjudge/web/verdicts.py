@@ -30,7 +30,7 @@ class Told:
     """(title, drawing)"""
 
 
-def told(t: Words, document: Document, rows: Sequence[Document], language: str, *, is_jury: bool) -> Told:
+def told(t: Words, document: Document, rows: Sequence[Document], language: str) -> Told:
     """Put the words and pictures of a result together."""
     run = [row for row in rows if row.get("verdict")]
     is_scored = (document.get("max_score") or 1) != 1
@@ -39,7 +39,7 @@ def told(t: Words, document: Document, rows: Sequence[Document], language: str, 
         not_run=len(rows) - len(run),
         groups=_groups(document) if is_scored else [],
         is_scored=is_scored,
-        message=str(document.get("message") or "") if is_jury else _message(t, document, language),
+        message=_message(t, document, language),
         pictures=_pictures(t, run, document),
     )
 
@@ -47,9 +47,9 @@ def told(t: Words, document: Document, rows: Sequence[Document], language: str, 
 def _message(t: Words, document: Document, language: str) -> str:
     """What went wrong, in the reader's language wherever it is one of a few things to say."""
     verdict, first = document.get("verdict"), document.get("first_failure")
-    if verdict == Verdict.CE:
+    if verdict == Verdict.CE and ((document.get("compile") or {}).get("log") or not document.get("message")):
         return t("submission.refused", language=language)
-    if first:
+    if first:  # the rest of the message stands beside that test
         return t("submission.failed_on", verdict=t.named("verdict", verdict), test=first)
     return str(document.get("message") or "")
 

@@ -63,6 +63,29 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
         assert "data-live-done" in (await setter.get(f"{path}/state")).text
 
 
+async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: Api) -> None:
+    nodes = [{"id": name, "type": "noop"} for name in ("one", "other")]
+    over_runs = {"max_runs": 1, "when_full": "wait"}
+    async with pages.as_role("admin") as admin:
+        body = {"name": "narrow", "dag": {"nodes": nodes, "max_parallel": 1, "over_runs": over_runs}}
+        assert (await admin.post("/api/v1/chains", json=body)).status_code == 201
+        first, second = [(await admin.post("/chains/narrow/start")).headers["Location"] for _ in range(2)]
+        waits = "waits for a place"
+        state = (await admin.get(f"{first}/state")).text
+        assert state.count(waits) == 1, "one node runs, the other waits"
+        assert state.index("/nodes/other") < state.index(waits)
+        assert waits in (await admin.get(f"{first}/nodes/other")).text
+        assert waits not in (await admin.get(f"{first}/nodes/one")).text
+        assert (await admin.get(f"{second}/state")).text.count(waits) == 1, "the run itself waits for its turn"
+        assert await _finish_next(pages) == "one"
+        assert waits not in (await admin.get(f"{first}/state")).text
+        assert waits not in (await admin.get(f"{first}/nodes/other")).text
+        assert await _finish_next(pages) == "other"
+        turn = (await admin.get(f"{second}/state")).text
+        assert turn.count(waits) == 1, "it has begun, and its second node waits in turn"
+        assert turn.index("/nodes/other") < turn.index(waits)
+
+
 @pytest.mark.usefixtures("chain")
 async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: Api) -> None:
     async with pages.as_role("setter") as setter, pages.as_role("judge") as judge:

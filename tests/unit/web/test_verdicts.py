@@ -20,17 +20,17 @@ def _document(**fields: Any) -> dict[str, Any]:
 
 
 def test_tests_that_were_not_run_are_counted_not_listed() -> None:
-    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA"), _case("3", None)], "C++", is_jury=False)
+    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA"), _case("3", None)], "C++")
     assert [case["name"] for case in shown.cases] == ["1", "2"]
     assert shown.not_run == 1
 
 
 def test_time_and_memory_are_drawn_against_their_limits() -> None:
-    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA")], "C++", is_jury=False)
+    shown = told(EN, _document(), [_case("1", "AC"), _case("2", "WA")], "C++")
     assert [title for title, _ in shown.pictures] == ["Time per test", "Memory per test"]
     assert all('class="limit"' in drawing for _, drawing in shown.pictures)
     assert "2: WA, 2 MiB" in shown.pictures[1][1]
-    assert told(EN, _document(), [_case("1", "WA")], "C++", is_jury=False).pictures == []
+    assert told(EN, _document(), [_case("1", "WA")], "C++").pictures == []
 
 
 def test_points_are_shown_by_the_innermost_groups_and_only_where_there_are_any() -> None:
@@ -39,17 +39,16 @@ def test_points_are_shown_by_the_innermost_groups_and_only_where_there_are_any()
         for path, score, most in (("", 20, 100), ("sample", 0, 0), ("secret", 20, 100), ("secret/1", 20, 20))
     ]
     groups.append({"path": "secret/2", "verdict": None, "score": 0, "max_score": 80})
-    scored = told(EN, _document(max_score=100, groups=groups), [], "C++", is_jury=False)
+    scored = told(EN, _document(max_score=100, groups=groups), [], "C++")
     assert [group["path"] for group in scored.groups] == ["secret/1", "secret/2"]
     assert scored.is_scored
-    assert told(EN, _document(groups=groups), [], "C++", is_jury=False).groups == []
+    assert told(EN, _document(groups=groups), [], "C++").groups == []
 
 
 def test_what_went_wrong_is_said_in_the_readers_language() -> None:
     failed = _document(first_failure="sample/1", message="Wrong answer on test sample/1")
-    assert told(ZH, failed, [], "C++", is_jury=False).message == ZH(
-        "submission.failed_on", verdict=ZH("verdict.WA"), test="sample/1"
-    )
-    assert "C++" in told(ZH, _document(verdict="CE"), [], "C++", is_jury=False).message
-    assert told(ZH, failed, [], "C++", is_jury=True).message == failed["message"]
-    assert told(ZH, {}, [], "C++", is_jury=False).message == ""
+    assert told(ZH, failed, [], "C++").message == ZH("submission.failed_on", verdict=ZH("verdict.WA"), test="sample/1")
+    refused = _document(verdict="CE", message="took longer than 10 s", compile={"log": "main.cpp:1: error"})
+    assert "C++" in told(ZH, refused, [], "C++").message
+    assert told(ZH, refused | {"compile": {"log": ""}}, [], "C++").message == "took longer than 10 s"
+    assert told(ZH, {}, [], "C++").message == ""

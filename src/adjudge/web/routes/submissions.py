@@ -174,7 +174,7 @@ async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]
         "made": story.made,
         "is_jury": story.is_jury,
         "again": again,
-        "told": told(words_of(request), document, cases, language, is_jury=story.is_jury),
+        "told": told(words_of(request), document, cases, language),
         "language": language,
         "file_name": next((known.source for known in parts.languages if known.id == row.language), ""),
         "may_cancel": row.finished_at is None,
