@@ -22,7 +22,7 @@ export function start() {
 
 async function colour(shown) {
   const text = shown.textContent;
-  const grammar = await PARSERS[kindOf(shown.dataset.source)]?.();
+  const grammar = await PARSERS[kindOf(shown.dataset.source)]?.().catch(() => null);  // the line is down: one colour
   if (!grammar || text.length > LONGEST) return;
   const lines = [[]];
   const put = (piece, classes) => lines.at(-1).push(classes ? marked(piece, classes) : piece);

@@ -58,5 +58,5 @@ if (address.searchParams.has("done")) {
 }
 
 for (const [selector, script] of [["[data-live]", "live"], ["[data-editor]", "bundle/editor"], ["[data-source]", "bundle/source"], ["[data-draft]", "draft"]]) {
-  if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start());
+  if (document.querySelector(selector)) import(`./${script}.js`).then((loaded) => loaded.start(), () => { /* the page works without */ });
 }
