@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,16 @@ async def test_a_current_database_is_left_alone(empty_url: str) -> None:
     before = await look(empty_url)
     await migrations.upgrade(empty_url)
     assert await look(empty_url) == before
+
+
+async def test_a_current_database_is_known_without_alembic(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    await migrations.upgrade(empty_url)
+    assert migrations.newest() == revisions()[-1]
+    monkeypatch.setitem(sys.modules, "adjudge.store.migrations.running", None)
+    monkeypatch.delattr(migrations, "running")
+    await migrations.upgrade(empty_url)
+    with pytest.raises(ImportError):
+        await migrations.downgrade(empty_url)
 
 
 BY_NAME = Statement(
