@@ -123,7 +123,7 @@ async def test_what_a_compiler_says_leads_to_the_lines_it_names(pages: Api, hall
     async with hall.somebody() as client:
         made = await hall.submit(client, source="int main() {\n  return x;\n}\n")
         log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note"
-        found = document(Verdict.CE) | {"cases": [], "compile": {"ok": False, "message": "", "log": log}}
+        found = {**document(Verdict.CE), "cases": [], "compile": {"ok": False, "message": "", "log": log}}
         started = await hall.start(made["job_id"])
         finish = Finish(started.fence, result=found, outcome=Judgement(Verdict.CE))
         await pages.store.do(lambda tx: pages.store.jobs.finish(tx, [finish]))
@@ -182,6 +182,8 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pag
         tried = await _shown(client, "/problems")
         assert "tried, not solved yet</span>" in tried
         assert "0 of 1 submissions accepted" in tried
+        problem = await _shown(client, "/problems/sum")
+        assert ("tried, not solved yet</span>" in problem, "0 of 1 submissions accepted" in problem) == (True, True)
         assert "/problems/sum" in await _shown(client, "/problems?solved=tried")
         assert "/problems/sum" not in await _shown(client, "/problems?solved=untried")
         again = await hall.submit(client)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import catalogue, languages, submissions
+from adjudge.api.actions.tallies import all_tallies
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
@@ -20,6 +21,7 @@ from adjudge.domain.catalogue import parse_tags, words_of
 from adjudge.domain.errors import AdjudgeError
 from adjudge.domain.states import SubmissionStatus
 from adjudge.store.problem_reads import Sort, Wanted
+from adjudge.store.problem_tallies import Tally
 from adjudge.store.reads import Filter, SubmissionRow
 from adjudge.web.maths import with_maths
 from adjudge.web.render import Pages, see_other
@@ -110,6 +112,7 @@ async def show_problem(
         recent=recent,
         is_solved=await _is_solved(parts, viewer, shown, recent),
         is_own=await _is_own(parts, viewer, name),
+        tally=(await all_tallies(parts)).get(shown.id, Tally()),
     )
 
 
