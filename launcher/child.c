@@ -29,6 +29,7 @@ static void our_fault(struct child *child, const char *step) {
 
 static void setup_session(struct child *child) {
     prctl(PR_SET_NAME, "adjudge-next", 0, 0, 0); /* for who looks at the host's processes, until it executes */
+    umask(022);
     if (setsid() < 0)
         our_fault(child, "session");
 }
@@ -55,7 +56,12 @@ static void setup_descriptors(struct child *child) {
 static void setup_directory(struct child *child) {
     if (chdir(BOX_WORK) != 0)
         our_fault(child, "directory");
-    umask(022);
+}
+
+static void setup_fixed_limits(struct child *child) {
+    const char *failed = limits_apply_fixed();
+    if (failed != NULL)
+        our_fault(child, failed);
 }
 
 static void setup_limits(struct child *child) {
@@ -115,6 +121,7 @@ void child_main(void *argument) {
     struct child *child = argument;
     setup_session(child);
     setup_signals(child);
+    setup_fixed_limits(child);
     setup_privilege(child);
     setup_request(child);
     setup_descriptors(child);

@@ -40,22 +40,24 @@ static const char *apply_without_cgroup(const struct limits *limits, uint64_t st
     return NULL;
 }
 
-const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
-    uint64_t stack = stack_bytes(limits, kind);
+const char *limits_apply_fixed(void) {
     /* One byte, not none: the kernel starts a piped core_pattern's program, on the host, even for a limit of 0, but
      * never for 1 (it takes that for the crash of the handler itself). A file of one byte is too small to be made. */
     if (!lower(RLIMIT_CORE, 1))
         return "limit_core";
+    if (!lower(RLIMIT_MEMLOCK, 64 * 1024))
+        return "limit_locked_memory";
+    return lower(RLIMIT_MSGQUEUE, 0) ? NULL : "limit_queues";
+}
+
+const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
+    uint64_t stack = stack_bytes(limits, kind);
     if (!lower(RLIMIT_NOFILE, limits->open_files))
         return "limit_open_files";
     if (!lower(RLIMIT_FSIZE, limits->file_bytes))
         return "limit_file_size";
     if (!lower(RLIMIT_STACK, stack))
         return "limit_stack";
-    if (!lower(RLIMIT_MEMLOCK, 64 * 1024))
-        return "limit_locked_memory";
-    if (!lower(RLIMIT_MSGQUEUE, 0))
-        return "limit_queues";
     /* The last wall, should we be unable to watch: a second beyond the limit, per process. */
     if (!lower(RLIMIT_CPU, limits->cpu_ms / 1000 + 2))
         return "limit_cpu";

@@ -6,6 +6,7 @@
 
 void limits_read(void); /* once, by the agent: hard limits that may not be exceeded */
 /* By the child: NULL, or the name of the step that failed, with errno. */
+const char *limits_apply_fixed(void); /* what no request changes */
 const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled);
 
 #endif

@@ -10,6 +10,7 @@
 
 void ready_init(struct ready *ready) {
     ready->out[0] = ready->out[1] = ready->err[0] = ready->err[1] = -1;
+    workdir_init(&ready->workdir);
 }
 
 static bool make_pipes(struct box *box, struct fault *fault) {

@@ -25,6 +25,17 @@ static bool needs_host_view(const struct request *request) {
     return request->mount_count > 0 || request->stdin_kind == STDIN_PATH;
 }
 
+/* The file that a detached view is of, opened through that view, which is closed. */
+static int open_view(int tree) {
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", tree);
+    int fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int saved = errno;
+    close(tree);
+    errno = saved;
+    return fd;
+}
+
 /* Through a read-only view of its own: a program that reopens /proc/self/fd/0 for writing gets EROFS, even where it
  * has the uid of the file's owner. */
 static int open_stdin(const char *path, uint64_t size_max) {
@@ -32,12 +43,7 @@ static int open_stdin(const char *path, uint64_t size_max) {
     int tree = root_copy_tree(path, SHOWN | MOUNT_ATTR_RDONLY);
     if (tree < 0)
         return -1;
-    char self[64];
-    snprintf(self, sizeof self, "/proc/self/fd/%d", tree);
-    int fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int saved = errno;
-    close(tree);
-    errno = saved;
+    int fd = open_view(tree);
     if (fd < 0 || fstat(fd, &info) != 0)
         return -1;
     if (S_ISREG(info.st_mode) && (uint64_t)info.st_size <= size_max)
@@ -47,12 +53,28 @@ static int open_stdin(const char *path, uint64_t size_max) {
     return -1;
 }
 
+/* What anyone may run is shown; a private file is opened, to be copied for the program like other input. Decided on the
+ * very file that was found, so that its name cannot come to mean another one in between. */
+static bool choose_way(int *tree, bool *shown) {
+    struct stat info;
+    if (fstat(*tree, &info) != 0)
+        return false;
+    if (!S_ISREG(info.st_mode)) {
+        errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+        return false;
+    }
+    *shown = (info.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
+    if (!*shown)
+        *tree = open_view(*tree);
+    return *tree >= 0;
+}
+
 static bool copy_views(struct workdir *workdir, const struct request *request, struct fault *fault) {
     for (size_t i = 0; i < request->file_count; i++) {
         if (request->files[i].kind != FILE_BIND)
             continue;
         workdir->file_trees[i] = root_copy_tree(request->files[i].source, SHOWN | MOUNT_ATTR_RDONLY);
-        if (workdir->file_trees[i] < 0)
+        if (workdir->file_trees[i] < 0 || !choose_way(&workdir->file_trees[i], &workdir->file_shown[i]))
             return fail_at(fault, "file", (int)i);
     }
     for (size_t i = 0; i < request->mount_count; i++) {
@@ -96,6 +118,14 @@ static bool change_caps(const struct limits *limits, const char *point) {
     return mount(NULL, point, NULL, MS_REMOUNT | FRESH, options) == 0;
 }
 
+static bool open_point(const char *point, int *fd) {
+    if (*fd < 0)
+        *fd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *fd >= 0;
+}
+
+void workdir_init(struct workdir *workdir) { workdir->work_fd = workdir->tmp_fd = workdir->stdin_fd = -1; }
+
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault) {
     bool same = workdir->bytes_cap == limits->work_bytes && workdir->inodes_cap == limits->work_inodes;
     if (workdir->work_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_WORK)
@@ -106,6 +136,8 @@ bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struc
                              : !mount_fresh(slot, limits, BOX_ROOT BOX_TMP, "1777"))
         return fail_at(fault, "tmp_directory", -1);
     workdir->tmp_mounted = true;
+    if (!open_point(BOX_ROOT BOX_WORK, &workdir->work_fd) || !open_point(BOX_ROOT BOX_TMP, &workdir->tmp_fd))
+        return fail_at(fault, "work_directory", -1);
     workdir->bytes_cap = limits->work_bytes;
     workdir->inodes_cap = limits->work_inodes;
     return true;
@@ -136,8 +168,11 @@ static bool copy_fd(int from, int to) {
     }
 }
 
-static bool place_file(const struct workdir *workdir, const struct slot *slot, const struct input_file *file, int tree,
+static bool place_file(const struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i,
                        const int *fds) {
+    const struct input_file *file = &request->files[i];
+    int tree = workdir->file_trees[i];
+    bool shown = file->kind == FILE_BIND && workdir->file_shown[i];
     if (!make_parents(slot, workdir->work_fd, file->name))
         return false;
     int fd = openat(workdir->work_fd, file->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -145,13 +180,13 @@ static bool place_file(const struct workdir *workdir, const struct slot *slot, c
     if (fd < 0)
         return false;
     bool done = true;
-    if (file->kind == FILE_BIND)
+    if (shown)
         done = move_mount(tree, "", workdir->work_fd, file->name, MOVE_MOUNT_F_EMPTY_PATH) == 0;
-    else if (file->kind == FILE_COPY)
-        done = copy_fd(fds[file->fd_index], fd);
+    else if (file->kind != FILE_INLINE)
+        done = copy_fd(file->kind == FILE_BIND ? tree : fds[file->fd_index], fd);
     else
         done = write_all(fd, file->data, file->size);
-    if (done && file->kind != FILE_BIND && !slot->rootless)
+    if (done && !shown && !slot->rootless)
         done = fchown(fd, slot->uid, slot->gid) == 0;
     int saved = errno;
     close(fd);
@@ -162,7 +197,7 @@ static bool place_file(const struct workdir *workdir, const struct slot *slot, c
 static bool place_files(const struct workdir *workdir, const struct slot *slot, const struct request *request,
                         const int *fds, struct fault *fault) {
     for (size_t i = 0; i < request->file_count; i++)
-        if (!place_file(workdir, slot, &request->files[i], workdir->file_trees[i], fds))
+        if (!place_file(workdir, slot, request, i, fds))
             return fail_at(fault, "file", (int)i);
     return true;
 }
@@ -223,11 +258,12 @@ static bool attach_all(struct workdir *workdir, const struct slot *slot, const s
 }
 
 /* What was mounted ahead is as old as the last run's end, which is nobody's business. */
-static bool date_now(const char *point) { return utimensat(AT_FDCWD, point, NULL, 0) == 0; }
+static bool date_now(const struct workdir *workdir) {
+    return futimens(workdir->work_fd, NULL) == 0 && futimens(workdir->tmp_fd, NULL) == 0;
+}
 
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
                      struct fault *fault) {
-    workdir->work_fd = workdir->stdin_fd = -1;
     for (size_t i = 0; i < request->file_count; i++)
         workdir->file_trees[i] = -1;
     for (size_t i = 0; i < request->mount_count; i++) {
@@ -240,10 +276,7 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     bool ahead = workdir->work_mounted;
     if (!workdir_mount(workdir, slot, &request->limits, fault))
         return false;
-    if (ahead && !(date_now(BOX_ROOT BOX_WORK) && date_now(BOX_ROOT BOX_TMP)))
-        return fail_at(fault, "work_directory", -1);
-    workdir->work_fd = open(BOX_ROOT BOX_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (workdir->work_fd < 0)
+    if (ahead && !date_now(workdir))
         return fail_at(fault, "work_directory", -1);
     return place_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
 }
@@ -272,6 +305,7 @@ static void close_fd(int *fd) {
 bool workdir_release(struct workdir *workdir, const struct slot *slot, const struct request *request) {
     bool clean = true;
     close_fd(&workdir->work_fd);
+    close_fd(&workdir->tmp_fd);
     close_fd(&workdir->stdin_fd);
     for (size_t i = request->mount_count; i-- > 0;) {
         char path[sizeof BOX_ROOT + REQUEST_NAME_MAX];

@@ -6,9 +6,11 @@
 #include "request.h"
 
 struct workdir {
-    int work_fd;                           /* the work directory, for placing and collecting files */
+    int work_fd;                           /* the work directory, for dating it, placing and collecting files */
+    int tmp_fd;                            /* /tmp, for dating it */
     int stdin_fd;                          /* opened here where stdin is a path; else -1 */
-    int file_trees[REQUEST_FILES_MAX];     /* detached views of files that are shown, not copied */
+    int file_trees[REQUEST_FILES_MAX];     /* detached views of files that are shown; private ones, opened to be copied */
+    bool file_shown[REQUEST_FILES_MAX];
     int mount_trees[REQUEST_MOUNTS_MAX];
     bool mount_attached[REQUEST_MOUNTS_MAX];
     int made_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
@@ -16,6 +18,7 @@ struct workdir {
     uint64_t bytes_cap, inodes_cap;        /* of what is mounted */
 };
 
+void workdir_init(struct workdir *workdir);
 /* Mounts both directories, or gives those that nobody has used yet the caps of these limits. */
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault);
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,

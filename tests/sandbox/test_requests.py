@@ -46,6 +46,39 @@ async def test_sandbox_blocks_argv_injection_and_path_traversal(box: Box, host: 
             RunSpec(argv=("/work/x",), env=env)
 
 
+async def test_a_private_program_is_copied_and_its_file_stays_out_of_sight(box: Box, tmp_path: Path) -> None:
+    """What anyone may run is shown as it is; of what not everyone may, the program gets a copy of its own."""
+    program = tmp_path / "program"
+    program.write_bytes((box.programs / "echo").read_bytes())
+    owners = []
+    for mode in (0o755, 0o700, 0o711, 0o754):
+        program.chmod(mode)
+        look = "import os,subprocess,sys; subprocess.run(['/work/p', 'hello'], check=True); sys.stdout.flush();"
+        look += "print('inode', os.stat('/work/p').st_ino, oct(os.stat('/work/p').st_mode))"
+        files = (InputFile("p", program, executable=True),)
+        report = await box.sandbox.run(box.script(look, files=files))
+        assert report.verdict is RunVerdict.OK, report
+        assert b"arg 5 hello\n" in report.stdout
+        owners.append(f"inode {program.stat().st_ino} ".encode() in report.stdout)
+    assert owners == [True, False, False, False]
+
+
+async def test_a_program_that_is_missing_is_the_callers_error_and_one_that_is_no_file_ours(
+    box: Box, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(InvalidInput, match=r"files: .*missing cannot be opened"):
+        await box.sandbox.run(
+            RunSpec(argv=("/work/p",), files=(InputFile("p", tmp_path / "missing", executable=True),))
+        )
+    for source in (tmp_path, tmp_path / "fifo", Path("/dev/null")):
+        files = (InputFile("first", b""), InputFile("p", source, executable=True))
+        report = await box.sandbox.run(RunSpec(argv=("/work/p",), files=files))
+        assert report.sandbox_error is not None, source
+        assert (report.sandbox_error.step, report.sandbox_error.index) == ("file", 1)
+    assert (await box.run("echo", "still there")).verdict is RunVerdict.OK
+
+
 async def test_giant_arguments_and_environment_pass_up_to_the_limit_and_are_refused_beyond(box: Box) -> None:
     report = await box.run(
         "echo", "a" * 100_000, *["b"] * 5_000, env={"LONG": "c" * 100_000}, within=limits(output_bytes=2 * MIB)

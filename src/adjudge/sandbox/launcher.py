@@ -22,7 +22,7 @@ from adjudge.sandbox.capture import Capture
 from adjudge.sandbox.egress import carrying
 from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, RunReport, SandboxFault, parse_report
 from adjudge.sandbox.spec import EGRESS_MAX, RunSpec
-from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet
+from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet, refuse_missing
 
 BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
 HELLO_SECONDS: Final = 20.0
@@ -84,6 +84,11 @@ def close_all(fds: list[int]) -> None:
     """Close descriptors, once each."""
     while fds:
         os.close(fds.pop())
+
+
+def _blame(spec: RunSpec, fault: SandboxFault) -> None:
+    if fault.step == "file" and 0 <= fault.index < len(spec.files):
+        refuse_missing(spec.files[fault.index])
 
 
 class Launcher:
@@ -182,6 +187,8 @@ class Launcher:
         report, stdout_bytes, stderr_bytes = parse_report(
             line, job_id=spec.job_id, attempt_id=spec.attempt_id, collect=spec.collect
         )
+        if report.sandbox_error is not None:
+            _blame(spec, report.sandbox_error)
         if self._capture is None or not (stdout_bytes or stderr_bytes):
             return report
         stdout, stderr = self._capture.read(stdout_bytes, stderr_bytes)

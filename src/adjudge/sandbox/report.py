@@ -292,13 +292,13 @@ def parse_plain_report(line: bytes, job_id: str, attempt_id: int) -> tuple[RunRe
     if verdict is RunVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
         return None
     report = RunReport(
-        verdict=verdict,
-        time_ms=int(time_ms),
-        wall_ms=int(wall_ms),
-        mem_kb=int(mem_kb),
-        exit_code=int(exit_code),
-        exit_signal=int(exit_signal),
-        limit=_PLAIN_LIMITS[limit],
+        verdict,
+        int(time_ms),
+        int(wall_ms),
+        int(mem_kb),
+        int(exit_code),
+        int(exit_signal),
+        _PLAIN_LIMITS[limit],
         stdout_truncated=stdout_cut == b"true",
         stderr_truncated=stderr_cut == b"true",
         output_bytes=int(output),

@@ -1,7 +1,8 @@
 """A run as the launcher reads it: one packet of records and the descriptors that go with it.
 
 The other side is ``launcher/request.h``, which explains the form. Opening files and making anonymous ones happens
-here, so that a missing input is the caller's error, by name, before anything is started.
+here, so that a missing input is the caller's error, by name, before anything is started. Programs that are shown rather
+than copied are found by the launcher; a missing one is told from a fault of ours afterwards.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Packet:
         try:
             fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise InvalidInput(f"{label}: {path} cannot be opened: {error.strerror}.", field=label) from error
+            raise _unreadable(label, path, error) from error
         self._opened.append(fd)
         return self._pass(fd)
 
@@ -153,8 +154,8 @@ class Packet:
         source = entry.source
         if isinstance(source, bytes):
             self._add_content(entry, source)
-        elif entry.executable and _anyone_may_run(source):
-            self._records.append(entry.shown_as)
+        elif entry.executable:
+            self._records.append(entry.shown_as)  # the launcher looks whether it can be shown: see refuse_missing
         else:
             self._add_copy(entry, self._open("files", source, os.O_RDONLY))
 
@@ -179,10 +180,15 @@ def _seal(fd: int) -> int:
     return fd
 
 
-def _anyone_may_run(path: Path) -> bool:
-    """Whether a file can be shown as it is; a private one is copied for the program instead."""
+def refuse_missing(entry: InputFile) -> None:
+    """Refuse a program that the launcher could not show and that cannot be read here either: the caller's error."""
+    if isinstance(entry.source, bytes):
+        return
     try:
-        mode = os.stat(path).st_mode  # noqa: PTH116  # as above
+        os.close(os.open(entry.source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError as error:
-        raise InvalidInput(f"files: {path} cannot be read: {error.strerror}.", field="files") from error
-    return stat.S_ISREG(mode) and mode & 0o005 == 0o005
+        raise _unreadable("files", entry.source, error) from error
+
+
+def _unreadable(label: str, path: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(f"{label}: {path} cannot be opened: {error.strerror}.", field=label)

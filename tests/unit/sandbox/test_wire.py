@@ -11,7 +11,7 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.sandbox import MERGE, InputFile, Limits, RunSpec
-from adjudge.sandbox.wire import INLINE_BYTES_MAX, MAGIC, PACKET_BYTES_MAX, TYPE_IN_FD, TYPE_RUN, Packet
+from adjudge.sandbox.wire import INLINE_BYTES_MAX, MAGIC, PACKET_BYTES_MAX, TYPE_IN_FD, TYPE_RUN, Packet, refuse_missing
 
 
 def records(message: bytes) -> list[tuple[int, bytes]]:
@@ -93,13 +93,20 @@ def test_a_file_over_the_input_limit_is_refused(tmp_path: Path, as_path: bool) -
             Packet(spec)
 
 
-def test_a_program_anyone_may_run_is_shown_and_a_private_one_copied(tmp_path: Path) -> None:
+def test_a_program_is_named_and_other_files_are_opened(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"#!/bin/true\n")
-    for mode, tag in ((0o755, 11), (0o700, 9)):
-        program.chmod(mode)
-        with closing(Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable=True),)))) as packet:
+    for executable, tag, descriptors in ((True, 11, 0), (False, 9, 1)):
+        with closing(Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable),)))) as packet:
             assert records(packet.message())[-1][0] == tag
+            assert len(packet.fds) == descriptors
+
+
+def test_only_a_program_that_cannot_be_read_is_its_callers_error(tmp_path: Path) -> None:
+    refuse_missing(InputFile("inline", b"data", executable=True))
+    refuse_missing(InputFile("folder", tmp_path, executable=True))
+    with pytest.raises(InvalidInput, match="missing cannot be opened: No such file"):
+        refuse_missing(InputFile("p", tmp_path / "missing", executable=True))
 
 
 def test_a_long_request_travels_in_a_file() -> None:
