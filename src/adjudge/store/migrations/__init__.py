@@ -59,6 +59,7 @@ def _sqlite_mark(path: str) -> Any:
     """Looking must not make a file: what migrating starts with is its own business."""
     try:
         with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            return connection.execute(_MARK).fetchone()[0]
+            row = connection.execute(_MARK).fetchone()
+            return row and row[0]
     except sqlite3.Error:
         return None  # there is no file, no mark, or something wrong that migrating will name
