@@ -138,11 +138,11 @@ async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeV
     standing = {node.node_id: node for node in nodes}
 
     def caption(node_id: str) -> str:
-        node = standing[node_id]
-        return spoken.named("wait", node.wait_on) if node.wait_on else spoken.named("node_status", node.status)
+        node, waits_for = standing[node_id], _waits_for(standing[node_id])
+        return spoken.named("wait", waits_for) if waits_for else spoken.named("node_status", node.status)
 
     def colour(node_id: str) -> str:
-        return "warn" if standing[node_id].wait_on else meaning(standing[node_id].status)
+        return "warn" if _waits_for(standing[node_id]) else meaning(standing[node_id].status)
 
     return draw_dag(
         run.chain_name,
@@ -151,6 +151,11 @@ async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeV
         caption=caption,
         link=lambda node_id: f"/runs/{run.id}/nodes/{quote(node_id, safe='')}",
     )
+
+
+def _waits_for(node: NodeView) -> str | None:
+    """What keeps a node that could go on."""
+    return node.wait_on or ("place" if node.place == "wanted" else None)
 
 
 def _gantt(spoken: Words, nodes: Sequence[NodeView]) -> str:
