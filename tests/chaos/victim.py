@@ -37,6 +37,7 @@ from adjudge.worker.handler import Completion
 from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.node import NodeHandler
 from tests.integration.chains.test_crashes import Adder, kind_of
+from tests.support.brinks import at_the_brink
 
 T = TypeVar("T")
 Role = Literal["worker", "scheduler"]
@@ -118,10 +119,10 @@ class MortalDatabase:
         phase = self._fate.next("commit", kind_of(operation))
 
         async def to_the_brink(tx: Tx) -> T:
-            done = await operation(tx)
             if phase == "before":
+                await operation(at_the_brink(tx))
                 self._fate.die()
-            return done
+            return await operation(tx)
 
         done = await self._inner.transact(to_the_brink)
         if phase == "after":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from adjudge.chains.stepping import Step, Stepper
 from adjudge.domain.chain import instance_id
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import JobStatus, NodeStatus
+from adjudge.store import chain_openings
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.driver import Tx
@@ -44,6 +45,14 @@ class NodeOwner:
     def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
         """The short way for nodes that ended well, where there is one."""
         return self._stepper.plan(finishes, room)
+
+    def opens(self, payload: Mapping[str, Any], dialect: Dialect) -> bool:
+        """Whether a run begins with the node, and a statement costs a round trip."""
+        return dialect is Dialect.POSTGRES and "is_root" in payload
+
+    async def open(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
+        """Claim first nodes by one statement."""
+        return await chain_openings.claim(tx, job_ids, worker=worker, lease_ms=lease_ms)
 
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""

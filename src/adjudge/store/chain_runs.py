@@ -118,11 +118,8 @@ TASKS = Statement(
     "chain_nodes.tasks",
     "Read what executing nodes needs to know.",
     """
-    SELECT n.run_id AS run_id, n.node_id AS node_id, n.status AS status, n.type AS type, n.job_id AS job_id,
-           n.attempt AS attempt, n.item AS item,
-           n.parent_id AS parent_id, r.status AS run_status, r.parameters AS parameters, r.chain_id AS chain_id,
-           r.chain_version AS chain_version, r.started_by AS started_by, r.trace_id AS trace_id,
-           chains.name AS chain_name, k.checkpoint AS checkpoint
+    SELECT n.run_id, n.node_id, n.status, n.type, n.job_id, n.attempt, n.item, n.parent_id, r.status, r.parameters,
+           r.chain_id, r.chain_version, chains.name, r.started_by, r.trace_id, k.checkpoint
     FROM {given} JOIN chain_nodes n ON n.run_id = given_run_id AND n.node_id = given_node_id
     JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
     LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
@@ -291,26 +288,31 @@ async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) 
 
 async def tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
     """Read what executing nodes needs to know, by run and node."""
-    rows = await tx.fetch(TASKS, sorted(set(keys)))
-    return {(row["run_id"], row["node_id"]): _task(row) for row in rows}
+    found = {}
+    for run_id, node_id, *columns in await tx.fetch(TASKS, sorted(set(keys))):
+        found[run_id, node_id] = task_of(columns)
+    return found
 
 
-def _task(row: Row) -> NodeTask:
+def task_of(columns: Sequence[Any]) -> NodeTask:
+    """What executing a node needs to know, from the columns of ``chain_nodes.tasks`` after its key."""
+    status, type_name, job_id, attempt, item, parent_id, run_status, parameters, *chain, trace_id, checkpoint = columns
+    chain_id, chain_version, chain_name, started_by = chain
     return NodeTask(
-        NodeStatus(row["status"]),
-        row["type"],
-        row["job_id"],
-        row["attempt"],
-        from_column(row["item"]),
-        row["parent_id"] is not None,
-        RunStatus(row["run_status"]),
-        from_column(row["parameters"]),
-        row["chain_id"],
-        row["chain_version"],
-        row["chain_name"],
-        row["started_by"] or "system",
-        row["trace_id"],
-        from_column(row["checkpoint"]),
+        NodeStatus(status),
+        type_name,
+        job_id,
+        attempt,
+        from_column(item),
+        parent_id is not None,
+        RunStatus(run_status),
+        from_column(parameters),
+        chain_id,
+        chain_version,
+        chain_name,
+        started_by or "system",
+        trace_id,
+        from_column(checkpoint),
     )
 
 

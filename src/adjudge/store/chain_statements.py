@@ -81,12 +81,15 @@ FIND_BY_KEY = Statement(
     "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
 )
 
+RUN_BEGINS = (
+    "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first node ready'"
+)
+
 BEGIN_RUNS = Statement(
     "chain_runs.begin",
     "Say that runs are running, from their first node on.",
     f"""
-    UPDATE chain_runs SET prior_status = status, status = 'running', started_at = {{now}}, updated_at = {{now}},
-        reason = 'first node ready'
+    UPDATE chain_runs SET {RUN_BEGINS}
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
     RETURNING id
     """,
@@ -169,8 +172,7 @@ START_FIRST = Statement(
     "Say that runs are running, and those of their nodes whose jobs were claimed.",
     f"""
     WITH begun AS (
-        UPDATE chain_runs SET prior_status = status, status = 'running', started_at = {{now}}, updated_at = {{now}},
-            reason = 'first node ready'
+        UPDATE chain_runs SET {RUN_BEGINS}
         FROM (SELECT DISTINCT given_run_id FROM {{given}} ORDER BY given_run_id DESC) AS runs
         WHERE id = given_run_id AND {RUN_STANDS} = 'pending'
         RETURNING id

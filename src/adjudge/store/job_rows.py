@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
@@ -21,7 +23,7 @@ _NAMES = [field.name for field in fields(Job)]
 _AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (_NAMES.index(name) for name in ("status", "prior_status", "payload"))
 
 
-def job_of(row: Row) -> Job:
+def job_of(row: Iterable[Any]) -> Job:
     """The job as an operation left it.
 
     By position, because looking twenty names up in every row was a third of what a batch cost on SQLite; statements

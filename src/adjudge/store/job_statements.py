@@ -79,18 +79,19 @@ FIND_DEDUPED = Statement(
     given={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
 )
 
-CLAIM = Statement(
-    "jobs.claim",
-    "Win waiting jobs for one worker: the compare-and-set before which nothing executes.",
-    f"""
+WIN = f"""
     UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
         lease_owner = :worker, lease_until = {{now}} + :lease_us,
         actor = :worker, reason = 'claimed', error_code = NULL, error = NULL,
         started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
     WHERE id = given_id AND {_STANDS} IN ('pending', 'queued') AND available_at <= {{now}} AND attempt_id < max_attempts
-    RETURNING {RETURNED}
-    """,
+    """
+
+CLAIM = Statement(
+    "jobs.claim",
+    "Win waiting jobs for one worker: the compare-and-set before which nothing executes.",
+    f"{WIN} RETURNING {RETURNED}",
     given={"given_id": "text"},
 )
 

@@ -10,6 +10,7 @@ from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JobStatus
 from adjudge.domain.traces import own_trace
 from adjudge.store.driver import Tx
+from adjudge.store.statement import Dialect
 
 T = TypeVar("T")
 
@@ -224,6 +225,19 @@ class Stepping(Protocol):
 
     def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
         """A step of those of the ends that can take one."""
+        ...
+
+
+@runtime_checkable
+class Opening(Protocol):
+    """An owner of jobs that knows a short way to claim those that something begins with."""
+
+    def opens(self, payload: Mapping[str, Any], dialect: Dialect) -> bool:
+        """Whether there is a short way in this database for the job that has this payload."""
+        ...
+
+    async def open(self, tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
+        """Claim such jobs as the whole of a transaction, as many as can be had this way."""
         ...
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from adjudge.domain.errors import InvalidTransition, RefusalReason
 from adjudge.domain.ids import NewId, new_id
@@ -32,6 +32,7 @@ from adjudge.store.job_values import (
     JobOwner,
     NewJob,
     Offer,
+    Opening,
     Outcome,
     QueuedJob,
     Refused,
@@ -58,6 +59,7 @@ class Jobs:
     ) -> None:
         self._owners = owners
         self._stepping = {kind: owner for kind, owner in owners.items() if isinstance(owner, Stepping)}
+        self._opening = {kind: owner for kind, owner in owners.items() if isinstance(owner, Opening)}
         self._policy = policy or RetryPolicy()
         self._mint = mint
         self._random_unit = random_unit
@@ -98,6 +100,17 @@ class Jobs:
         """Win waiting jobs for ``worker``. Nothing may execute before this has committed."""
         rows = await _update(tx, sql.CLAIM, job_ids, worker=worker, lease_us=lease_ms * MILLISECOND)
         return await self._started(tx, job_ids, rows, refusals.of_claim)
+
+    def opens(self, kind: str, payload: Mapping[str, Any], dialect: Dialect) -> bool:
+        """Whether there is a short way to claim the job: something begins with it."""
+        return kind in self._opening and self._opening[kind].opens(payload, dialect)
+
+    async def open(self, tx: Tx, kind: str, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
+        """Win those that can be had by the short way, as the whole of a transaction; the others are for ``claim``."""
+        jobs = await self._opening[kind].open(tx, job_ids, worker=worker, lease_ms=lease_ms)
+        if jobs:
+            tx.on_commit(lambda: accounts.count_started(jobs))
+        return jobs
 
     async def held(self, tx: Tx, job_ids: Sequence[str], *, worker: str) -> tuple[Job, ...]:
         """Those of the jobs that ``worker`` holds by a valid lease: how a claim with a lost answer is looked up."""

@@ -6,20 +6,21 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.domain.errors import InternalFault, OutcomeUnknown, RefusalReason, Unavailable
+from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
 from adjudge.domain.retry import RetryPolicy
 from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.job_accounts import log_fields
-from adjudge.store.job_values import Fence, Job, NewJob, Offer, Outcome
+from adjudge.store.job_values import Fence, Job, NewJob, Offer
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
+from adjudge.worker.claims import Claimer
 from adjudge.worker.finisher import End, Finisher
 from adjudge.worker.going import Going
 from adjudge.worker.handler import Completion, Foresight, Handler, briefed, foreseen
@@ -85,6 +86,7 @@ class Worker:
             clock=asyncio.get_running_loop().time,
         )
         self._keeps_own_leases = keeper is None
+        self._claimer = Claimer(database, jobs, handlers, name=settings.name, lease_ms=settings.lease_ms)
         self._triage = Triage(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self.pulse = Pulse("reader")
@@ -194,7 +196,7 @@ class Worker:
             return
         claimed_at = self._keeper.clock()
         try:
-            outcome = await self._claim(list(ready))
+            outcome = await self._claimer.claim(ready, self._running)
         except Unavailable:
             metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
             raise
@@ -204,24 +206,6 @@ class Worker:
         for refused in outcome.refused:
             metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
         await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
-
-    async def _claim(self, job_ids: list[str]) -> Outcome[Job]:
-        try:
-            return await self._database.transact(lambda tx: self._won(tx, job_ids))
-        except OutcomeUnknown:
-            return await self._look_up_claim(job_ids)
-
-    async def _won(self, tx: Tx, job_ids: list[str]) -> Outcome[Job]:
-        settings = self._settings
-        outcome = await self._jobs.claim(tx, job_ids, worker=settings.name, lease_ms=settings.lease_ms)
-        return replace(outcome, done=await self.brief(tx, outcome.done))
-
-    async def _look_up_claim(self, job_ids: list[str]) -> Outcome[Job]:
-        """Find out what a claim won whose answer was lost; what it did not win stays pending and comes back."""
-        held = await self._database.read(lambda tx: self._jobs.held(tx, job_ids, worker=self._settings.name))
-        return Outcome(
-            tuple(job for job in held if Fence(job.id, job.attempt_id, self._settings.name) not in self._running)
-        )
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
         """The messages that can be worked on, by job; the others are dealt with."""

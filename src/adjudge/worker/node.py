@@ -236,6 +236,9 @@ class NodeHandler:
     async def _briefed(self, job: Job, run_id: str, node_id: str) -> _Brief:
         if isinstance(job.brief, _Brief):
             return job.brief
+        if isinstance(job.brief, NodeTask) and (dag := self._dags.known(job.brief.chain_id, job.brief.chain_version)):
+            self._memory.keep_run(run_id, job.brief)
+            return _Brief(job.brief, dag.node(node_id), {})  # a first node: there is nothing that it depends on
         found = await self._database.read(lambda tx: self.brief(tx, [job]))
         if job.id not in found:
             raise NotFound("node", f"{run_id}/{node_id}")

@@ -23,6 +23,7 @@ from adjudge.stream import Hint, MemoryStream, Message, Published, Stream
 from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.node import NodeHandler
 from tests.integration.chains.harness import Rig, node
+from tests.support.brinks import at_the_brink
 from tests.support.stores import Store
 
 T = TypeVar("T")
@@ -30,7 +31,8 @@ WIDTH = 24
 """Two layers of this many between a first and a last node: fifty nodes."""
 LEASE_MS = 200
 KINDS = {
-    "Worker._claim": "claim",
+    "Claimer._claim": "claim",
+    "Claimer._open": "claim",
     "Worker._take_over": "claim",
     "Context.save_checkpoint": "checkpoint",
     "Finisher._write_rest": "finish",
@@ -40,7 +42,7 @@ KINDS = {
 
 def kind_of(operation: Operation[Any]) -> str:
     """What a transaction is for, by the name of the function that asks for it."""
-    name = getattr(operation, "__qualname__", "").replace(".<locals>.<lambda>", "")
+    name = getattr(operation, "__qualname__", "").split(".<locals>.")[0]
     return KINDS.get(name, name)
 
 
@@ -118,13 +120,12 @@ class MortalDatabase:
         due = self._fate.due(kind_of(operation))
 
         async def unfinished(tx: Tx) -> T:
-            await operation(tx)
+            await operation(at_the_brink(tx))
             raise Undone
 
         if due and self._fate.phase == "before":
-            if operation.__qualname__ != "Step.take":  # which is one statement: it commits, or it never was
-                with pytest.raises(Undone):
-                    await self._fate.sent(self._inner.transact(unfinished))
+            with pytest.raises(Undone):
+                await self._fate.sent(self._inner.transact(unfinished))
             await self._fate.die()
         done = await self._fate.sent(self._inner.transact(operation))
         if due:

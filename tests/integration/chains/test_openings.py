@@ -1,0 +1,92 @@
+"""The short way to claim what runs begin with: the same rows as by the long one, and nothing that is not one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store import chain_runs
+from adjudge.store.chain_runs import NodeTask
+from adjudge.store.chain_values import NODE
+from adjudge.store.job_values import Job
+from tests.integration.chains.harness import LEASE_MS, Rig, dag, node
+from tests.integration.chains.test_steps import history
+from tests.support.stores import Store
+
+
+async def opened(rig: Rig, *job_ids: str) -> tuple[Job, ...]:
+    return await rig.store.do(lambda tx: rig.jobs.open(tx, NODE, job_ids, worker="w1", lease_ms=LEASE_MS))
+
+
+async def waiting(rig: Rig, run_id: str) -> list[str]:
+    return [row["id"] for row in await rig.waiting_jobs(run_id)]
+
+
+def three() -> dict[str, Any]:
+    return dag(node("a"), node("b"), node("c", "a", "b"))
+
+
+async def claimed(rig: Rig, run_id: str, *, short: bool) -> tuple[Job, ...]:
+    ids = await waiting(rig, run_id)
+    if short:
+        return await opened(rig, *ids)
+    return (await rig.store.do(lambda tx: rig.jobs.claim(tx, ids, worker="w1", lease_ms=LEASE_MS))).done
+
+
+async def test_it_leaves_what_the_long_way_does(postgres_store: Store) -> None:
+    rig = Rig(postgres_store)
+    histories = []
+    for short in (True, False):
+        run_id = await rig.start(three(), {"size": 7})
+        assert {job.node_id for job in await claimed(rig, run_id, short=short)} == {"a", "b"}
+        assert (await rig.run(run_id)).status is RunStatus.RUNNING
+        histories.append(await history(rig, run_id))
+    assert histories[0] == histories[1]
+
+
+async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: Store) -> None:
+    rig = Rig(postgres_store)
+    run_id = await rig.start(three(), {"size": 7})
+    jobs = await claimed(rig, run_id, short=True)
+    keys = [(run_id, job.node_id or "") for job in jobs]
+    assert [job.brief for job in jobs] == list(
+        (await rig.store.database.read(lambda tx: chain_runs.tasks(tx, keys))).values()
+    )
+    assert {(job.brief.status, job.brief.run_status) for job in jobs if isinstance(job.brief, NodeTask)} == {
+        (NodeStatus.RUNNING, RunStatus.RUNNING)
+    }
+
+
+async def test_it_claims_nothing_twice_and_nothing_that_has_ended(postgres_store: Store) -> None:
+    rig = Rig(postgres_store)
+    run_id = await rig.start(three())
+    ids = await waiting(rig, run_id)
+    assert len(await opened(rig, *ids)) == 2
+    assert await opened(rig, *ids) == ()
+    stopped = await rig.start(three())
+    ids = await waiting(rig, stopped)
+    await rig.stop(stopped)
+    assert await opened(rig, *ids) == ()
+    assert (await rig.run(stopped)).status is RunStatus.STOPPED
+
+
+async def test_a_job_whose_node_has_moved_on_knows_nothing_of_it(postgres_store: Store) -> None:
+    """It is claimed all the same, as by the long way: the worker reads the node up and sees that it is not its own."""
+    rig = Rig(postgres_store)
+    run_id = await rig.start(three())
+    ids = await waiting(rig, run_id)
+    await rig.store.write("UPDATE chain_nodes SET job_id = NULL WHERE node_id = 'a'")
+    jobs = {job.node_id: job for job in await opened(rig, *ids)}
+    assert jobs["a"].brief is None
+    assert isinstance(jobs["b"].brief, NodeTask)
+    assert (await rig.states(run_id)) == {"a": "pending", "b": "running", "c": "pending"}
+
+
+async def test_a_node_that_was_tried_before_counts_on(postgres_store: Store) -> None:
+    rig = Rig(postgres_store)
+    run_id = await rig.start(three())
+    await rig.fail(*(await rig.claim("a")).values())
+    await rig.retry(run_id, "a")
+    (job,) = await opened(rig, *[row["id"] for row in await rig.waiting_jobs(run_id) if row["node_id"] == "a"])
+    assert isinstance(job.brief, NodeTask)
+    assert (job.attempt_id, job.brief.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)

@@ -1,0 +1,22 @@
+"""Transactions that somebody leaves at the last moment."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from adjudge.store import Tx
+
+
+class _Brink:
+    """A transaction whose last statement does not commit it, so that there is a moment before it does."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, "fetch" if name == "conclude" else name)
+
+
+def at_the_brink(tx: Tx) -> Tx:
+    """The transaction, for an operation after which there is still the commit to come, whatever it concludes with."""
+    return cast("Tx", _Brink(tx))
