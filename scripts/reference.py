@@ -112,7 +112,8 @@ def _command(path: str, command: click.Command, parent: click.Context | None) ->
             for name in command.list_commands(context):
                 child = command.get_command(context, name)
                 if child is not None:
-                    yield from _command(f"{path} {name}", child, context)
+                    itself = child.load() if isinstance(child, cli.Later) else child
+                    yield from _command(f"{path} {name}", itself, context)
 
 
 def executors_page() -> str:

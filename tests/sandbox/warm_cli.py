@@ -5,7 +5,6 @@ Run as a program: one line of JSON in (arguments, folder, files for the three st
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
@@ -70,7 +69,7 @@ def _become(request: Mapping[str, list[str]]) -> int:
 def serve() -> None:
     """Fork for every request, until there are no more."""
     for name in ("run", "doctor"):
-        importlib.import_module(adjudge.cli.COMMANDS[name])
+        adjudge.cli.COMMANDS[name].load()
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

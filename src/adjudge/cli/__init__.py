@@ -2,14 +2,14 @@
 
 What belongs here: reading settings, wiring objects, printing. What does not: any rule of the system itself.
 
-A command is a row in ``COMMANDS`` and a module that exposes a click object named ``command``. Modules are imported
-only when their command is asked for, so ``adjudge judge`` never pays for the web server. Exit codes: 0 done, 3 the
-caller can fix it (bad input, unknown option), 2 Adjudge itself failed.
+A command is a row in ``COMMANDS`` and a module of its own with a click object named ``command``. The module is imported
+when the command is called: ``adjudge judge`` never pays for the web server, and ``adjudge --help`` for nothing at all.
+Exit codes: 0 done, 3 the caller can fix it (bad input, unknown option), 2 Adjudge itself failed.
 """
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import traceback
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -20,64 +20,76 @@ from adjudge import __version__
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import logs
 
-COMMANDS: Final[dict[str, str]] = {
-    "api": "adjudge.cli.api",
-    "chain": "adjudge.cli.chain",
-    "check": "adjudge.cli.check",
-    "config": "adjudge.cli.config",
-    "dlq": "adjudge.cli.dlq",
-    "doctor": "adjudge.cli.doctor",
-    "gc": "adjudge.cli.gc",
-    "problem": "adjudge.cli.problem",
-    "judge": "adjudge.cli.judge",
-    "languages": "adjudge.cli.languages",
-    "login": "adjudge.cli.login",
-    "logout": "adjudge.cli.logout",
-    "problems": "adjudge.cli.problems",
-    "rejudge": "adjudge.cli.rejudge",
-    "run": "adjudge.cli.run",
-    "scheduler": "adjudge.cli.scheduler",
-    "status": "adjudge.cli.status",
-    "submit": "adjudge.cli.submit",
-    "up": "adjudge.cli.up",
-    "user": "adjudge.cli.user",
-    "worker": "adjudge.cli.worker",
-    "workers": "adjudge.cli.workers",
-}
-"""Command name → module with a click object named ``command``."""
-
 EXIT_OUR_FAILURE: Final = 2
 EXIT_BAD_INPUT: Final = 3
 
 T = TypeVar("T")
 
 
-class CommandTable(click.Group):
-    """A click group that reads ``COMMANDS`` lazily and is the one place that turns errors into exit codes."""
+class Later(click.Command):
+    """Stands for the command at ``place`` (``module:name``) in help and completion, and becomes it when it is called.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Every command, in the table's order."""
-        return sorted(COMMANDS)
+    ``help`` is the first sentence of what the command says of itself, word for word: a test holds the two together.
+    """
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        """Import the one command that was asked for."""
-        module_name = COMMANDS.get(cmd_name)
-        if module_name is None:
-            return None
-        command = importlib.import_module(module_name).command
+    def __init__(self, name: str, place: str, help: str) -> None:  # noqa: A002  # click's name
+        super().__init__(name, help=help)
+        self.place = place
+
+    def load(self) -> click.Command:
+        """The command itself; imports its module."""
+        command = pkgutil.resolve_name(self.place)
         if not isinstance(command, click.Command):
-            raise TypeError(f"{module_name}.command is not a click command")
+            raise TypeError(f"{self.place} is not a click command")
         return command
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
+        """A context of the command itself: whatever follows has to do with that alone."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+_SUMMARIES: Final = {
+    "api": "Serve HTTP; judging and delivering are other processes' work.",
+    "chain": "Define chains at a server, start them, and look after their runs.",
+    "check": "Compare OUTPUT with the answer, as judging would, and print the verdict and the message.",
+    "config": "Show every setting in force and where it came from.",
+    "dlq": "Dead letters: jobs that failed on every attempt they had.",
+    "doctor": "Say what isolation holds on this machine, and how to get what is missing.",
+    "gc": "Remove stored files that no problem, submission or chain names.",
+    "judge": "Judge SOLUTION, a file or a folder, against a problem package: no server, no database.",
+    "languages": "List the languages with their installed versions, and the package to install for those that "
+    "are missing.",
+    "login": "Log in at the server at URL with a name and a password, or with an API token.",
+    "logout": "Forget the token of a server; one that `adjudge login` made is revoked as well.",
+    "problem": "Make, check, verify, convert, show and publish problem packages.",
+    "problems": "List the problems of a server, show one, or send one.",
+    "rejudge": "Judge submissions again, look at what would change, and let it count or not.",
+    "run": "Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.",
+    "scheduler": "Deliver jobs to workers, free the jobs of lost ones, announce lost messages again.",
+    "status": "Show submissions by ID, one of them with its tests; without an ID, the latest that you may see.",
+    "submit": "Hand FILE in at the server, and show each test as it is judged.",
+    "up": "Start Adjudge on this machine.",
+    "user": "Manage accounts: add, list, disable, enable, password, token.",
+    "worker": "Judge submissions.",
+    "workers": "List the workers that are alive, with their slots, languages and health.",
+}
+COMMANDS: Final = {name: Later(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}
+
+
+class Root(click.Group):
+    """The one place that turns errors into exit codes."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
         """Parse the root's own options."""
-        return _mapped(lambda: super(CommandTable, self).make_context(info_name, args, parent, **extra))
+        return _mapped(lambda: super(Root, self).make_context(info_name, args, parent, **extra))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        return _mapped(lambda: super(CommandTable, self).invoke(ctx))
+        return _mapped(lambda: super(Root, self).invoke(ctx))
 
 
 def _mapped(step: Callable[[], T]) -> T:
@@ -97,7 +109,7 @@ def _mapped(step: Callable[[], T]) -> T:
         raise click.exceptions.Exit(EXIT_OUR_FAILURE) from error
 
 
-@click.command(cls=CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Root, commands=[*COMMANDS.values()], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="adjudge")
 def main() -> None:
     """Run Adjudge, an online judge that never loses, duplicates or reorders a verdict."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from adjudge import __version__
-from adjudge.cli import COMMANDS, main
+from adjudge.cli import COMMANDS, Later, main
 from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound
 
 
@@ -21,10 +22,7 @@ def _with_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None
     def command() -> None:
         raise error
 
-    module = types.ModuleType("pretend_command")
-    vars(module)["command"] = command
-    monkeypatch.setitem(sys.modules, "pretend_command", module)
-    monkeypatch.setitem(COMMANDS, "pretend", "pretend_command")
+    monkeypatch.setitem(main.commands, "pretend", command)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +59,76 @@ def test_wrong_usage_is_bad_input(argv: list[str]) -> None:
     assert "No such" in result.stderr
 
 
+def _every_command(group: click.Group = main) -> Iterator[tuple[str, click.Command, click.Command]]:
+    """The names to call it by, what stands for it in the list above it, and itself; down to the last."""
+    for name, listed in group.commands.items():
+        command = listed.load() if isinstance(listed, Later) else listed
+        yield name, listed, command
+        if isinstance(command, click.Group):
+            for below, listed_below, command_below in _every_command(command):
+                yield f"{name} {below}", listed_below, command_below
+
+
 def test_every_command_can_be_imported_and_explains_itself() -> None:
-    for name in COMMANDS:
-        result = CliRunner().invoke(main, [name, "--help"])
+    for name, listed, command in _every_command():
+        result = CliRunner().invoke(main, [*name.split(), "--help"], prog_name="adjudge")
         assert result.exit_code == 0, (name, result.output)
+        assert f"adjudge {name}" in result.stdout
+        for width in (20, 45, 80, 1000):
+            assert listed.get_short_help_str(width) == command.get_short_help_str(width), name
     listing = CliRunner().invoke(main, ["--help"])
     assert all(name in listing.stdout for name in COMMANDS)
+
+
+HEAVY = {
+    "alembic",
+    "asyncpg",
+    "fastapi",
+    "httpx",
+    "jinja2",
+    "jsonschema",
+    "obstore",
+    "prometheus_client",
+    "pydantic",
+    "redis",
+    "sqlalchemy",
+    "uvicorn",
+    "yaml",
+}
+IMPORTED = "import sys; from adjudge.cli import main; main(standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+
+
+@pytest.mark.parametrize(
+    ("line", "unwanted"),
+    [
+        ("--help", {*HEAVY, "asyncio", "rich"}),
+        ("problem --help", {*HEAVY, "asyncio", "rich"}),
+        ("run --help", HEAVY),
+        ("judge --help", HEAVY - {"prometheus_client", "yaml"}),
+        ("check --help", HEAVY - {"prometheus_client"}),
+        ("problem verify --help", HEAVY - {"prometheus_client", "yaml"}),
+        ("submit --help", HEAVY - {"httpx"}),
+        ("gc --help", {"alembic", "sqlalchemy", "fastapi"}),
+    ],
+)
+def test_a_command_pays_for_what_it_needs(line: str, unwanted: set[str]) -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTED, *line.split()], capture_output=True, text=True, check=True)
+    imported = set(done.stderr.split())
+    assert "adjudge.cli" in imported
+    assert not unwanted & imported
+
+
+def test_completion_knows_commands_without_importing_them() -> None:
+    environment = {"_ADJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "adjudge work", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "adjudge"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert done.stdout.split() == ["plain,worker", "plain,workers"]
+    assert "adjudge.cli.worker" not in done.stderr
 
 
 def test_version() -> None:
