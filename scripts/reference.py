@@ -27,7 +27,7 @@ from adjudge.domain.states import MACHINES
 from adjudge.observe import metrics
 from adjudge.store.statement import Statement
 from adjudge.store.tables import METADATA
-from adjudge.store.triggers import TRIGGERS
+from adjudge.store.triggers import WATCHES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
@@ -172,9 +172,16 @@ def statements_page() -> str:
 def schema_page() -> str:
     """Every table with its columns, constraints and indexes, and every trigger."""
     body = "\n".join(_table_section(table) for table in sorted(METADATA.tables.values(), key=lambda table: table.name))
-    rows = [(f"`{item.name}`", f"`{item.table}`", type(item).__name__.lower(), item.when) for item in TRIGGERS]
+    rows = [
+        (f"`{item.name}`", f"`{watch.table}`", type(item).__name__.lower(), item.when)
+        for watch in WATCHES
+        for item in (*watch.guards, *watch.logs)
+    ]
     body += (
-        "\n## Triggers\n\nA *guard* refuses an UPDATE when its condition holds; a *log* appends to a status log.\n\n"
+        "\n## Triggers\n\n"
+        "A *guard* refuses an UPDATE when its condition holds; a *log* appends to a status log. On SQLite each is a\n"
+        "trigger. On PostgreSQL those of a table are one, `<table>_watch`, and a guard is the constraint that the\n"
+        "error names.\n\n"
     )
     body += _table(("Trigger", "On", "Kind", "When"), rows)
     intro = (

@@ -1,13 +1,20 @@
 """What the database itself refuses and remembers, generated from the tables of legal edges.
 
-Two kinds of trigger stand on each table with a status. A *guard* refuses a change that the state machine does not have,
-so that terminal states are final even for a statement somebody types by hand. A *log* appends every transition to the
-status log in the transaction that makes it, so that no code path can forget to. Both write the legality of an edge as
-one SQL expression that serves both databases.
+A *guard* refuses a change that the state machine does not have, so that terminal states are final even for a statement
+somebody types by hand. A *log* appends every transition to the status log in the transaction that makes it, so that no
+code path can forget to. A *watch* is all of them that stand on one table. They are written over OLD and NEW, once for
+both databases.
+
+On SQLite each is a trigger of its own, and a guard comes before the row is written. On PostgreSQL a table's guards and
+logs share one trigger after the write, because there a trigger costs more than what it does: its condition is parsed
+anew in every statement, one before the write makes the server find and lock each row twice, each function call sets up
+a statement. So CHECK constraints speak first there, and a guard about rows that they let pass.
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,155 +41,253 @@ def _is_terminal(machine: Machine[S], row: str) -> str:
     return f"{row}.status IN ({_quoted(machine.terminal)})"
 
 
+_COLUMN = re.compile(r"\b(?:OLD|NEW)\.\w+")
+
+
+def _aliased(text: str) -> str:
+    """OLD and NEW as the transition tables are called in a join."""
+    return text.replace("OLD.", "o.").replace("NEW.", "n.")
+
+
+def _read_as(column: re.Match[str]) -> str:
+    return column[0].lower().replace(".", "_")
+
+
+def _function(name: str, body: str) -> str:
+    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NULL; END $$"
+
+
 @dataclass(frozen=True)
 class Guard:
-    """Refuses an UPDATE of ``columns`` (all, where none are named) whenever ``when`` holds."""
+    """Refuses an UPDATE that names one of ``columns`` (any, where none are said) whenever ``when`` holds."""
 
     name: str
-    table: str
     when: str
-    columns: str = ""
+    columns: tuple[str, ...] = ()
 
-    def create(self, dialect: Dialect) -> list[str]:
-        """The DDL that sets the guard up."""
-        of = f" OF {self.columns}" if self.columns else ""
-        if dialect is Dialect.SQLITE:
-            refuse = f"WHEN {self.when} BEGIN SELECT RAISE(ABORT, '{self.name}'); END"
-        else:
-            refuse = f"FOR EACH ROW WHEN ({self.when}) EXECUTE FUNCTION adjudge_refuse('{self.name}')"
-        return [f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {self.table} {refuse}"]
+    def sqlite(self, table: str) -> str:
+        """The trigger that is this guard."""
+        of = f" OF {', '.join(self.columns)}" if self.columns else ""
+        refuse = f"BEGIN SELECT RAISE(ABORT, '{self.name}'); END"
+        return f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {table} WHEN {self.when} {refuse}"
+
+    def refusal(self, old: str, new: str) -> str:
+        """The call that refuses on PostgreSQL, given how the statuses before and after are written."""
+        return f"adjudge_refuse('{self.name}', {old}, {new})"
 
 
 @dataclass(frozen=True)
 class Log:
-    """Appends to ``into`` for every changed row for which ``when`` holds, reading from OLD and NEW.
-
-    SQLite does it row by row. PostgreSQL does it once a statement over its transition tables, so that a batch of a
-    thousand jobs costs one INSERT. Nested loops are off in there: a session keeps the plan that it made for its first
-    batch, and one made for a single row joins a thousand with a million comparisons.
-    """
+    """Appends ``values`` to ``into`` for every changed row for which ``when`` holds."""
 
     name: str
-    table: str
-    key: str
     into: str
     columns: str
     values: str
     when: str
-    by_row: bool = False
-    """On PostgreSQL, too: for a table whose rows change one at a time, and mostly otherwise than in their status."""
+
+    @property
+    def insert(self) -> str:
+        """How the statement begins that appends."""
+        return f"INSERT INTO {self.into} ({self.columns})"
+
+    def sqlite(self, table: str) -> str:
+        """The trigger that is this log."""
+        body = f"BEGIN {self.insert} VALUES ({self.values}); END"
+        return f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {table} WHEN {self.when} {body}"
+
+
+@dataclass(frozen=True)
+class Watch(ABC):
+    """The guards and logs of one table."""
+
+    table: str
+    guards: tuple[Guard, ...]
+    logs: tuple[Log, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the trigger that is all of them on PostgreSQL, and of its function."""
+        return f"{self.table}_watch"
 
     def create(self, dialect: Dialect) -> list[str]:
-        """The DDL that sets the log up."""
-        insert = f"INSERT INTO {self.into} ({self.columns})"
+        """The DDL that sets the watch up."""
         if dialect is Dialect.SQLITE:
-            body = f"BEGIN {insert} VALUES ({self.values}); END"
-            return [f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} WHEN {self.when} {body}"]
-        if self.by_row:
-            return [
-                (
-                    f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $$ "
-                    f"BEGIN {insert} VALUES ({self.values}); RETURN NULL; END $$"
-                ),
-                (
-                    f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} FOR EACH ROW "
-                    f"WHEN ({self.when}) EXECUTE FUNCTION {self.name}()"
-                ),
-            ]
-        values, when = (part.replace("OLD.", "o.").replace("NEW.", "n.") for part in (self.values, self.when))
-        same = " AND ".join(f"o.{column} = n.{column}" for column in self.key.split(", "))
-        body = f"{insert} SELECT {values} FROM old_rows o JOIN new_rows n ON {same} WHERE {when}; RETURN NULL;"
-        rows = "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT"
-        function = f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql SET enable_nestloop = off"
+            return [part.sqlite(self.table) for part in (*self.guards, *self.logs)]
+        return self._postgres()
+
+    @abstractmethod
+    def _postgres(self) -> list[str]:
+        """The same, as few calls."""
+
+
+@dataclass(frozen=True)
+class RowWatch(Watch):
+    """Called for each row whose status is written: for a table whose rows change one or a few at a time."""
+
+    only: str = ""
+    """The trigger's own condition, without which nothing is to be done: where many rows keep the status they name."""
+
+    def _postgres(self) -> list[str]:
+        steps = [f"IF {guard.when} THEN PERFORM {guard.refusal('OLD.status', 'NEW.status')};" for guard in self.guards]
+        steps += [f"IF {log.when} THEN {log.insert} VALUES ({log.values});" for log in self.logs]
+        when = f"WHEN ({self.only}) " if self.only else ""
         return [
-            f"{function} AS $$ BEGIN {body} END $$",
+            _function(self.name, " ".join(f"{step} END IF;" for step in steps)),
+            (
+                f"CREATE TRIGGER {self.name} AFTER UPDATE OF status ON {self.table} FOR EACH ROW {when}"
+                f"EXECUTE FUNCTION {self.name}()"
+            ),
+        ]
+
+
+@dataclass(frozen=True)
+class StatementWatch(Watch):
+    """Called once a statement, with all of its rows: a batch of a thousand costs one statement more.
+
+    The rows before and after are brought together by a FULL JOIN, which no nested loop can do. That matters: a session
+    keeps the plan that it made for its first batch, and a loop made for a single row joins a thousand with a million
+    comparisons. A row whose id changed finds no partner: nothing can be said of it, and the guards refuse it.
+    """
+
+    def _postgres(self) -> list[str]:
+        *others, last = self.logs
+        parts = [f"changed AS MATERIALIZED ({self._changed()})"]
+        parts += [f"{log.name} AS ({self._append(log)})" for log in others]
+        rows = "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT"
+        return [
+            _function(self.name, f"WITH {', '.join(parts)} {self._append(last)};"),
             f"CREATE TRIGGER {self.name} AFTER UPDATE ON {self.table} {rows} EXECUTE FUNCTION {self.name}()",
+            *(text for guard in self.guards if guard.columns for text in self._named(guard)),
+        ]
+
+    def _changed(self) -> str:
+        """What the logs read of rows that the guards let pass; a CASE, because it alone is evaluated in order."""
+        arms = ["WHEN o.id IS NULL THEN false"]
+        for guard in self.guards:
+            changes = " OR ".join(f"OLD.{column} <> NEW.{column}" for column in guard.columns)
+            when = f"({changes}) AND {guard.when}" if changes else guard.when
+            arms.append(f"WHEN ({_aliased(when)}) IS NOT FALSE THEN {guard.refusal('o.status', 'n.status')}")
+        wanted = " OR ".join(_aliased(log.when) for log in self.logs)
+        return (
+            f"SELECT {', '.join(self._read())} FROM old_rows o FULL JOIN new_rows n ON n.id = o.id "
+            f"WHERE CASE {' '.join(arms)} ELSE {wanted} END"
+        )
+
+    def _read(self) -> list[str]:
+        texts = " ".join(f"{log.values} {log.when}" for log in self.logs)
+        found = sorted(set(_COLUMN.findall(texts)))
+        return [f"{_aliased(column)} AS {_COLUMN.sub(_read_as, column)}" for column in found]
+
+    def _append(self, log: Log) -> str:
+        values, when = (_COLUMN.sub(_read_as, text) for text in (log.values, log.when))
+        return f"{log.insert} SELECT {values} FROM changed WHERE {when}"
+
+    def _named(self, guard: Guard) -> list[str]:
+        """For rows whose guarded columns were named and kept: transition tables do not tell them from the others."""
+        kept = " AND ".join(f"OLD.{column} = NEW.{column}" for column in guard.columns)
+        refuse = f"IF {guard.when} THEN PERFORM {guard.refusal('OLD.status', 'NEW.status')}; END IF;"
+        return [
+            _function(guard.name, refuse),
+            (
+                f"CREATE TRIGGER {guard.name} AFTER UPDATE OF {', '.join(guard.columns)} ON {self.table} FOR EACH ROW "
+                f"WHEN ({kept}) EXECUTE FUNCTION {guard.name}()"
+            ),
         ]
 
 
 REFUSE = (
-    "CREATE FUNCTION adjudge_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-    "RAISE integrity_constraint_violation USING CONSTRAINT = TG_ARGV[0], "
-    "MESSAGE = TG_ARGV[0] || ' refused ' || OLD.status || ' -> ' || NEW.status; END $$"
+    "CREATE FUNCTION adjudge_refuse(guard text, old_status text, new_status text) RETURNS boolean LANGUAGE plpgsql "
+    "AS $$ BEGIN RAISE integrity_constraint_violation USING CONSTRAINT = guard, "
+    "MESSAGE = concat(guard, ' refused ', old_status, ' -> ', new_status); END $$"
 )
 
-_CHANGED = "(OLD.status <> NEW.status OR OLD.attempt_id <> NEW.attempt_id)"
+_MOVED = "OLD.status <> NEW.status"
+_MOVED_OR_TAKEN = f"({_MOVED} OR OLD.attempt_id <> NEW.attempt_id)"
 
-TRIGGERS: tuple[Guard | Log, ...] = (
-    Guard("jobs_terminal_is_final", "jobs", _is_terminal(JOB, "OLD")),
-    Guard(
-        "jobs_legal_edge",
-        "jobs",
-        f"NOT {_is_terminal(JOB, 'OLD')} AND NOT ({_legal_edge(JOB)} "
-        "AND (NEW.attempt_id > OLD.attempt_id) = (NEW.status = 'running'))",
-        columns="status, attempt_id",
+WATCHES: tuple[Watch, ...] = (
+    StatementWatch(
+        table="jobs",
+        guards=(
+            Guard("jobs_terminal_is_final", _is_terminal(JOB, "OLD")),
+            Guard(
+                "jobs_legal_edge",
+                f"NOT {_is_terminal(JOB, 'OLD')} AND NOT ({_legal_edge(JOB)} "
+                "AND (NEW.attempt_id > OLD.attempt_id) = (NEW.status = 'running'))",
+                columns=("status", "attempt_id"),
+            ),
+        ),
+        logs=(
+            Log(
+                name="jobs_log",
+                into="job_status_log",
+                columns="job_id, from_status, to_status, attempt_id, actor, reason, at",
+                values="NEW.id, OLD.status, NEW.status, NEW.attempt_id, NEW.actor, NEW.reason, NEW.updated_at",
+                when=_MOVED_OR_TAKEN,
+            ),
+            Log(
+                name="jobs_attempts",
+                into="job_attempts",
+                columns="job_id, attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error",
+                values="OLD.id, OLD.attempt_id, OLD.lease_owner, OLD.started_at, NEW.updated_at, "
+                "CASE NEW.status WHEN 'pending' THEN 'released' WHEN 'running' THEN 'reclaimed' ELSE NEW.status END, "
+                "NEW.reason, NEW.error_code, NEW.error",
+                when=f"OLD.status = 'running' AND {_MOVED_OR_TAKEN}",
+            ),
+        ),
     ),
     # Every write of a submission grows its version by one. A terminal one changes only together with the run that
     # judged it: by applying a rejudge or a replay.
-    Guard(
-        "submissions_legal_edge",
-        "submissions",
-        f"NOT (NEW.version = OLD.version + 1 AND ({_legal_edge(SUBMISSION)} OR "
-        f"(OLD.status = NEW.status AND NOT {_is_terminal(SUBMISSION, 'OLD')}) OR "
-        f"({_is_terminal(SUBMISSION, 'OLD')} AND {_is_terminal(SUBMISSION, 'NEW')} "
-        "AND COALESCE(NEW.judged_by_job_id, '') <> COALESCE(OLD.judged_by_job_id, ''))))",
-    ),
-    Guard("chain_runs_legal_edge", "chain_runs", f"NOT {_legal_edge(CHAIN_RUN)}", columns="status"),
-    # A statement that counts a node down may also let it begin: it names the status of every row, and changes some.
-    Guard(
-        "chain_nodes_legal_edge",
-        "chain_nodes",
-        f"OLD.status <> NEW.status AND NOT {_legal_edge(NODE)}",
-        columns="status",
-    ),
-    Log(
-        name="jobs_log",
-        table="jobs",
-        key="id",
-        into="job_status_log",
-        columns="job_id, from_status, to_status, attempt_id, actor, reason, at",
-        values="NEW.id, OLD.status, NEW.status, NEW.attempt_id, NEW.actor, NEW.reason, NEW.updated_at",
-        when=_CHANGED,
-    ),
-    Log(
-        name="jobs_attempts",
-        table="jobs",
-        key="id",
-        into="job_attempts",
-        columns="job_id, attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error",
-        values="OLD.id, OLD.attempt_id, OLD.lease_owner, OLD.started_at, NEW.updated_at, "
-        "CASE NEW.status WHEN 'pending' THEN 'released' WHEN 'running' THEN 'reclaimed' ELSE NEW.status END, "
-        "NEW.reason, NEW.error_code, NEW.error",
-        when=f"OLD.status = 'running' AND {_CHANGED}",
-    ),
-    Log(
-        name="submissions_log",
+    StatementWatch(
         table="submissions",
-        key="id",
-        into="submission_status_log",
-        columns="submission_id, from_status, to_status, verdict, job_id, version, actor, reason, at",
-        values="NEW.id, OLD.status, NEW.status, NEW.verdict, NEW.judged_by_job_id, NEW.version, NEW.actor, NEW.reason, "
-        "NEW.updated_at",
-        when="OLD.version <> NEW.version",
+        guards=(
+            Guard(
+                "submissions_legal_edge",
+                f"NOT (NEW.version = OLD.version + 1 AND ({_legal_edge(SUBMISSION)} OR "
+                f"(OLD.status = NEW.status AND NOT {_is_terminal(SUBMISSION, 'OLD')}) OR "
+                f"({_is_terminal(SUBMISSION, 'OLD')} AND {_is_terminal(SUBMISSION, 'NEW')} "
+                "AND COALESCE(NEW.judged_by_job_id, '') <> COALESCE(OLD.judged_by_job_id, ''))))",
+            ),
+        ),
+        logs=(
+            Log(
+                name="submissions_log",
+                into="submission_status_log",
+                columns="submission_id, from_status, to_status, verdict, job_id, version, actor, reason, at",
+                values="NEW.id, OLD.status, NEW.status, NEW.verdict, NEW.judged_by_job_id, NEW.version, NEW.actor, "
+                "NEW.reason, NEW.updated_at",
+                when="OLD.version <> NEW.version",
+            ),
+        ),
     ),
-    Log(
-        name="chain_runs_log",
+    RowWatch(
         table="chain_runs",
-        key="id",
-        into="chain_status_log",
-        columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
-        values="NEW.id, NULL, OLD.status, NEW.status, NULL, NEW.actor, NEW.reason, NEW.updated_at",
-        when="OLD.status <> NEW.status",
-        by_row=True,
+        guards=(Guard("chain_runs_legal_edge", f"NOT {_legal_edge(CHAIN_RUN)}", columns=("status",)),),
+        logs=(
+            Log(
+                name="chain_runs_log",
+                into="chain_status_log",
+                columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
+                values="NEW.id, NULL, OLD.status, NEW.status, NULL, NEW.actor, NEW.reason, NEW.updated_at",
+                when=_MOVED,
+            ),
+        ),
     ),
-    Log(
-        name="chain_nodes_log",
+    # A statement that counts a node down may also let it begin: it names the status of every row, and changes some.
+    RowWatch(
         table="chain_nodes",
-        key="run_id, node_id",
-        into="chain_status_log",
-        columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
-        values="NEW.run_id, NEW.node_id, OLD.status, NEW.status, NEW.attempt, NEW.actor, NEW.reason, NEW.updated_at",
-        when="OLD.status <> NEW.status",
+        only=_MOVED,
+        guards=(Guard("chain_nodes_legal_edge", f"{_MOVED} AND NOT {_legal_edge(NODE)}", columns=("status",)),),
+        logs=(
+            Log(
+                name="chain_nodes_log",
+                into="chain_status_log",
+                columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
+                values="NEW.run_id, NEW.node_id, OLD.status, NEW.status, NEW.attempt, NEW.actor, NEW.reason, "
+                "NEW.updated_at",
+                when=_MOVED,
+            ),
+        ),
     ),
 )
 
@@ -190,4 +295,4 @@ TRIGGERS: tuple[Guard | Log, ...] = (
 def create_triggers(dialect: Dialect) -> list[str]:
     """All the DDL, in order."""
     shared = [REFUSE] if dialect is Dialect.POSTGRES else []
-    return [*shared, *(text for trigger in TRIGGERS for text in trigger.create(dialect))]
+    return [*shared, *(text for watch in WATCHES for text in watch.create(dialect))]

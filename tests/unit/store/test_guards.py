@@ -49,7 +49,7 @@ async def test_what_has_ended_is_final_in_every_column(store: Store) -> None:
     fence = await store.claimed()
     await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence, result={"ok": 1})]))
     before = await store.job(fence.job_id)
-    for column, value in [("result", "'{}'"), ("attempt_id", "9"), ("reason", "'x'"), ("finished_at", "9")]:
+    for column, value in [("result", "'{}'"), ("attempt_id", "2"), ("reason", "'x'"), ("finished_at", "9")]:
         with pytest.raises(InvalidTransition):
             await store.write(f"UPDATE jobs SET {column} = {value}")
     assert await store.job(fence.job_id) == before
@@ -79,3 +79,24 @@ async def test_a_transition_typed_by_hand_is_logged_too(store: Store) -> None:
     await store.do(lambda tx: tx.execute(raw(move(JobStatus.CANCELED))))
     row = await store.row("SELECT * FROM job_status_log")
     assert (row["job_id"], row["from_status"], row["to_status"]) == (job_id, "pending", "canceled")
+
+
+async def test_each_row_of_a_batch_is_guarded_and_logged(store: Store) -> None:
+    job_ids = [await store.enqueue() for _ in range(3)]
+    await store.write(move(JobStatus.CANCELED) + " WHERE id = :id", id=job_ids[1])
+    with pytest.raises(InvalidTransition):
+        await store.write(move(JobStatus.FAILED))
+    await store.write(move(JobStatus.FAILED) + " WHERE status = 'pending'")
+    log = await store.rows("SELECT job_id, to_status FROM job_status_log ORDER BY id")
+    assert sorted((row["job_id"], row["to_status"]) for row in log) == sorted(
+        zip(job_ids, ("failed", "canceled", "failed"), strict=True)
+    )
+
+
+async def test_postgres_keeps_the_keys_of_jobs(postgres_store: Store) -> None:
+    """Its guards match rows before and after by their keys: one without its match could slip past them."""
+    job_id = await postgres_store.enqueue()
+    await postgres_store.write("DELETE FROM outbox")
+    with pytest.raises(InvalidTransition):
+        await postgres_store.write("UPDATE jobs SET id = 'another', status = 'queued'")
+    assert (await postgres_store.job(job_id))["status"] == "pending"
