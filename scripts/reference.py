@@ -175,7 +175,7 @@ def schema_page() -> str:
     rows = [
         (f"`{item.name}`", f"`{watch.table}`", type(item).__name__.lower(), item.when)
         for watch in WATCHES
-        for item in (*watch.guards, *watch.logs)
+        for item in watch.parts
     ]
     body += (
         "\n## Triggers\n\n"

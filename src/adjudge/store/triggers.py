@@ -110,10 +110,15 @@ class Watch(ABC):
         """Of the trigger that is all of them on PostgreSQL, and of its function."""
         return f"{self.table}_watch"
 
+    @property
+    def parts(self) -> tuple[Guard | Log, ...]:
+        """All of them."""
+        return self.guards + self.logs
+
     def create(self, dialect: Dialect) -> list[str]:
         """The DDL that sets the watch up."""
         if dialect is Dialect.SQLITE:
-            return [part.sqlite(self.table) for part in (*self.guards, *self.logs)]
+            return [part.sqlite(self.table) for part in self.parts]
         return self._postgres()
 
     @abstractmethod
