@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from adjudge.cli.parts import schedule
+from adjudge.cli.scheduling import schedule
 from adjudge.cli.steady import steady
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs

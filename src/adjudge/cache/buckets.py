@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.link import Link
 
 _SECOND_US: Final = 1_000_000
 _SWEEP_AT: Final = 10_000
@@ -128,6 +127,8 @@ class RedisBuckets:
     """
 
     def __init__(self, url: str, *, environment: str) -> None:
+        from adjudge.stream.link import Link  # noqa: PLC0415  # Redis is imported only where it is chosen
+
         self._link = Link(url, environment=environment)
         self._prefix = f"{self._link.prefix}bucket:"
         self._client = self._link.connect()

@@ -14,7 +14,6 @@ from typing import Final, Protocol
 from adjudge.cache.entry import Entry, pack, unpack
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
-from adjudge.stream.link import Link
 
 _PATIENCE_SEC: Final = 0.25
 _PAUSE_SEC: Final = 1.0
@@ -62,6 +61,8 @@ class RedisTier:
     """Values under ``adjudge:ENV:cache:KEY``, each gone by itself: nothing is ever searched for or deleted."""
 
     def __init__(self, url: str, *, environment: str, clock: Callable[[], float] = time.monotonic) -> None:
+        from adjudge.stream.link import Link  # noqa: PLC0415  # Redis is imported only where it is chosen
+
         self._link = Link(url, environment=environment)
         self._prefix = f"{self._link.prefix}cache:"
         self._client = self._link.connect(

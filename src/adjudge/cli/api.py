@@ -6,7 +6,7 @@ import socket
 
 import click
 
-from adjudge.cli.parts import open_blobs, open_stream
+from adjudge.cli.drivers import open_blobs, open_stream
 from adjudge.cli.serving import open_parts, run_server, serve_http
 from adjudge.settings import Settings
 from adjudge.store import open_database, users

@@ -43,6 +43,11 @@ def make_owners(engine: Engine, settings: Settings) -> dict[str, JobOwner]:
     }
 
 
+def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
+    """Jobs, with everything that owns them."""
+    return Jobs(make_owners(engine or make_engine(), settings), policy=settings.retry.policy())
+
+
 def make_outgoing(settings: Settings) -> Outgoing:
     """Calls to the hosts that the operator listed."""
     chains = settings.chains

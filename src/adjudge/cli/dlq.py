@@ -14,7 +14,7 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.parts import make_jobs
+from adjudge.cli.chaining import make_jobs
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.ids import parse_id
 from adjudge.store import Database, dead_letters, open_database

@@ -8,7 +8,7 @@ import click
 
 from adjudge import settings as settings_source
 from adjudge.blobs.gc import GRACE_SEC, Collected, collect
-from adjudge.cli.parts import open_blobs
+from adjudge.cli.drivers import open_blobs
 from adjudge.settings import Settings
 from adjudge.store import open_database
 from adjudge.store.blob_uses import live_digests

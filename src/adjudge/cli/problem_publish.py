@@ -10,8 +10,8 @@ import click
 
 from adjudge import settings as settings_source
 from adjudge.blobs.driver import Blobs
+from adjudge.cli.drivers import open_blobs
 from adjudge.cli.judging import open_judge
-from adjudge.cli.parts import open_blobs
 from adjudge.cli.problem_show import print_findings
 from adjudge.domain.access import Role
 from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from

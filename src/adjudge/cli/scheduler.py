@@ -12,7 +12,8 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import open_stream, schedule, watched
+from adjudge.cli.drivers import open_stream
+from adjudge.cli.scheduling import schedule, watched
 from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs

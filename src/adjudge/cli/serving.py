@@ -32,8 +32,10 @@ from adjudge.api.tail import Tail
 from adjudge.api.vitals import checks_of
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
+from adjudge.cli.chaining import make_jobs
+from adjudge.cli.drivers import open_buckets, open_registry
 from adjudge.cli.judging import find_languages
-from adjudge.cli.parts import delivered_directly, make_jobs, open_buckets, open_registry
+from adjudge.cli.scheduling import delivered_directly
 from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs

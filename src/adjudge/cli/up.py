@@ -10,7 +10,9 @@ import click
 from adjudge.api.actions.users import first_admin
 from adjudge.api.parts import Parts
 from adjudge.blobs.driver import Blobs
-from adjudge.cli.parts import open_blobs, open_stream, open_worker, schedule
+from adjudge.cli.drivers import open_blobs, open_stream
+from adjudge.cli.parts import open_worker
+from adjudge.cli.scheduling import schedule
 from adjudge.cli.serving import open_parts, run_server, serve_http
 from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
 from adjudge.settings import Settings

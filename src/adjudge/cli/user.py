@@ -17,7 +17,7 @@ from adjudge.api.actions.users import UserOrder
 from adjudge.api.moments import moment
 from adjudge.api.parts import Parts
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.parts import open_blobs, open_stream
+from adjudge.cli.drivers import open_blobs, open_stream
 from adjudge.cli.serving import open_parts
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.access import EVERYTHING, Role, user_name

@@ -10,7 +10,9 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import delivered_directly, open_blobs, open_stream, open_worker, watched
+from adjudge.cli.drivers import open_blobs, open_stream
+from adjudge.cli.parts import open_worker
+from adjudge.cli.scheduling import delivered_directly, watched
 from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs

@@ -10,7 +10,7 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.parts import open_registry
+from adjudge.cli.drivers import open_registry
 from adjudge.cli.terminal import console as open_console
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
