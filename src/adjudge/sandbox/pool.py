@@ -148,14 +148,15 @@ class Sandbox:
         """
         if contestant.egress or interactor.egress:
             raise InvalidInput("egress: not for interactive runs.", field="egress")
-        first, second = await self._take(2)
-        to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
-        one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
-        two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
-        left, right = await all_together(
-            self._run_in(first, one, [to_contestant[0], to_interactor[1]]),
-            self._run_in(second, two, [to_interactor[0], to_contestant[1]]),
-        )
+        async with self.seats(2) as (first, second):
+            to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+            ends = [to_contestant[0], to_interactor[1]], [to_interactor[0], to_contestant[1]]
+            one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
+            two = replace(interactor, stdin=to_interactor[0], stdout=to_contestant[1])
+            try:
+                left, right = await all_together(first.run(one, ends[0]), second.run(two, ends[1]))
+            finally:
+                close_all(ends[0] + ends[1])  # of runs that were cancelled before they began
         return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
     @asynccontextmanager
@@ -334,12 +335,12 @@ class Seat:
         self._sandbox = sandbox
         self._slot: _Slot | None = slot
 
-    async def run(self, spec: RunSpec) -> RunReport:
-        """Run one program here, once."""
+    async def run(self, spec: RunSpec, handover: list[int] | None = None) -> RunReport:
+        """Run one program here, once; ``handover`` are descriptors to close once the launcher has its copies."""
         slot, self._slot = self._slot, None
         if slot is None:
             raise RuntimeError("this seat was used already")
-        return await self._sandbox._run_in(slot, spec, [])  # noqa: SLF001  # a part of the sandbox
+        return await self._sandbox._run_in(slot, spec, handover or [])  # noqa: SLF001  # a part of the sandbox
 
     def give_back(self) -> None:
         """Leave a seat that nobody used."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import Sandbox
+from adjudge.sandbox import RunSpec, Sandbox
 
 
 async def hold(box: Sandbox, name: str, order: list[str], leave: asyncio.Event) -> None:
@@ -86,3 +87,16 @@ async def test_seats_at_once_are_given_back_when_their_taker_is_cancelled() -> N
             pass
     async with asyncio.timeout(5), box.seats(2):
         pass
+
+
+async def test_a_pair_that_is_cancelled_before_it_begins_leaves_no_slot_and_no_pipe_behind() -> None:
+    box, spec = Sandbox(slots=2), RunSpec(argv=("/bin/true",))
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    pair = asyncio.create_task(box.run_interactive(spec, spec))
+    asyncio.get_running_loop().call_soon(pair.cancel)  # behind its first step, before the first step of either run
+    await asyncio.wait([pair])
+    assert pair.cancelled()
+    async with asyncio.timeout(5), box.seats(2):
+        pass
+    assert len(list(descriptors.iterdir())) == before
