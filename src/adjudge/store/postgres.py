@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -163,6 +164,10 @@ async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
         result = await operation(tx)
         if tx.failure is not None and tx.failure is not CONCLUDED:
             raise tx.failure
+    except asyncio.CancelledError:
+        with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
+            await tx.rollback()
+        raise
     except BaseException:
         await tx.rollback()
         raise

@@ -7,8 +7,9 @@ pool waits for a cancelation that is under way, and drops what is of no more use
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeAlias
 
 import asyncpg
@@ -45,22 +46,32 @@ class Connections:
         connection = await self._take()
         try:
             yield connection
+        except asyncio.CancelledError:
+            with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
+                await self._pool.release(connection)
+            raise
         except BaseException as error:
             gone = _spoilt(connection, error)
             await self._pool.release(connection)
             if gone:
                 raise ConnectionGone(str(error)) from error
             raise
-        if self._wanting or len(self._at_hand) >= _AT_HAND or is_gone(connection) or connection.is_in_transaction():
-            await self._pool.release(connection)
-        else:
+        if self._may_keep(connection):
             self._at_hand.append(connection)
+        else:
+            await self._pool.release(connection)
 
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
         while self._at_hand:
             await self._pool.release(self._at_hand.pop())
         await self._pool.close()
+
+    def _may_keep(self, connection: Connection) -> bool:
+        """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
+        if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
+            return False
+        return not is_gone(connection) and not connection.is_in_transaction()
 
     async def _take(self) -> Connection:
         if self._pool.is_closing():
@@ -100,7 +111,7 @@ async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:
     """Replace asyncpg's reset between uses: we set nothing on a session, and it would cost a round trip each time.
 
     Only a transaction left open (its rollback was interrupted) must never reach the next user, whose commit would then
-    release a mere savepoint.
+    commit what it left behind.
     """
     if connection.is_in_transaction():
         await connection.reset()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
 
 import asyncpg
 import pytest
 
+from adjudge.domain.errors import Unavailable
 from adjudge.store import Tx
 from adjudge.store.postgres import PostgresDatabase
 from adjudge.store.postgres_connections import ConnectionGone, Connections
@@ -76,3 +80,56 @@ async def test_a_hang_up_in_the_middle_is_told_as_such(postgres_url: str) -> Non
     async with connections.one() as connection:
         assert await connection.fetchval("SELECT 1") == 1
     await connections.close()
+
+
+async def test_closing_waits_for_what_is_under_way_and_no_longer(postgres_url: str) -> None:
+    """Who is done while the others disconnect gives its connection back: kept at hand, nobody would ever close it."""
+    connections = await Connections.open(postgres_url, at_most=2, session={})
+    async with connections.one():
+        closing = asyncio.create_task(connections.close())
+        await asyncio.sleep(0)
+        assert not closing.done()
+    async with asyncio.timeout(10):
+        await closing
+    with pytest.raises(Unavailable):
+        async with connections.one():
+            pass
+
+
+class Broken:
+    """A connection that breaks as its caller is canceled."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    def is_closed(self) -> bool:
+        return False
+
+    async def execute(self, text: str) -> str:
+        if text == "ROLLBACK":
+            raise ConnectionResetError("connection reset by peer")
+        return text
+
+    async def fetch(self, *_: object) -> None:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+class OnlyOne:
+    def __init__(self, connection: Broken) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Broken]:
+        yield self._connection
+
+
+async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment() -> None:
+    """A loop that tries again whenever the database is away would never end if it were told of that instead."""
+    connection = Broken()
+    database = PostgresDatabase(cast("Connections", OnlyOne(connection)))
+    task = asyncio.create_task(database.transact(pid))
+    await connection.asked.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
