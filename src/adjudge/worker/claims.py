@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from adjudge.domain.errors import OutcomeUnknown
+from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
 from adjudge.store.job_values import Fence, Job, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler, briefed
+
+_log = get_logger(__name__)
 
 
 class Claimer:
@@ -27,14 +30,22 @@ class Claimer:
         self._lease_ms = lease_ms
 
     async def claim(self, messages: Mapping[str, Message], running: Container[Fence]) -> Outcome[Job]:
-        """Win the jobs, each with its brief; where an answer is lost, find out what was won besides what runs here."""
+        """Win the jobs, each with its brief; where an answer is lost, find out what was won besides what runs here.
+
+        What was won by the short way is the worker's, and begins even if the database goes away before the others are
+        asked for: those stay pending and come back.
+        """
         won: dict[str, Job] = {}
-        for kind, job_ids in self._openings(messages).items():
-            won |= {job.id: job for job in await self._open(kind, job_ids, running)}
-        left = [job_id for job_id in messages if job_id not in won]
-        if not left:
-            return Outcome(tuple(won.values()))
-        outcome = await self._claim(left, running)
+        try:
+            for kind, job_ids in self._openings(messages).items():
+                won |= {job.id: job for job in await self._open(kind, job_ids, running)}
+            left = [job_id for job_id in messages if job_id not in won]
+            outcome = await self._claim(left, running) if left else Outcome[Job](())
+        except Unavailable as error:
+            if not won:
+                raise
+            _log.warning("claim_waits", reason=error.code, error=error.message)
+            outcome = Outcome(())
         return Outcome((*won.values(), *outcome.done), outcome.refused)
 
     def _openings(self, messages: Mapping[str, Message]) -> dict[str, list[str]]:

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import NodeStatus, RunStatus
-from adjudge.store import chain_runs
+from adjudge.store import Database, chain_runs
 from adjudge.store.chain_runs import NodeTask
 from adjudge.store.chain_values import NODE
+from adjudge.store.driver import Operation
 from adjudge.store.job_values import Job
+from adjudge.store.statement import Dialect
+from adjudge.stream.driver import Hint, Message
+from adjudge.worker.claims import Claimer
 from tests.integration.chains.harness import LEASE_MS, Rig, dag, node
 from tests.integration.chains.test_steps import history
 from tests.support.stores import Store
+
+T = TypeVar("T")
+
+
+class GoingAway:
+    """A database that is there for one more transaction."""
+
+    dialect = Dialect.POSTGRES
+
+    def __init__(self, database: Database) -> None:
+        self._database: Database | None = database
+
+    async def transact(self, operation: Operation[T]) -> T:
+        database, self._database = self._database, None
+        if database is None:
+            raise Unavailable("The database went away.")
+        return await database.transact(operation)
+
+
+def message(job_id: str, **payload: str) -> Message:
+    return Message("0-1", 2, Hint(job_id, 2, NODE, payload=payload), None, job_id, 1)
 
 
 async def opened(rig: Rig, *job_ids: str) -> tuple[Job, ...]:
@@ -90,3 +116,15 @@ async def test_a_node_that_was_tried_before_counts_on(postgres_store: Store) -> 
     (job,) = await opened(rig, *[row["id"] for row in await rig.waiting_jobs(run_id) if row["node_id"] == "a"])
     assert isinstance(job.brief, NodeTask)
     assert (job.attempt_id, job.brief.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)
+
+
+async def test_what_was_won_begins_even_if_the_database_goes_before_the_rest_is_asked_for(
+    postgres_store: Store,
+) -> None:
+    """Else it would lie under this worker's lease with nobody running it, and lose an attempt."""
+    rig = Rig(postgres_store)
+    ids = await waiting(rig, await rig.start(three()))
+    messages = {job_id: message(job_id, is_root="yes") for job_id in ids} | {"later": message("later")}
+    database = cast("Database", GoingAway(postgres_store.database))
+    outcome = await Claimer(database, rig.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ())
+    assert ({job.id for job in outcome.done}, outcome.refused) == (set(ids), ())
