@@ -27,7 +27,9 @@ async function colour(shown) {
   const lines = [[]];
   const put = (piece, classes) => lines.at(-1).push(classes ? marked(piece, classes) : piece);
   highlightCode(text, grammar.parser.parse(text), HIGHLIGHTER, put, () => lines.push([]));
-  for (const [index, line] of [...shown.children].entries()) line.replaceChildren(...(lines[index] ?? []), "\n");
+  // A lone carriage return is a line's end to browsers and none to the server: what would not fit its lines stays.
+  if (lines.length !== shown.children.length + 1) return;
+  for (const [index, line] of [...shown.children].entries()) line.replaceChildren(...lines[index], "\n");
 }
 
 function marked(text, classes) {

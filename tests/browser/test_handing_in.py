@@ -125,6 +125,15 @@ async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(
     assert await page.evaluate("window.pwned") is None
 
 
+async def test_a_line_s_end_that_only_browsers_know_hides_nothing(up: Installation, visit: Visit) -> None:
+    tab = await visit(up, "contestant")
+    with up.client("contestant") as contestant:
+        refused = up.judged(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
+    page = await tab.open(f"/submissions/{refused}")
+    await page.wait_for_load_state("networkidle")  # colours have been put in, or not
+    await expect(page.locator("#source")).to_contain_text("int nowhere")
+
+
 async def test_a_draft_is_remembered_per_language(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     page = await tab.open("/problems/sum")
