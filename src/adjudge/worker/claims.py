@@ -36,16 +36,16 @@ class Claimer:
         asked for: those stay pending and come back.
         """
         won: dict[str, Job] = {}
+        outcome: Outcome[Job] = Outcome(())
         try:
             for kind, job_ids in self._openings(messages).items():
                 won |= {job.id: job for job in await self._open(kind, job_ids, running)}
-            left = [job_id for job_id in messages if job_id not in won]
-            outcome = await self._claim(left, running) if left else Outcome[Job](())
+            if left := [job_id for job_id in messages if job_id not in won]:
+                outcome = await self._claim(left, running)
         except Unavailable as error:
             if not won:
                 raise
             _log.warning("claim_waits", reason=error.code, error=error.message)
-            outcome = Outcome(())
         return Outcome((*won.values(), *outcome.done), outcome.refused)
 
     def _openings(self, messages: Mapping[str, Message]) -> dict[str, list[str]]:
