@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import PurePosixPath
 
 _LINE = r"(?:: ?|\(|\"?,? (?:on )?line |: line )([1-9]\d{0,5})(?!\d)"
 """``main.cpp:3:5``, ``main.ts(3,5)``, ``File "main.py", line 3``, ``at main.pl line 3``, ``main.sh: line 3``."""
 _LONGEST = 100_000
+_MOST = 200
+"""Nobody follows more of them, and a program can have thousands said of it to keep the server busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ def pieces(message: str, file_name: str) -> list[Piece]:
 
 def _pieces(message: str, suffix: str) -> Iterator[Piece]:
     done = 0
-    for found in _named(suffix).finditer(message, 0, _LONGEST) if suffix else ():
+    for found in islice(_named(suffix).finditer(message, 0, _LONGEST), _MOST) if suffix else ():
         if found.start() > done:
             yield Piece(message[done : found.start()])
         yield Piece(found[0], int(found[1]))

@@ -42,3 +42,10 @@ def test_what_names_no_line_is_one_piece() -> None:
 def test_a_message_of_one_word_is_read_at_once() -> None:
     message = "a" * 1_000_000
     assert pieces(message, "main.cpp") == [Piece(message)]
+
+
+def test_of_very_many_lines_only_the_first_are_led_to() -> None:
+    message = "main.c:1 " * 5_000
+    found = pieces(message, "main.c")
+    assert len([piece for piece in found if piece.line is not None]) == 200
+    assert "".join(piece.text for piece in found) == message
