@@ -74,10 +74,8 @@ async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: Store
     rig = Rig(postgres_store)
     run_id = await rig.start(three(), {"size": 7})
     jobs = await claimed(rig, run_id, short=True)
-    keys = [(run_id, job.node_id or "") for job in jobs]
-    assert [job.brief for job in jobs] == list(
-        (await rig.store.database.read(lambda tx: chain_runs.tasks(tx, keys))).values()
-    )
+    briefs = {(run_id, job.node_id or ""): job.brief for job in jobs}
+    assert briefs == await rig.store.database.read(lambda tx: chain_runs.tasks(tx, briefs))
     assert {(job.brief.status, job.brief.run_status) for job in jobs if isinstance(job.brief, NodeTask)} == {
         (NodeStatus.RUNNING, RunStatus.RUNNING)
     }
