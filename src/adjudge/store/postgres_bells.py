@@ -89,10 +89,12 @@ class PostgresBells:
                         self._local.ring(channel)  # whatever was rung before we listened
                         heard.add(channel)
                     await _either(gone, self._changed)
+                raise ConnectionResetError("The server hung up.")
             finally:
-                connection.remove_termination_listener(lost)
-                for channel in heard:
-                    await connection.remove_listener(channel, self._heard)
+                with suppress(*_FAILURES):  # of one that is gone nothing is to be taken back; who closes must not wait
+                    connection.remove_termination_listener(lost)
+                    for channel in heard:
+                        await connection.remove_listener(channel, self._heard)
 
     def _heard(self, *call: object) -> None:
         self._local.ring(str(call[2]))

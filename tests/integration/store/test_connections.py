@@ -13,6 +13,7 @@ import pytest
 from adjudge.domain.errors import Unavailable
 from adjudge.store import Tx
 from adjudge.store.postgres import PostgresDatabase
+from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.postgres_connections import ConnectionGone, Connections
 from tests.support.stores import raw
 
@@ -102,6 +103,15 @@ class Broken:
     def __init__(self) -> None:
         self.asked = asyncio.Event()
 
+    def add_termination_listener(self, _: object) -> None:
+        pass
+
+    async def add_listener(self, *_: object) -> None:
+        self.asked.set()
+
+    def remove_termination_listener(self, _: object) -> None:
+        raise asyncpg.InterfaceError("connection has been released back to the pool")
+
     def is_closed(self) -> bool:
         return False
 
@@ -133,3 +143,12 @@ async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() -> None:
+    connection = Broken()
+    bells = PostgresBells(cast("Connections", OnlyOne(connection)))
+    bells.listen("adjudge_test", lambda: None)
+    await connection.asked.wait()
+    async with asyncio.timeout(10):
+        await bells.close()
