@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from adjudge.sandbox import Egress, RunSpec, launcher
+from adjudge.sandbox.launcher import Launcher
+from tests.sandbox.case import Box
 from tests.sandbox.host import Host
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,3 +45,27 @@ def test_an_allowed_host_is_reached_and_no_other(host: Host) -> None:
         "the newer protocol": "OSError",
     }
     assert told["heard"] == {"allowed": 2, "other port": 0, "other host": 0}
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_program_that_ends_before_its_ways_out_are_open_has_its_report(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, reported, receive = [], asyncio.Event(), Launcher._receive
+
+    def noted(self: Launcher) -> bytes:
+        lines.append(receive(self))
+        if len(lines) == 3:  # the hello, the listeners, the report
+            reported.set()
+        return lines[-1]
+
+    @asynccontextmanager
+    async def slowly(*_: object) -> AsyncIterator[None]:
+        await reported.wait()
+        yield
+
+    monkeypatch.setattr(Launcher, "_receive", noted)
+    monkeypatch.setattr(launcher, "carrying", slowly)
+    async with asyncio.timeout(10):
+        report = await box.sandbox.run(RunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
+    assert report.ok, report

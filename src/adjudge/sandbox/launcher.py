@@ -288,11 +288,11 @@ class Launcher:
 
     def _expect(self, seconds: float) -> asyncio.Future[bytes]:
         """The next line, to be awaited at once; it is claimed when the waiter is gone."""
-        if self._closed:
-            raise LauncherDied("The launcher is closed.")
+        if self._closed or not (self.alive or self._unclaimed):
+            raise LauncherDied("The launcher is closed, or has ended.")
         self._waiter = waiter = self._loop.create_future()
-        if self._unclaimed and not self._greeted:
-            waiter.set_result(self._unclaimed)  # the hello, come while a request was being sent
+        if self._unclaimed:  # the hello, come while a request was being sent; a report, while ways out were opened
+            waiter.set_result(self._unclaimed)
             self._unclaimed = b""
         self._patience_seconds = seconds
         self._seconds_left = seconds + TICK_SECONDS
@@ -329,7 +329,7 @@ class Launcher:
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(line)
         else:
-            # Cancelled, and its abort has not begun yet: it must learn that the run is over.
+            # Nobody waits yet, or no longer: cancelled, and the abort must learn that the run is over.
             self._unclaimed = line
 
     def _receive(self) -> bytes:
