@@ -146,6 +146,12 @@ def see_other(path: str, *, done: str = "") -> Response:
     return Response(status_code=303, headers={"Location": f"{path}?done={done}" if done else path})
 
 
+def shown_once(answer: Response) -> Response:
+    """``answer`` with a secret in it: no browser keeps it, not even to go back to."""
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
 def words_of(request: Request) -> words.Words:
     """The reader's language."""
     return words.choose(request.cookies.get(words.COOKIE), request.headers.get("Accept-Language", ""))

@@ -79,6 +79,7 @@ async def test_a_token_is_shown_once_and_can_be_revoked(pages: Api) -> None:
         await _log_in(browser)
         token = _csrf(await browser.get("/me/tokens"))
         made = await browser.post("/me/tokens", data={"name": "<b>bot</b>", "days": "7", "csrf_token": token})
+        assert made.headers["Cache-Control"] == "no-store"
         secret = re.search(r"adj_[\w-]+", made.text)
         assert secret
         assert "<b>bot</b>" not in made.text

@@ -56,6 +56,7 @@ async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: Api) -> Non
         assert ROOT in await shown(client, "/me")
         assert ROOT in await shown(client, "/me/tokens")
         answer = await client.post(ROOT, data=FORM)
+        assert answer.headers["Cache-Control"] == "no-store"
         (secret,) = set(re.findall(r"whsec_[\w-]+", answer.text))
         assert (await pages.store.row("SELECT secret FROM webhooks"))["secret"] == secret
         listed = await shown(client, ROOT)

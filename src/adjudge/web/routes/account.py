@@ -18,7 +18,7 @@ from adjudge.domain.access import EVERYTHING, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.store.problem_reads import Sort, Wanted
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other
+from adjudge.web.render import Pages, see_other, shown_once
 from adjudge.web.routes.router import page_router
 
 _REGISTERED: Final = ("name", "email", "display_name", "invitation")
@@ -169,7 +169,7 @@ def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             raise InvalidInput("days: give a whole number of days, or nothing.", field="days")
         expires = min(int(days), _DAYS_MOST) if days else None
         made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
-        return await page(request, viewer, made=made)
+        return shown_once(await page(request, viewer, made=made))
 
     @routes.post("/me/tokens/{token_id}/revoke")
     async def revoke(viewer: Own, token_id: str) -> Response:

@@ -15,7 +15,7 @@ from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.store.webhooks import EVENTS, Webhook
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other
+from adjudge.web.render import Pages, see_other, shown_once
 from adjudge.web.routes.router import page_router
 
 Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
@@ -63,7 +63,7 @@ def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             made, secret = await hooks.add(parts, viewer, url, events)
         except AdjudgeError as error:
             return await page(request, viewer, error=error, url=url, wanted=events)
-        return await page(request, viewer, made=made, secret=secret)
+        return shown_once(await page(request, viewer, made=made, secret=secret))
 
 
 def _one(routes: APIRouter, pages: Pages, parts: Parts) -> None:
