@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 
-from adjudge.domain.errors import OutcomeUnknown, Unavailable
-from adjudge.observe.logs import get_logger
+from adjudge.domain.errors import OutcomeUnknown
 from adjudge.store import Database, Tx
 from adjudge.store.job_values import Fence, Job, Outcome
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler, briefed
-
-_log = get_logger(__name__)
 
 
 class Claimer:
@@ -29,24 +26,19 @@ class Claimer:
         self._name = name
         self._lease_ms = lease_ms
 
-    async def claim(self, messages: Mapping[str, Message], running: Container[Fence]) -> Outcome[Job]:
+    async def claim(self, messages: Mapping[str, Message], running: Container[Fence]) -> AsyncIterator[Outcome[Job]]:
         """Win the jobs, each with its brief; where an answer is lost, find out what was won besides what runs here.
 
-        What was won by the short way is the worker's, and begins even if the database goes away before the others are
-        asked for: those stay pending and come back.
+        Every transaction's outcome comes as soon as it is known: what was won is to begin, even if whoever asks is
+        stopped or the database goes away during the next. What was not asked for then stays pending and comes back.
         """
-        won: dict[str, Job] = {}
-        outcome: Outcome[Job] = Outcome(())
-        try:
-            for kind, job_ids in self._openings(messages).items():
-                won |= {job.id: job for job in await self._open(kind, job_ids, running)}
-            if left := [job_id for job_id in messages if job_id not in won]:
-                outcome = await self._claim(left, running)
-        except Unavailable as error:
-            if not won:
-                raise
-            _log.warning("claim_waits", reason=error.code, error=error.message)
-        return Outcome((*won.values(), *outcome.done), outcome.refused)
+        left = set(messages)
+        for kind, job_ids in self._openings(messages).items():
+            won = await self._open(kind, job_ids, running)
+            left.difference_update(job.id for job in won)
+            yield Outcome(won)
+        if left:
+            yield await self._claim([job_id for job_id in messages if job_id in left], running)
 
     def _openings(self, messages: Mapping[str, Message]) -> dict[str, list[str]]:
         """The jobs that there is a short way for, by kind."""

@@ -194,18 +194,19 @@ class Worker:
         ready = await self._without_busy(usable)
         if not ready:
             return
-        claimed_at = self._keeper.clock()
+        claimed_at, asked = self._keeper.clock(), len(ready)
         try:
-            outcome = await self._claimer.claim(ready, self._running)
+            async for outcome in self._claimer.claim(ready, self._running):
+                asked -= len(outcome.done)
+                metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
+                for job in outcome.done:
+                    self._start(job, ready[job.id], claimed_at)
+                for refused in outcome.refused:
+                    metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
+                await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
         except Unavailable:
-            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(len(ready))
+            metrics.WORKER_CLAIM.labels("failed", "db_error").inc(asked)
             raise
-        metrics.WORKER_CLAIM.labels("won", "ok").inc(len(outcome.done))
-        for job in outcome.done:
-            self._start(job, ready[job.id], claimed_at)
-        for refused in outcome.refused:
-            metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
-        await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
         """The messages that can be worked on, by job; the others are dealt with."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
+import pytest
+
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import Database, chain_runs
@@ -116,13 +118,13 @@ async def test_a_node_that_was_tried_before_counts_on(postgres_store: Store) -> 
     assert (job.attempt_id, job.brief.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)
 
 
-async def test_what_was_won_begins_even_if_the_database_goes_before_the_rest_is_asked_for(
-    postgres_store: Store,
-) -> None:
-    """Else it would lie under this worker's lease with nobody running it, and lose an attempt."""
+async def test_what_was_won_is_told_before_the_rest_is_asked_for(postgres_store: Store) -> None:
+    """Else it would lie under this worker's lease with nobody running it, should the rest never be answered."""
     rig = Rig(postgres_store)
     ids = await waiting(rig, await rig.start(three()))
     messages = {job_id: message(job_id, is_root="yes") for job_id in ids} | {"later": message("later")}
     database = cast("Database", GoingAway(postgres_store.database))
-    outcome = await Claimer(database, rig.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ())
-    assert ({job.id for job in outcome.done}, outcome.refused) == (set(ids), ())
+    outcomes = aiter(Claimer(database, rig.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ()))
+    assert {job.id for job in (await anext(outcomes)).done} == set(ids)
+    with pytest.raises(Unavailable):
+        await anext(outcomes)
