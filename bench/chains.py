@@ -3,7 +3,8 @@
 One run at a time, from asking for it to the commit of its last node's end: what is measured is how fast a run gets on,
 not how many runs fit on a machine. A line is all waiting for the last step, a fan all at once, with a root before and a
 join after. Ours is a worker with a hundred slots, a scheduler and a process that starts runs, or all in one process on
-SQLite; PostgreSQL runs with fsync on for everybody, SQLite with ``synchronous=FULL``.
+SQLite; PostgreSQL runs with fsync on for everybody, SQLite with ``synchronous=FULL``. Whoever is not on turn is
+stopped: what one does while idle is no part of another's figure.
 
 What peers are set to do stands in ``chains_dbos`` and ``chains_prefect``. Neither hands its steps to other processes
 here, as ours may. ``chains_raw`` is the floor under a line: two fenced transactions a step.
@@ -14,12 +15,13 @@ what a node costs in a lattice of three sizes, twenty wide, starting included.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +37,8 @@ WIDE = 100
 ROUNDS = sized(full=7, quick=3)
 STARTS = sized(full=200, quick=50)
 GAP_SEC = 0.01
+WAKE_SEC = 0.2
+WARM = 20
 SIZES = (100, 1_000, sized(full=10_000, quick=3_000))
 GROWTH_ROUNDS = sized(full=3, quick=1)
 ROLES = ("scheduler", "worker", "submitter")
@@ -47,6 +51,24 @@ class Runner(Contender):
 
     def run(self, shape: str, size: int) -> float:
         """Run one and return what it took, in seconds."""
+        with self._turn():
+            return self._run(shape, size)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Let its processes go on for a while, with a moment for what their clocks are behind with."""
+        self._signal(signal.SIGCONT)
+        time.sleep(WAKE_SEC)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def _signal(self, number: int) -> None:
+        for process in self._processes:
+            os.killpg(process.pid, number)
+
+    def _run(self, shape: str, size: int) -> float:
         began = time.perf_counter()
         first = self._tell(shape, 1, size)
         self._wait_done(first, 1)
@@ -55,15 +77,18 @@ class Runner(Contender):
         return took
 
     def rate(self, size: int, shape: str = LINE) -> float:
-        """Nodes per second of one run."""
-        return size / self.run(shape, size)
+        """Nodes per second of one run, after a small one that wakes everybody up."""
+        with self._turn():
+            self._run(shape, WARM)
+            return size / self._run(shape, size)
 
     def start_ms(self, count: int) -> list[float]:
         """From asking for a run to the start of its first node, sorted."""
         first = self._next
-        for _ in range(count):
-            self.run(LINE, 1)
-            time.sleep(GAP_SEC)
+        with self._turn():
+            for _ in range(count):
+                self._run(LINE, 1)
+                time.sleep(GAP_SEC)
         return self.board.waits_ms(first, count)
 
 
