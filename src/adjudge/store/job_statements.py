@@ -240,6 +240,7 @@ MARK_QUEUED = Statement(
     "Note that a message about the job is in the stream.",
     _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
     given={"given_id": "text"},
+    only=Dialect.SQLITE,
 )
 
 MARK_DELIVERED = Statement(

@@ -108,6 +108,7 @@ DELIVERED = Statement(
     "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
     NOTE_DELIVERED,
     given=DELIVERY,
+    only=Dialect.SQLITE,
 )
 
 NOT_DELIVERED = Statement(

@@ -84,6 +84,8 @@ class Connections:
         self._wanting += 1
         try:
             return await self._pool.acquire()
+        except asyncpg.InterfaceError as error:
+            raise Unavailable(f"No connection to be had: {error}.") from error
         finally:
             self._wanting -= 1
 

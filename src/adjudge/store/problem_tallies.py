@@ -18,7 +18,7 @@ COUNT_ALL = Statement(
     SELECT problem_id, sum(judged) AS judged, sum(accepted) AS accepted,
            sum(CASE WHEN accepted > 0 THEN 1 ELSE 0 END) AS solvers
     FROM (SELECT user_id, problem_id, count(*) AS judged, sum(CASE WHEN verdict = 'AC' THEN 1 ELSE 0 END) AS accepted
-          FROM submissions WHERE verdict IS NOT NULL GROUP BY user_id, problem_id) AS people
+          FROM submissions WHERE verdict IS NOT NULL AND verdict <> 'SE' GROUP BY user_id, problem_id) AS people
     GROUP BY problem_id
     """,
 )
@@ -26,7 +26,7 @@ COUNT_ALL = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How one problem fares. What waits and what was canceled counts for nothing."""
+    """How one problem fares. What waits, was canceled or failed through us counts for nothing."""
 
     accepted: int = 0
     solvers: int = 0

@@ -101,7 +101,7 @@ async def test_search_finds_beginnings_of_words_and_filters_narrow(api_on_both: 
 
 async def handed_in(api: Api, user_id: str, slug: str, verdict: str | None) -> None:
     """A submission as it stands in the end; None: it waits."""
-    status = {None: "pending", "AC": "accepted", "CE": "error"}.get(verdict, "wrong_answer")
+    status = {None: "pending", "AC": "accepted", "CE": "error", "SE": "error"}.get(verdict, "wrong_answer")
     await api.store.write(
         "INSERT INTO submissions (id, user_id, problem_id, revision_id, language, source_digest, source_bytes, status,"
         " verdict, created_at, updated_at, finished_at) SELECT :id, :user, id, published_revision_id, 'c', 'd', 1,"
@@ -129,6 +129,7 @@ async def test_lists_say_what_was_tried_and_how_problems_fare(api_on_both: Api, 
         (other, "tried", "AC"),
         (one, "waits", None),
         (other, "untried", "PA"),
+        (other, "untried", "SE"),  # a failure of ours says nothing of the problem
     ):
         await handed_in(api, user_id, slug, verdict)
     async with api.client(token) as client, api.client() as visitor:

@@ -34,9 +34,13 @@ class ProblemItem(Wire):
         description="Whether something of the viewer's was judged and nothing accepted yet; null for visitors.",
         examples=[True],
     )
-    solvers: int = Field(ge=0, description="How many people have solved it. Counted every few minutes.", examples=[41])
+    solvers: int = Field(
+        ge=0, description="How many people have solved it. Counted anew within twenty minutes.", examples=[41]
+    )
     accepted: int = Field(ge=0, description="How many submissions were accepted.", examples=[57])
-    judged: int = Field(ge=0, description="How many submissions have a verdict.", examples=[152])
+    judged: int = Field(
+        ge=0, description="How many submissions have a verdict that is theirs, not a failure of ours.", examples=[152]
+    )
     acceptance: float | None = Field(
         ge=0, le=1, description="`accepted` of `judged`; null where nothing was judged.", examples=[0.375]
     )
