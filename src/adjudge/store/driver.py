@@ -39,8 +39,8 @@ class Tx(Protocol):
     async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run the last statement of the transaction and return its rows; after it, there is nothing but the commit.
 
-        Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation has
-        nothing to refuse any more after it.
+        Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation
+        has nothing to refuse any more after it.
         """
         ...
 
