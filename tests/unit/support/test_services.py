@@ -115,8 +115,9 @@ def test_postgres_never_runs_as_root(postgres_server: PostgresServer) -> None:
 
 
 _RUN_AND_WAIT = """
-import sys, time
+import signal, sys, time
 from tests.support.services import RedisServer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs are born without
 server = RedisServer().start()
 print(server.pid, server.folder, flush=True)
 time.sleep(600)
