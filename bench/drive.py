@@ -37,6 +37,8 @@ SPACED = sized(full=500, quick=100)
 GAP_MS = 20
 BACKLOGS = (1_000, sized(full=1_000_000, quick=50_000))
 BACKLOG_JOBS = sized(full=10_000, quick=1_500)
+BACKLOG_WARM_UP = 5_000
+"""More than is announced ahead of the workers: from there on, one job is announced for each that ends."""
 BACKLOG_ROUNDS = sized(full=3, quick=1)
 ROLES = ("scheduler", "worker", "submitter")
 OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw drivers", "embedded", "raw driver"
@@ -168,7 +170,7 @@ def _cost_us(recipe: Recipe, folder: Path) -> float:
         board = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         contender = Contender(recipe, board, stack)
         contender.wait_ready()
-        return cost_us(contender, warm_up=WARM_UP, count=BACKLOG_JOBS)
+        return cost_us(contender, warm_up=BACKLOG_WARM_UP, count=BACKLOG_JOBS)
 
 
 def _progress(words: str) -> None:

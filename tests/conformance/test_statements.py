@@ -6,7 +6,9 @@ import importlib
 import json
 import pkgutil
 import re
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from functools import partial
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from adjudge import store as store_room
 from adjudge.store import Tx
 from adjudge.store.statement import Dialect, Row, Rows, Statement, render
+from adjudge.store.tables.base import METADATA
 from tests.support.stores import POSTGRES_NOW, Store, raw
 
 TYPES = {
@@ -121,6 +124,50 @@ async def _plan(statement: Statement, dialect: Dialect, tx: Tx) -> None:
     else:
         await tx.execute(raw(f"PREPARE planned AS {render(statement, Dialect.POSTGRES, POSTGRES_NOW).sql}"))
         await tx.execute(raw("DEALLOCATE planned"))
+
+
+WHOLE_TABLE = {
+    "blob_uses.chain_nodes_artifact_digest": "garbage collection, by hand: asks every run what it holds",
+    "rejudge.choose": "pages through submissions by id, for whoever composes a batch",
+}
+"""Statements that may read a large table from one end to the other, and why."""
+
+LARGE = {
+    *("jobs", "job_attempts", "job_status_log", "job_progress", "outbox", "dead_letters"),
+    *("submissions", "submission_status_log", "case_results", "source_texts", "executions", "execution_runs"),
+    *("chain_runs", "chain_nodes", "chain_node_logs", "chain_status_log", "chain_checkpoints"),
+    *("rejudge_items", "webhook_deliveries", "audit_log"),
+}
+
+
+def test_no_statement_reads_a_large_table_whole(sqlite_url: str) -> None:
+    """Of a table without statistics too, as SQLite's are: what a patrol asks twice a second must not grow with history.
+
+    A partial index may be read whole: it holds what is under way, and rows leave it. Foreign keys are off: with them,
+    plans of inserts mention looks at children that are taken only while a violation is open.
+    """
+    assert {table.name for table in METADATA.sorted_tables} >= LARGE
+    partial_indexes = {
+        index.name
+        for table in METADATA.sorted_tables
+        for index in table.indexes
+        if index.dialect_options["sqlite"]["where"] is not None
+    }
+    found = {}
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
+        for statement in all_statements():
+            if statement.only in (None, Dialect.SQLITE):
+                scans = _scans(connection, statement)
+                if any(table in LARGE and index not in partial_indexes for table, index in scans):
+                    found[statement.name] = scans
+    assert found.keys() == WHOLE_TABLE.keys(), found
+
+
+def _scans(connection: sqlite3.Connection, statement: Statement) -> list[tuple[str, str]]:
+    """Tables that SQLite would read from end to end, each with the index that it would do so by."""
+    sql = re.sub(r"\?\d+", "NULL", render(statement, Dialect.SQLITE, "0").sql)
+    plan = "\n".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + sql))
+    return re.findall(r"^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", plan, re.MULTILINE)
 
 
 BY_KEY = [

@@ -22,7 +22,7 @@ from adjudge.store.jobs import Jobs
 from adjudge.stream import Stream
 
 _RECONCILE_MS = 5_000
-_AHEAD = 20_000
+_AHEAD = 4_000
 _RETENTION_MS = 60_000
 _CHAINS_MS = 500
 """How exactly timers of chains are kept."""

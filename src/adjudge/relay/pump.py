@@ -43,6 +43,7 @@ class _Room:
         self._stream = stream
         self._ahead = ahead
         self._left = dict.fromkeys(BANDS, 0)
+        self._full: set[int] = set()
         self.is_short = False
         """Whether some band was found to have less room than a batch."""
 
@@ -55,11 +56,16 @@ class _Room:
                 depth = {}  # away: what is published now fails, row by row, and each remembers why
             self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
             self.is_short = min(self._left.values()) < batch
-            for band, left in self._left.items():
-                metrics.STREAM_FULL.labels(str(band)).set(not left)
-                if not left:
-                    _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
+            self._tell({band for band, left in self._left.items() if not left})
         return [self._left[band] for band in BANDS]
+
+    def _tell(self, full: set[int]) -> None:
+        """Say that a band is full once, not at every look: a backlog may take hours."""
+        for band in BANDS:
+            metrics.STREAM_FULL.labels(str(band)).set(band in full)
+        for band in sorted(full - self._full):
+            _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
+        self._full = full
 
     def use(self, due: Sequence[DueRow]) -> None:
         """These are about to be published."""
@@ -80,7 +86,7 @@ class Pump:
         name: str,
         batch: int = 512,
         poll_ms: int = 1_000,
-        ahead: int = 20_000,
+        ahead: int = 4_000,
         pulse: Pulse | None = None,
     ) -> None:
         self._database = database

@@ -52,7 +52,7 @@ STOPPABLE_JOBS = Statement(
     SELECT jobs.id AS id FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
     WHERE chain_runs.status = 'stopping' AND (COALESCE(jobs.status, '') IN ('pending', 'queued')
         OR (COALESCE(jobs.status, '') = 'running' AND stop_requested_at <= {now} - :grace_us))
-    ORDER BY jobs.id LIMIT :at_most
+    ORDER BY stop_requested_at LIMIT :at_most
     """,
 )
 
