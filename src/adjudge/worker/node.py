@@ -86,6 +86,9 @@ class StopWatch:
             stopping = await self._database.read(lambda tx: chain_runs.which_stop(tx, waiting)) if waiting else set()
         except Unavailable:  # the next poll asks again
             return
+        except Exception:  # noqa: BLE001 — a fault of one look must not leave running nodes untold
+            _log.exception("stop_watch_failed")
+            return
         for event, run_id in tuple(self._watched.items()):
             if run_id in stopping:
                 event.set()

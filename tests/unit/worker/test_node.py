@@ -1,0 +1,33 @@
+"""Running nodes are told to stop, whatever befalls those who look."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from adjudge.store import Database
+from adjudge.worker.node import StopWatch
+
+
+class Stumbling:
+    """A database whose first answer is a fault that nobody foresaw."""
+
+    def __init__(self, stopping: set[str]) -> None:
+        self._answers: list[set[str] | Exception] = [RuntimeError("a fault of ours"), stopping]
+
+    def listen(self, _channel: str, _callback: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    async def read(self, _operation: Callable[[Any], Any]) -> set[str]:
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def test_a_look_that_fails_leaves_running_nodes_watched() -> None:
+    watch = StopWatch(cast("Database", Stumbling({"run"})), poll_ms=1)
+    with watch.watching("run") as stop:
+        async with asyncio.timeout(10):
+            await stop.wait()
