@@ -32,7 +32,7 @@ from adjudge.store.bells import OUTBOX
 from adjudge.store.job_rows import finish_row, insert_row
 from adjudge.store.job_values import Fence, Finish
 from adjudge.store.postgres import DATABASE_CLOCK, SESSION
-from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
+from adjudge.store.statement import Dialect, Rows, Statement, Texts
 from adjudge.stream import BANDS, Hint, codec, scripts
 from bench.drive_board import CONCURRENCY, Board, say, submit_on_command
 from bench.drive_ours import new_jobs
@@ -65,17 +65,10 @@ class Bare(Protocol):
         ...
 
 
-class _Texts:
-    def __init__(self, dialect: Dialect, now: str) -> None:
-        self._dialect, self._now = dialect, now
-        self._rendered: dict[str, Rendered] = {}
-
-    def of(self, step: Step, answers: list[list[Any]]) -> tuple[str, list[Any]]:
-        statement, rows, parameters = step(answers) if callable(step) else step
-        if statement.name not in self._rendered:
-            self._rendered[statement.name] = render(statement, self._dialect, self._now)
-        text = self._rendered[statement.name]
-        return text.sql, text.arguments(rows, parameters)
+def _written(texts: Texts, step: Step, answers: list[list[Any]]) -> tuple[str, list[Any]]:
+    statement, rows, parameters = step(answers) if callable(step) else step
+    text = texts.of(statement, rows)
+    return text.sql, text.arguments(rows, parameters)
 
 
 class BarePostgres:
@@ -83,13 +76,13 @@ class BarePostgres:
 
     def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         self.connection = connection
-        self._texts = _Texts(Dialect.POSTGRES, DATABASE_CLOCK)
+        self._texts = Texts(Dialect.POSTGRES, DATABASE_CLOCK)
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
         async with self.connection.transaction() if len(steps) > 1 else nullcontext():
             answers: list[list[Any]] = []
             for step in steps:
-                text, arguments = self._texts.of(step, answers)
+                text, arguments = _written(self._texts, step, answers)
                 answers.append(await self.connection.fetch(text, *arguments))
         return answers
 
@@ -110,13 +103,13 @@ class BareSqlite:
             self._connection.execute(f"PRAGMA {pragma}")
         self._now_us = 0
         self._connection.create_function("raw_now", 0, lambda: self._now_us, deterministic=True)
-        self._texts = _Texts(Dialect.SQLITE, "raw_now()")
+        self._texts = Texts(Dialect.SQLITE, "raw_now()")
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
         self._connection.execute("BEGIN IMMEDIATE")
         answers: list[list[Any]] = []
         for step in steps:
-            text, arguments = self._texts.of(step, answers)
+            text, arguments = _written(self._texts, step, answers)
             self._now_us = time.time_ns() // 1_000
             answers.append(self._connection.execute(text, arguments).fetchall())
         self._connection.execute("COMMIT")

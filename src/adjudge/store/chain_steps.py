@@ -71,13 +71,12 @@ _FOLLOW: Final = {
     "payload": "jsonb",
     "trace_id": "text",
 }
-_ARRAYS: Final = ", ".join(f"CAST(:{name}_list AS {kind}[])" for name, kind in _FOLLOW.items())
 _READY_NOW: Final = _READY.format(n="n")
 
-STEP = Statement(
-    "chain_steps.take",
-    "End nodes that succeeded, count them for those that depend on them, and let those begin, all at once.",
-    f"""
+
+def _step(follow: str) -> str:
+    """The whole step; ``follow`` is a relation of the nodes that may follow, each with the jobs that it comes after."""
+    return f"""
     WITH ended_job AS (
         UPDATE jobs SET prior_status = status, status = 'succeeded', result = given_result,
             lease_owner = NULL, lease_until = NULL, actor = given_owner, reason = 'finished', error_code = NULL,
@@ -104,7 +103,7 @@ STEP = Statement(
     ), follow AS MATERIALIZED (
         SELECT {", ".join(_FOLLOW)},
             (SELECT count(*) FROM ended WHERE ended.job_id = ANY (CAST(after AS text[]))) AS n
-        FROM unnest({_ARRAYS}, CAST(:after_list AS text[])) AS given_follow({", ".join(_FOLLOW)}, after)
+        FROM {follow}
     ), moved AS (
         UPDATE chain_nodes SET
             {_begins("n", _READY_NOW, "follow.worker").strip()},
@@ -128,17 +127,36 @@ STEP = Statement(
     SELECT ended_job.id AS id, 'succeeded' AS status, started_at, ended_at AS until
     FROM ended_job LEFT JOIN ended_node ON job_id = ended_job.id
     UNION ALL SELECT id, status, started_at, lease_until FROM born
-    """,
-    given={
-        "given_id": "text",
-        "given_attempt": "bigint",
-        "given_owner": "text",
-        "given_result": "jsonb",
-        **nodes.KEY,
-        "given_artifact": "jsonb",
-        "given_digest": "text",
-        "given_bytes": "bigint",
-    },
+    """
+
+
+_ENDS: Final = {
+    "given_id": "text",
+    "given_attempt": "bigint",
+    "given_owner": "text",
+    "given_result": "jsonb",
+    **nodes.KEY,
+    "given_artifact": "jsonb",
+    "given_digest": "text",
+    "given_bytes": "bigint",
+}
+_AFTER: Final = {**_FOLLOW, "after": "text"}
+_LISTS: Final = ", ".join(f"CAST(:{name} AS {kind}[])" for name, kind in _AFTER.items())
+_VALUES: Final = ", ".join(f"CAST(:{name} AS {kind}) AS {name}" for name, kind in _AFTER.items())
+
+STEP = Statement(
+    "chain_steps.take",
+    "End nodes that succeeded, count them for those that depend on them, and let those begin, all at once.",
+    _step(f"unnest({_LISTS}) AS given_follow({', '.join(_AFTER)})"),
+    given=_ENDS,
+    only=Dialect.POSTGRES,
+)
+
+STEP_TO_ONE = Statement(
+    "chain_steps.take_to_one",
+    "End nodes that succeeded, count them for the one node that depends on them, and let it begin, all at once.",
+    _step(f"(SELECT {_VALUES}) AS given_follow"),
+    given=_ENDS,
     only=Dialect.POSTGRES,
 )
 
@@ -263,14 +281,10 @@ async def _at_once(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower
     for end in ends:
         for number in end.follows:
             after[number].append(end.finish.fence.job_id)
-    columns = zip(*(follower.row for follower in followers), strict=True)
-    rows = await tx.conclude(
-        STEP,
-        [_end_row(end) for end in ends],
-        lease_us=lease_us,
-        after_list=[f"{{{','.join(job_ids)}}}" for job_ids in after],
-        **{f"{name}_list": list(column) for name, column in zip(_FOLLOW, columns, strict=True)},
-    )
+    follow = [(*follower.row, f"{{{','.join(job_ids)}}}") for follower, job_ids in zip(followers, after, strict=True)]
+    statement, values = (STEP_TO_ONE, follow[0]) if len(follow) == 1 else (STEP, map(list, zip(*follow, strict=True)))
+    named = dict(zip(_AFTER, values, strict=True))
+    rows = await tx.conclude(statement, [_end_row(end) for end in ends], lease_us=lease_us, **named)
     found = Stepped({}, {})
     for job_id, status, started_at, until in rows:
         if status == "succeeded":

@@ -17,7 +17,7 @@ from adjudge.store.constraints import from_postgres
 from adjudge.store.driver import CONCLUDED, Operation, Unfit, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.postgres_connections import Connection, Connections, is_gone
-from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
+from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
 
 T = TypeVar("T")
 
@@ -84,8 +84,7 @@ class _PostgresTx:
     def __init__(
         self,
         connection: Connection,
-        rendered: dict[str, Rendered],
-        now: str,
+        texts: Texts,
         bells: PostgresBells,
         begin: str,
     ) -> None:
@@ -93,17 +92,10 @@ class _PostgresTx:
         self._begin = begin
         self._begun = False
         self.concluding = False
-        self._rendered = rendered
-        self._now = now
+        self._texts = texts
         self._bells = bells
         self.failure: Exception | None = None
         self.callbacks: list[Callable[[], None]] = []
-
-    def _render(self, statement: Statement) -> Rendered:
-        rendered = self._rendered.get(statement.name)
-        if rendered is None:
-            rendered = self._rendered[statement.name] = render(statement, Dialect.POSTGRES, self._now)
-        return rendered
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         return cast("list[Row]", await self._run(self._connection.fetch, statement, rows, parameters))
@@ -137,7 +129,7 @@ class _PostgresTx:
     ) -> Any:
         if self.failure is not None:
             raise self.failure
-        rendered = self._render(statement)
+        rendered = self._texts.of(statement, rows)
         try:
             if not self._begun and not self.concluding:
                 await self._connection.execute(self._begin)
@@ -181,9 +173,8 @@ class PostgresDatabase:
 
     def __init__(self, connections: Connections, now: str = DATABASE_CLOCK) -> None:
         self._connections = connections
-        self._now = now
+        self._texts = Texts(Dialect.POSTGRES, now)
         self._bells = PostgresBells(connections)
-        self._rendered: dict[str, Rendered] = {}
 
     @classmethod
     async def open(cls, url: str, *, max_connections: int = 16, now: str = DATABASE_CLOCK) -> PostgresDatabase:
@@ -234,7 +225,7 @@ class PostgresDatabase:
             raise Unavailable(f"PostgreSQL is away: {error}.") from error
 
     def _tx(self, connection: Connection, begin: str) -> _PostgresTx:
-        return _PostgresTx(connection, self._rendered, self._now, self._bells, begin)
+        return _PostgresTx(connection, self._texts, self._bells, begin)
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of every process on this database."""

@@ -24,7 +24,7 @@ from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
 from adjudge.store.bells import Bells
 from adjudge.store.constraints import from_sqlite
 from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
-from adjudge.store.statement import Dialect, Rendered, Row, Rows, Statement, render
+from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -74,7 +74,7 @@ class SqliteTx:
         self._bells = bells
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
-        self._rendered: dict[str, Rendered] = {}
+        self._texts = Texts(Dialect.SQLITE, _NOW)
         self.begin([])
 
     def begin(self, callbacks: list[Callable[[], None]]) -> None:
@@ -85,9 +85,7 @@ class SqliteTx:
     def _run(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> sqlite3.Cursor:
         if self.failure is not None:
             raise self.failure
-        rendered = self._rendered.get(statement.name)
-        if rendered is None:
-            rendered = self._rendered[statement.name] = render(statement, Dialect.SQLITE, _NOW)
+        rendered = self._texts.of(statement, rows)
         self._now = self._clock()  # one moment for the whole statement
         try:
             return self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters)))
