@@ -34,6 +34,8 @@ bool ready_make(struct box *box, bool allow_internet, struct fault *fault) {
     if (!starter_runs() && !starter_begin(&box->cgroup, allow_internet, fault))
         return false;
     ready->made = make_pipes(box, fault) && order_child(box, fault);
+    if (!ready->made)
+        ready_used(ready); /* whoever tries again makes new pipes */
     return ready->made;
 }
 

@@ -44,12 +44,19 @@ static int open_stdin(const char *path, uint64_t size_max) {
     if (tree < 0)
         return -1;
     int fd = open_view(tree);
-    if (fd < 0 || fstat(fd, &info) != 0)
+    if (fd < 0)
         return -1;
-    if (S_ISREG(info.st_mode) && (uint64_t)info.st_size <= size_max)
+    int error = 0;
+    if (fstat(fd, &info) != 0)
+        error = errno;
+    else if (!S_ISREG(info.st_mode))
+        error = EINVAL;
+    else if ((uint64_t)info.st_size > size_max)
+        error = EFBIG;
+    if (error == 0)
         return fd;
     close(fd);
-    errno = S_ISREG(info.st_mode) ? EFBIG : EINVAL;
+    errno = error;
     return -1;
 }
 
@@ -136,8 +143,10 @@ bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struc
                              : !mount_fresh(slot, limits, BOX_ROOT BOX_TMP, "1777"))
         return fail_at(fault, "tmp_directory", -1);
     workdir->tmp_mounted = true;
-    if (!open_point(BOX_ROOT BOX_WORK, &workdir->work_fd) || !open_point(BOX_ROOT BOX_TMP, &workdir->tmp_fd))
+    if (!open_point(BOX_ROOT BOX_WORK, &workdir->work_fd))
         return fail_at(fault, "work_directory", -1);
+    if (!open_point(BOX_ROOT BOX_TMP, &workdir->tmp_fd))
+        return fail_at(fault, "tmp_directory", -1);
     workdir->bytes_cap = limits->work_bytes;
     workdir->inodes_cap = limits->work_inodes;
     return true;
@@ -258,8 +267,10 @@ static bool attach_all(struct workdir *workdir, const struct slot *slot, const s
 }
 
 /* What was mounted ahead is as old as the last run's end, which is nobody's business. */
-static bool date_now(const struct workdir *workdir) {
-    return futimens(workdir->work_fd, NULL) == 0 && futimens(workdir->tmp_fd, NULL) == 0;
+static bool date_now(const struct workdir *workdir, struct fault *fault) {
+    if (futimens(workdir->work_fd, NULL) != 0)
+        return fail_at(fault, "work_directory", -1);
+    return futimens(workdir->tmp_fd, NULL) == 0 || fail_at(fault, "tmp_directory", -1);
 }
 
 bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const struct request *request, const int *fds,
@@ -276,8 +287,8 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     bool ahead = workdir->work_mounted;
     if (!workdir_mount(workdir, slot, &request->limits, fault))
         return false;
-    if (ahead && !date_now(workdir))
-        return fail_at(fault, "work_directory", -1);
+    if (ahead && !date_now(workdir, fault))
+        return false;
     return place_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import MemorySource, NoMetrics, RunVerdict, Sandbox
+from adjudge.sandbox import MemorySource, NoMetrics, RunSpec, RunVerdict, Sandbox
 from tests.sandbox.case import Box, limits, ms
 from tests.sandbox.host import LAUNCHERS, WAITING, Host, cgroups_of, descendants
 
@@ -110,6 +111,32 @@ async def test_a_waiting_child_killed_costs_nothing(program_folder: Path, host: 
 
 def _waiting(before: set[int]) -> list[int]:
     return [process.pid for process in descendants().values() if process.name == WAITING and process.pid not in before]
+
+
+async def test_an_agent_short_of_descriptors_says_what_for_and_keeps_none(program_folder: Path, host: Host) -> None:
+    """Two directories, then two pipes, are made ahead: with fewer and fewer, each of them is missed in its turn."""
+    before = set(descendants())
+    async with Sandbox(slots=1, state_dir=host.state / "short") as sandbox:
+        (agent,) = (pid for pid, name in _launchers().items() if pid not in before and name == "adjudge-agent")
+        missed = await _missed_below(sandbox, agent, 48)
+        assert await _missed_below(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
+    assert list(dict.fromkeys(missed.values())) == ["stderr", "stdout", "tmp_directory", "work_directory"]
+
+
+async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, str]:
+    """How many descriptors the agent may have → what it could not make then."""
+    usual, missed = resource.prlimit(agent, resource.RLIMIT_NOFILE), dict[int, str]()
+    for count in range(most, 0, -1):
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (count, usual[1]))
+        for _ in range(2):  # the first may have been prepared when there were more
+            fault = (await sandbox.run(RunSpec(argv=("/bin/true",)))).sandbox_error
+        if fault is not None:
+            missed[count] = fault.step
+        if "work_directory" in missed.values():
+            break
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
+    assert (await sandbox.run(RunSpec(argv=("/bin/true",)))).verdict is RunVerdict.OK
+    return missed
 
 
 async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: Host) -> None:
