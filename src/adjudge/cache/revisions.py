@@ -17,6 +17,7 @@ from adjudge.store import Database, cache_revisions
 from adjudge.store.bells import Wakeup
 
 POLL_MS: Final = 1_000
+CAUSES_KEPT: Final = 10_000
 _log = get_logger(__name__)
 
 
@@ -27,6 +28,8 @@ class Revisions:
         self._database = database
         self._known: dict[str, int] = {}
         self._seen = 0
+        self._causes: dict[str, None] = {}
+        """What was touched for, the longest ago first."""
 
     def of(self, name: str) -> int:
         """The present revision; 0 where nothing has been written under that name yet."""
@@ -35,6 +38,18 @@ class Revisions:
     def touch(self, name: str) -> None:
         """Make what this process keeps under ``name`` obsolete; for names that no other process shares."""
         self._known[name] = self._known.get(name, 0) + 1
+
+    def touch_once(self, name: str, *, cause: str) -> None:
+        """Touch ``name`` for something that happened once and is come upon again and again.
+
+        Only the latest causes are known: one that was forgotten costs another load, and no more.
+        """
+        if cause in self._causes:
+            return
+        self._causes[cause] = None
+        if len(self._causes) > CAUSES_KEPT:
+            del self._causes[next(iter(self._causes))]
+        self.touch(name)
 
     async def catch_up(self) -> None:
         """Learn what has been written since the last look."""

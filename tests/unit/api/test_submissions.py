@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from adjudge.api.actions.catalogue import marks_name
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import problems
@@ -48,6 +49,23 @@ async def test_a_submission_is_accepted_judged_and_read(hall_on_both: Hall) -> N
         assert source.text == SOURCE
         job = await hall.api.store.job(made["job_id"])
         assert job["timeout_ms"] > 60_000
+
+
+async def test_a_verdict_makes_its_authors_lists_anew_once_however_often_it_is_read(hall: Hall) -> None:
+    user_id, token = await hall.api.user("contestant")
+
+    async def read(made: dict[str, Any]) -> int:
+        for path in ("", "/results", "/source"):
+            assert (await client.get(f"{ROOT}/{made['submission_id']}{path}")).status_code == 200
+        return hall.api.parts.cache.revisions.of(marks_name(user_id))
+
+    async with hall.api.client(token) as client:
+        first, second = await hall.submit(client), await hall.submit(client)
+        assert await read(first) == 0
+        await hall.judge(first["job_id"], Verdict.WA)
+        assert [await read(first), await read(first), await read(second)] == [1, 1, 1]
+        await hall.judge(second["job_id"])
+        assert [await read(second), await read(first), await read(second)] == [2, 2, 2]
 
 
 async def test_a_file_is_as_good_as_json(hall: Hall) -> None:

@@ -95,7 +95,7 @@ async def fresh(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionR
 def _note_judged(parts: Parts, row: SubmissionRow) -> None:
     """Whoever has just seen what became of a submission finds its problem marked so in their lists."""
     if row.verdict is not None:
-        parts.cache.revisions.touch(marks_name(row.user_id))
+        parts.cache.revisions.touch_once(marks_name(row.user_id), cause=f"{row.id}@{row.version}")
 
 
 async def page(
