@@ -27,7 +27,7 @@ from adjudge.domain.states import MACHINES
 from adjudge.observe import metrics
 from adjudge.store.statement import Statement
 from adjudge.store.tables import METADATA
-from adjudge.store.triggers import WATCHES
+from adjudge.store.triggers import SWEEPS, WATCHES, Sweep
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
@@ -177,11 +177,12 @@ def schema_page() -> str:
         for watch in WATCHES
         for item in watch.parts
     ]
+    rows += [(f"`{item.name}`", f"`{item.table}`", "sweep", _swept(item)) for item in SWEEPS]
     body += (
         "\n## Triggers\n\n"
         "A *guard* refuses an UPDATE when its condition holds; a *log* appends to a status log. On SQLite each is a\n"
         "trigger. On PostgreSQL those of a table are one, `<table>_watch`, and a guard is the constraint that the\n"
-        "error names.\n\n"
+        "error names. A *sweep* deletes what logs say of deleted rows, on PostgreSQL; on SQLite a foreign key does.\n\n"
     )
     body += _table(("Trigger", "On", "Kind", "When"), rows)
     intro = (
@@ -191,12 +192,18 @@ def schema_page() -> str:
     return _page("Schema", intro, body)
 
 
+def _swept(sweep: Sweep) -> str:
+    return "rows are deleted: takes along " + ", ".join(f"`{log}.{key}`" for log, key in sweep.logs)
+
+
 def _table_section(table: Table) -> str:
     dialect = URL.create("postgresql").get_dialect()()
+    swept = {log for sweep in SWEEPS for log in sweep.logs}
     rows = []
     for column in table.columns:
         default = "" if column.server_default is None else f"`{getattr(column.server_default, 'arg', '')}`"
         targets = ", ".join(f"→ `{key.target_fullname}`" for key in column.foreign_keys)
+        targets += ", swept" if (table.name, column.name) in swept else ""
         null = "yes" if column.nullable else "no"
         rows.append((f"`{column.name}`", column.type.compile(dialect).lower(), null, default, targets))
     rules = [

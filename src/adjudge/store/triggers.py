@@ -3,12 +3,17 @@
 A *guard* refuses a change that the state machine does not have, so that terminal states are final even for a statement
 somebody types by hand. A *log* appends every transition to the status log in the transaction that makes it, so that no
 code path can forget to. A *watch* is all of them that stand on one table. They are written over OLD and NEW, once for
-both databases.
+both databases. A *sweep* deletes what the logs say of rows that are deleted, whoever deletes them.
 
 On SQLite each is a trigger of its own, and a guard comes before the row is written. On PostgreSQL a table's guards and
 logs share one trigger after the write, because there a trigger costs more than what it does: its condition is parsed
 anew in every statement, one before the write makes the server find and lock each row twice, each function call sets up
 a statement. So CHECK constraints speak first there, and a guard about rows that they let pass.
+
+For the same reason a log's rows have a foreign key on SQLite alone, which sweeps too. On PostgreSQL they still speak of
+nothing that is not there. What appends them is the trigger of the row they speak of (or of one with a foreign key to
+it), or the statement that creates it, in the same transaction; whoever deletes the row waits for that transaction, and
+then sweeps after all else that goes with the row.
 """
 
 from __future__ import annotations
@@ -53,8 +58,8 @@ def _read_as(column: re.Match[str]) -> str:
     return column[0].lower().replace(".", "_")
 
 
-def _function(name: str, body: str) -> str:
-    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN NULL; END $$"
+def _function(name: str, body: str, setting: str = "") -> str:
+    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql {setting}AS $$ BEGIN {body} RETURN NULL; END $$"
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,15 @@ class Guard:
 
 @dataclass(frozen=True)
 class Log:
-    """Appends ``values`` to ``into`` for every changed row for which ``when`` holds."""
+    """Appends ``values`` to ``into`` for every changed row for which ``when`` holds.
+
+    What is appended speaks of the row of ``of`` that the column ``key`` names, and is deleted with it.
+    """
 
     name: str
     into: str
+    of: str
+    key: str
     columns: str
     values: str
     when: str
@@ -201,6 +211,41 @@ class StatementWatch(Watch):
         ]
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """Deletes what ``logs``, each a table and its key, say of rows of ``table`` that were deleted; for PostgreSQL.
+
+    Sequential scans are off: a session keeps the plan that it made when a log was short, and the log grows.
+    """
+
+    table: str
+    logs: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """Of the trigger and of its function."""
+        return f"{self.table}_sweep"
+
+    def create(self) -> list[str]:
+        """The DDL that sets the sweep up."""
+        gone = "ANY (ARRAY(SELECT id FROM old_rows))"
+        body = " ".join(f"DELETE FROM {log} WHERE {key} = {gone};" for log, key in self.logs)
+        rows = "REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT"
+        return [
+            _function(self.name, body, "SET enable_seqscan = off "),
+            f"CREATE TRIGGER {self.name} AFTER DELETE ON {self.table} {rows} EXECUTE FUNCTION {self.name}()",
+        ]
+
+
+def _sweeps(watches: Iterable[Watch]) -> tuple[Sweep, ...]:
+    """One for each table that any log speaks of."""
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    for watch in watches:
+        for log in watch.logs:
+            found.setdefault(log.of, {})[log.into, log.key] = None
+    return tuple(Sweep(table, tuple(logs)) for table, logs in found.items())
+
+
 REFUSE = (
     "CREATE FUNCTION adjudge_refuse(guard text, old_status text, new_status text) RETURNS boolean LANGUAGE plpgsql "
     "AS $$ BEGIN RAISE integrity_constraint_violation USING CONSTRAINT = guard, "
@@ -226,6 +271,8 @@ WATCHES: tuple[Watch, ...] = (
             Log(
                 name="jobs_log",
                 into="job_status_log",
+                of="jobs",
+                key="job_id",
                 columns="job_id, from_status, to_status, attempt_id, actor, reason, at",
                 values="NEW.id, OLD.status, NEW.status, NEW.attempt_id, NEW.actor, NEW.reason, NEW.updated_at",
                 when=_MOVED_OR_TAKEN,
@@ -233,6 +280,8 @@ WATCHES: tuple[Watch, ...] = (
             Log(
                 name="jobs_attempts",
                 into="job_attempts",
+                of="jobs",
+                key="job_id",
                 columns="job_id, attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error",
                 values="OLD.id, OLD.attempt_id, OLD.lease_owner, OLD.started_at, NEW.updated_at, "
                 "CASE NEW.status WHEN 'pending' THEN 'released' WHEN 'running' THEN 'reclaimed' ELSE NEW.status END, "
@@ -258,6 +307,8 @@ WATCHES: tuple[Watch, ...] = (
             Log(
                 name="submissions_log",
                 into="submission_status_log",
+                of="submissions",
+                key="submission_id",
                 columns="submission_id, from_status, to_status, verdict, job_id, version, actor, reason, at",
                 values="NEW.id, OLD.status, NEW.status, NEW.verdict, NEW.judged_by_job_id, NEW.version, NEW.actor, "
                 "NEW.reason, NEW.updated_at",
@@ -272,6 +323,8 @@ WATCHES: tuple[Watch, ...] = (
             Log(
                 name="chain_runs_log",
                 into="chain_status_log",
+                of="chain_runs",
+                key="run_id",
                 columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
                 values="NEW.id, NULL, OLD.status, NEW.status, NULL, NEW.actor, NEW.reason, NEW.updated_at",
                 when=_MOVED,
@@ -287,6 +340,8 @@ WATCHES: tuple[Watch, ...] = (
             Log(
                 name="chain_nodes_log",
                 into="chain_status_log",
+                of="chain_runs",
+                key="run_id",
                 columns="run_id, node_id, from_status, to_status, attempt, actor, reason, at",
                 values="NEW.run_id, NEW.node_id, OLD.status, NEW.status, NEW.attempt, NEW.actor, NEW.reason, "
                 "NEW.updated_at",
@@ -296,8 +351,12 @@ WATCHES: tuple[Watch, ...] = (
     ),
 )
 
+SWEEPS = _sweeps(WATCHES)
+
 
 def create_triggers(dialect: Dialect) -> list[str]:
     """All the DDL, in order."""
-    shared = [REFUSE] if dialect is Dialect.POSTGRES else []
-    return [*shared, *(text for watch in WATCHES for text in watch.create(dialect))]
+    watches = [text for watch in WATCHES for text in watch.create(dialect)]
+    if dialect is Dialect.SQLITE:
+        return watches
+    return [REFUSE, *watches, *(text for sweep in SWEEPS for text in sweep.create())]

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, Column, ForeignKey, Integer, MetaData, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    Text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.elements import TextClause
@@ -36,6 +46,16 @@ def identifier() -> Column[str]:
 def reference(name: str, target: str, *, nullable: bool = False, ondelete: str | None = None) -> Column[str]:
     """A foreign key. What is history refuses the deletion of what it speaks of, unless ``ondelete`` says otherwise."""
     return Column(name, Text, ForeignKey(f"{target}.id", ondelete=ondelete), nullable=nullable)
+
+
+def logged(name: str, target: str) -> tuple[Column[str], ForeignKeyConstraint]:
+    """What a row of a log speaks of, and is deleted with: a foreign key on SQLite alone.
+
+    PostgreSQL would look for it once more with every row that is appended. It is there: its own trigger appends, or the
+    statement that creates it, and a sweep deletes as the foreign key would (``store/triggers.py``, decision 0047).
+    """
+    key = ForeignKeyConstraint([name], [f"{target}.id"], ondelete="CASCADE")
+    return Column(name, Text, nullable=False), key.ddl_if(dialect="sqlite")
 
 
 def moment(name: str, *, nullable: bool = False) -> Column[int]:

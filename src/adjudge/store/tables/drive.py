@@ -9,6 +9,7 @@ from adjudge.store.tables.base import (
     document,
     exactly_when,
     identifier,
+    logged,
     moment,
     number,
     one_of,
@@ -76,7 +77,7 @@ jobs = Table(
 job_attempts = Table(
     "job_attempts",
     METADATA,
-    reference("job_id", "jobs", ondelete="CASCADE"),
+    *logged("job_id", "jobs"),
     number("attempt_id", None),
     words("lease_owner"),
     moment("started_at"),
@@ -92,7 +93,7 @@ job_status_log = Table(
     "job_status_log",
     METADATA,
     Column("id", SERIAL, primary_key=True, autoincrement=True),
-    reference("job_id", "jobs", ondelete="CASCADE"),
+    *logged("job_id", "jobs"),
     words("from_status"),
     words("to_status"),
     number("attempt_id", None),
@@ -141,6 +142,7 @@ dead_letters = Table(
     one_of("state", DEAD_LETTER_STATES),
     CheckConstraint("(resolved_at IS NULL) = (state = 'open')", name="resolved_at_exactly_when"),
     _partial("dead_letters_open", "created_at", where="state = 'open'"),
+    _partial("dead_letters_replayed_by", "replayed_by_job_id", where="replayed_by_job_id IS NOT NULL"),
 )
 
 workers = Table(
