@@ -8,14 +8,14 @@ import pytest
 
 from adjudge.store import Tx
 from adjudge.store.problem_reads import LIST_NEWEST
-from adjudge.store.problem_tallies import COUNT_ALL
+from adjudge.store.problem_tallies import COUNT_ALL, SELECT_STANDING
 from adjudge.store.statement import Dialect, Statement, render
 from tests.support.stores import Store, raw
 
 
-@pytest.mark.parametrize("statement", [LIST_NEWEST, COUNT_ALL], ids=lambda statement: statement.name)
+@pytest.mark.parametrize("statement", [LIST_NEWEST, COUNT_ALL, SELECT_STANDING], ids=lambda statement: statement.name)
 async def test_marks_and_tallies_read_one_index_and_no_submission(store: Store, statement: Statement) -> None:
-    """However many were handed in: lists ask for marks with every row, tallies count everything there is."""
+    """However many were handed in: lists ask for marks with every row, pages for one, tallies count all there is."""
     rendered = render(statement, store.dialect, "0")
     if store.dialect is Dialect.SQLITE:
         sql = re.sub(r"\?\d+", "NULL", rendered.sql)

@@ -1,4 +1,4 @@
-"""How each problem fares: how many submissions were judged and accepted, and how many people solved it.
+"""How each problem fares: how many submissions were judged and accepted, how many people solved it, and how one stands.
 
 Counted from the submissions whenever it is asked for, never kept beside them: a counter would have every verdict on a
 popular problem queue at one row. Whoever asks often keeps the answer for a while.
@@ -23,6 +23,17 @@ COUNT_ALL = Statement(
     """,
 )
 
+SELECT_STANDING = Statement(
+    "problems.select_standing",
+    "Tell whether somebody has solved a problem, and whether anything of theirs was judged there.",
+    """
+    SELECT EXISTS (SELECT 1 FROM submissions
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict = 'AC') AS is_solved,
+           EXISTS (SELECT 1 FROM submissions
+                   WHERE user_id = :user_id AND problem_id = :problem_id AND verdict IS NOT NULL) AS is_judged
+    """,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -39,7 +50,22 @@ class Tally:
         return self.accepted / self.judged if self.judged else None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What somebody has to do with a problem: at most one of the two is so."""
+
+    is_solved: bool = False
+    is_tried: bool = False
+    """Something of theirs was judged, nothing accepted yet."""
+
+
 async def count(tx: Tx) -> dict[str, Tally]:
     """Problem → how it fares; those that nobody has tried are left out."""
     rows = await tx.fetch(COUNT_ALL)
     return {row["problem_id"]: Tally(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows}
+
+
+async def standing(tx: Tx, *, user_id: str, problem_id: str) -> Standing:
+    """How somebody stands with a problem, whatever they have handed in since."""
+    (row,) = await tx.fetch(SELECT_STANDING, user_id=user_id, problem_id=problem_id)
+    return Standing(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

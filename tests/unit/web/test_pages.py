@@ -197,6 +197,22 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pag
         assert "not solved yet" not in await _shown(visitor, "/problems?solved=tried"), "visitors have no marks"
 
 
+async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(hall: Hall) -> None:
+    marks = ("tried, not solved yet</span>", "✓ solved")
+    async with hall.somebody() as client:
+
+        async def marked_below_later(verdict: Verdict) -> tuple[bool, ...]:
+            await hall.judge((await hall.submit(client))["job_id"], verdict)
+            for _ in range(5):
+                waiting = (await hall.submit(client))["submission_id"]
+                assert (await client.post(f"/api/v1/submissions/{waiting}:cancel", json={})).status_code == 200
+            page = await _shown(client, "/problems/sum")
+            return tuple(mark in page for mark in marks)
+
+        assert await marked_below_later(Verdict.CE) == (True, False)
+        assert await marked_below_later(Verdict.AC) == (False, True)
+
+
 async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(pages: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)

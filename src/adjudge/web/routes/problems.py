@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlencode
@@ -12,17 +11,16 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import catalogue, languages, submissions
-from adjudge.api.actions.tallies import all_tallies
+from adjudge.api.actions.tallies import all_tallies, standing
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
 from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import parse_tags, words_of
 from adjudge.domain.errors import AdjudgeError
-from adjudge.domain.states import SubmissionStatus
 from adjudge.store.problem_reads import Sort, Wanted
 from adjudge.store.problem_tallies import Tally
-from adjudge.store.reads import Filter, SubmissionRow
+from adjudge.store.reads import Filter
 from adjudge.web.maths import with_maths
 from adjudge.web.render import Pages, see_other
 from adjudge.web.routes.router import page_router
@@ -110,18 +108,10 @@ async def show_problem(
         entered=entered,
         templates=await _templates(parts, shown),
         recent=recent,
-        is_solved=await _is_solved(parts, viewer, shown, recent),
+        standing=await standing(parts, viewer, shown.id),
         is_own=await _is_own(parts, viewer, name),
         tally=(await all_tallies(parts)).get(shown.id, Tally()),
     )
-
-
-async def _is_solved(parts: Parts, viewer: Viewer, problem: ProblemDetail, recent: Sequence[SubmissionRow]) -> bool:
-    """Whether the viewer has solved it, lately or ever; who has handed in nothing is not asked about."""
-    if len(recent) < _RECENT or any(row.status == SubmissionStatus.ACCEPTED for row in recent):
-        return any(row.status == SubmissionStatus.ACCEPTED for row in recent)
-    wanted = Filter(user_id=viewer.user_id, status=SubmissionStatus.ACCEPTED)
-    return bool(await submissions.page(parts, viewer, wanted, problem=problem.id, before=None, at_most=1))
 
 
 async def _is_own(parts: Parts, viewer: Viewer, name: str) -> bool:
