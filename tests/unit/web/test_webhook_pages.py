@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import httpx
 import pytest
@@ -121,6 +122,24 @@ async def test_deliveries_are_logged_watched_and_repeated(pages: Api) -> None:
         await done(client, f"{path}/switch", to="off")
         assert "/repeat" not in await shown(client, path), "it would be refused"
         assert (await client.post(found[1])).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("wait_sec", "asked_ms"), [(-5, (2_000, 2_000)), (60, (50_000, 60_000)), (3_600, (300_000, 300_000))]
+)
+async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
+    pages: Api, wait_sec: int, asked_ms: tuple[int, int]
+) -> None:
+    async with pages.as_role("contestant") as client:
+        path = await made(client)
+        assert "data-live-again" not in await shown(client, path)
+        await done(client, f"{path}/ping")
+        await pages.store.write(
+            "UPDATE jobs SET available_at = :at", at=(time.time_ns() // 1_000) + wait_sec * 1_000_000
+        )
+        found = re.search(r'data-live-again="(\d+)"', await shown(client, f"{path}/state"))
+        assert found
+        assert asked_ms[0] <= int(found[1]) <= asked_ms[1]
 
 
 async def test_a_webhook_that_fails_says_so_and_what_of(pages: Api) -> None:

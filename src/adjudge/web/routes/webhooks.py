@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
@@ -13,7 +15,7 @@ from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
-from adjudge.store.webhooks import EVENTS, Webhook
+from adjudge.store.webhooks import EVENTS, Delivery, Webhook
 from adjudge.web import forms
 from adjudge.web.render import Pages, see_other, shown_once
 from adjudge.web.routes.router import page_router
@@ -22,6 +24,8 @@ Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
 ROOT: Final = "/me/webhooks"
 _PAGE: Final = 20
 _URL_MOST: Final = 2_000
+_LOOK_LEAST_MS: Final = 2_000
+_LOOK_MOST_MS: Final = 300_000
 
 
 def router(pages: Pages, parts: Parts) -> APIRouter:
@@ -104,7 +108,14 @@ async def _log(parts: Parts, viewer: Viewer, webhook: Webhook, cursor: str | Non
     before = str(place[0]) if place else None
     rows = await hooks.deliveries(parts, viewer, webhook.id, before=before, at_most=_PAGE + 1)
     more = f"cursor={cursor_of([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
-    return {"deliveries": rows[:_PAGE], "more": more, "cursor": cursor or ""}
+    return {"deliveries": rows[:_PAGE], "more": more, "cursor": cursor or "", "look_ms": _look_ms(rows[:_PAGE])}
+
+
+def _look_ms(deliveries: Sequence[Delivery]) -> int | None:
+    """When another look may show something new: once the next attempt is due; None where nothing waits."""
+    now_us = time.time_ns() // 1_000
+    waits_us = [(item.next_attempt_at or now_us) - now_us for item in deliveries if item.finished_at is None]
+    return min(max(min(waits_us) // 1_000, _LOOK_LEAST_MS), _LOOK_MOST_MS) if waits_us else None
 
 
 def _acting(routes: APIRouter, parts: Parts) -> None:

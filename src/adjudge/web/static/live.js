@@ -1,8 +1,8 @@
 // Keeps a part of a page in step with the server: events say that something changed, the part itself is fetched anew.
 //
 // The server stays the only one that renders. A lost connection is resumed by the browser with Last-Event-ID; where
-// event streams do not get through at all, the part is fetched every two seconds instead. A part that grows between
-// events (a log) is fetched as often as well.
+// event streams do not get through at all, the part is fetched every two seconds instead, or as seldom as it says that
+// it is worth it (data-live-again, in milliseconds). A part that grows between events (a log) is fetched as often.
 
 import { showTimes } from "./times.js";
 
@@ -35,14 +35,23 @@ function follow(part) {
 
   function stop() {
     source?.close();
-    clearInterval(polling);
+    clearTimeout(polling);
     part.dataset.state = "done";
+  }
+
+  // Each pause is the one that the part asked for last: a timer that repeats itself would keep the first.
+  function askLater() {
+    const pause = Number(part.querySelector("[data-live-again]")?.dataset.liveAgain) || POLL_MS;
+    polling = setTimeout(async () => {
+      await refresh();
+      if (part.dataset.state !== "done") askLater();
+    }, pause);
   }
 
   function poll() {
     source?.close();
     part.dataset.state = "polling";
-    polling ??= setInterval(refresh, POLL_MS);
+    if (polling === null) askLater();
   }
 
   function connect() {
@@ -60,7 +69,7 @@ function follow(part) {
 
   if (part.querySelector("[data-live-done]")) { part.dataset.state = "done"; return; }
   connect();
-  if ("growing" in part.dataset) polling ??= setInterval(refresh, POLL_MS);
+  if ("growing" in part.dataset && polling === null) askLater();
 }
 
 // Replaces what changed, child by child, so that focus, selection and open details survive.
