@@ -62,7 +62,7 @@ async def test_values_come_back_as_they_went(store: Store) -> None:
 
 
 async def test_a_single_row_comes_back_as_it_went_in_every_type(store: Store) -> None:
-    """On PostgreSQL it travels another way than two do, and must come to the same."""
+    """It travels another way than two do, and must come to the same."""
     rows = [("one", 1, 0.5, True, '{"a": [1]}'), ("two", 2, -0.5, False, "[]"), (None, None, None, None, None)]
     for row in rows:
         (alone,), (first, *_) = await echo(store, [row]), await echo(store, [row, *rows])
@@ -125,15 +125,14 @@ async def test_every_statement_can_be_planned(store: Store) -> None:
 
 
 async def _plan(statement: Statement, dialect: Dialect, tx: Tx) -> None:
-    if dialect is Dialect.SQLITE:
-        sql = render(statement, Dialect.SQLITE, "0").sql
-        sql = re.sub(r"\?1\b", "'[]'", sql) if statement.given else sql
-        await tx.fetch(raw("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql)))
-    else:
-        for is_single in {False, bool(statement.given)}:
-            rendered = render(statement, Dialect.POSTGRES, POSTGRES_NOW, is_single=is_single)
-            await tx.execute(raw(f"PREPARE planned AS {rendered.sql}"))
+    for is_single in {False, bool(statement.given)}:
+        sql = render(statement, dialect, POSTGRES_NOW if dialect is Dialect.POSTGRES else "0", is_single=is_single).sql
+        if dialect is Dialect.POSTGRES:
+            await tx.execute(raw(f"PREPARE planned AS {sql}"))
             await tx.execute(raw("DEALLOCATE planned"))
+        else:
+            sql = re.sub(r"\?1\b", "'[]'", sql) if statement.given and not is_single else sql
+            await tx.fetch(raw("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql)))
 
 
 WHOLE_TABLE = {
@@ -175,8 +174,9 @@ def test_no_statement_reads_a_large_table_whole(sqlite_url: str) -> None:
 
 def _scans(connection: sqlite3.Connection, statement: Statement) -> list[tuple[str, str]]:
     """Tables that SQLite would read from end to end, each with the index that it would do so by."""
-    sql = re.sub(r"\?\d+", "NULL", render(statement, Dialect.SQLITE, "0").sql)
-    plan = "\n".join(row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + sql))
+    texts = {render(statement, Dialect.SQLITE, "0", is_single=is_single).sql for is_single in (False, True)}
+    plans = [connection.execute("EXPLAIN QUERY PLAN " + re.sub(r"\?\d+", "NULL", sql)) for sql in texts]
+    plan = "\n".join(row[3] for rows in plans for row in rows)
     return re.findall(r"^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", plan, re.MULTILINE)
 
 

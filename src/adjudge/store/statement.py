@@ -9,8 +9,8 @@ One text serves both wherever it can. Three things are written for the reader an
 ``{given}``
     a relation of the rows passed as ``rows=``: this is how one statement works on a thousand jobs. PostgreSQL gets
     arrays and ``unnest``, SQLite a JSON text and ``json_each``; either way one round trip, whatever the number of rows.
-    A single row, which is what an idle judge has most of the time, reaches PostgreSQL as plain values: they take less
-    to send, and a plan with them is a look-up instead of a join.
+    A single row, which is what an idle judge has most of the time, goes as plain values: they take less to send and to
+    read, and a plan with them is a look-up instead of a join.
 """
 
 from __future__ import annotations
@@ -78,21 +78,20 @@ class Rendered:
 
     def arguments(self, rows: Rows | None, named: Mapping[str, object]) -> list[object]:
         """Positional arguments: the given relation first, then the named parameters."""
-        arguments: list[object] = []
-        if self.column_count:
-            if rows is None:
-                raise TypeError("this statement works on rows")
-            if self.dialect is Dialect.SQLITE:
-                arguments.append(_as_json(rows))
-            elif self.is_single:
-                arguments.extend(rows[0])
-            else:
-                arguments.extend([list(column) for column in zip(*rows, strict=True)] or [[]] * self.column_count)
-        values = [named[parameter] for parameter in self.parameters]
+        arguments = self._relation(rows) if self.column_count else []
+        arguments.extend([named[parameter] for parameter in self.parameters])
         if self.dialect is Dialect.SQLITE:
-            _refuse_zero_bytes(values)
-        arguments.extend(values)
+            _refuse_zero_bytes(arguments)
         return arguments
+
+    def _relation(self, rows: Rows | None) -> list[object]:
+        if rows is None:
+            raise TypeError("this statement works on rows")
+        if self.is_single:
+            return list(rows[0])
+        if self.dialect is Dialect.SQLITE:
+            return [_as_json(rows)]
+        return [list(column) for column in zip(*rows, strict=True)] or [[]] * self.column_count
 
 
 def _as_json(rows: Rows) -> str:
@@ -121,7 +120,7 @@ class Texts:
 
     def of(self, statement: Statement, rows: Rows | None) -> Rendered:
         """The text for so many rows."""
-        is_single = rows is not None and len(rows) == 1 and self._dialect is Dialect.POSTGRES
+        is_single = rows is not None and len(rows) == 1 and bool(statement.given)
         rendered = self._rendered.get((statement.name, is_single))
         if rendered is None:
             rendered = render(statement, self._dialect, self._now, is_single=is_single)
@@ -135,7 +134,7 @@ def render(statement: Statement, dialect: Dialect, now: str, *, is_single: bool 
     text = text.replace("{given}", _given(statement.given, dialect, is_single)).replace("{now}", now)
     first = 1
     if statement.given:
-        first += 1 if dialect is Dialect.SQLITE else len(statement.given)
+        first += 1 if dialect is Dialect.SQLITE and not is_single else len(statement.given)
     order: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -149,7 +148,9 @@ def render(statement: Statement, dialect: Dialect, now: str, *, is_single: bool 
 def _given(columns: Mapping[str, str], dialect: Dialect, is_single: bool) -> str:
     names = ", ".join(columns)
     if is_single:
-        cells = ", ".join(f"CAST(${index} AS {columns[name]}) AS {name}" for index, name in enumerate(columns, 1))
+        one = "?{index}" if dialect is Dialect.SQLITE else "CAST(${index} AS {kind})"
+        values = {name: one.format(index=index, kind=columns[name]) for index, name in enumerate(columns, 1)}
+        cells = ", ".join(f"{value} AS {name}" for name, value in values.items())
         return f"(SELECT {cells}) AS given"
     if dialect is Dialect.POSTGRES:
         arrays = ", ".join(f"CAST(${index} AS {kind}[])" for index, kind in enumerate(columns.values(), 1))
