@@ -87,11 +87,16 @@ def _is_source(language: Language, name: str) -> bool:
 
 def _named(language: Language, source: Source) -> SourceFile:
     file = source.files[0]
-    if language.names == "java":
-        shape = read_java(file.data)
-        return SourceFile(f"{shape.public or shape.main or 'Main'}.java", file.data)
-    name = source.entry_point if _is_source(language, source.entry_point) else language.source
-    return SourceFile(name, file.data)
+    is_file = language.names != "java" and _is_source(language, source.entry_point)
+    return SourceFile(source.entry_point if is_file else name_alone(language, file.data), file.data)
+
+
+def name_alone(language: Language, data: bytes) -> str:
+    """What a program of one file is called in the box; Java names it by what is in it."""
+    if language.names != "java":
+        return language.source
+    shape = read_java(data)
+    return f"{shape.public or shape.main or 'Main'}.java"
 
 
 def _main_file(language: Language, sources: Sequence[str], entry: str) -> str:

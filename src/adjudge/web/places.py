@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from pathlib import PurePosixPath
 
 _LINE = r"(?:: ?|\(|\"?,? (?:on )?line |: line )([1-9]\d{0,5})(?!\d)"
 """``main.cpp:3:5``, ``main.ts(3,5)``, ``File "main.py", line 3``, ``at main.pl line 3``, ``main.sh: line 3``."""
 _LONGEST = 100_000
+_NAME_LONGEST = 255
 _MOST = 200
 """Nobody follows more of them, and a program can have thousands said of it to keep the server busy."""
 
@@ -25,26 +25,26 @@ class Piece:
 
 
 def pieces(message: str, file_name: str) -> list[Piece]:
-    """A message cut where it names a line of the program, whose file is called like ``file_name`` or ends as it does.
+    """A message cut where it names a line of the program, whose file is called ``file_name``; without one, uncut.
 
-    Everything else, lines of libraries among it, stays text.
+    Everything else, lines of libraries and of the jury's files among it, stays text.
     """
-    return list(_pieces(message, PurePosixPath(file_name).suffix))
+    return list(_pieces(message, file_name))
 
 
-def _pieces(message: str, suffix: str) -> Iterator[Piece]:
+def _pieces(message: str, file_name: str) -> Iterator[Piece]:
     done = 0
-    for found in islice(_named(suffix).finditer(message, 0, _LONGEST), _MOST) if suffix else ():
-        if found.start() > done:
-            yield Piece(message[done : found.start()])
-        yield Piece(found[0], int(found[1]))
-        done = found.end()
+    if file_name and len(file_name) <= _NAME_LONGEST:
+        for found in islice(_named(file_name).finditer(message, 0, _LONGEST), _MOST):
+            if found.start() > done:
+                yield Piece(message[done : found.start()])
+            yield Piece(found[0], int(found[1]))
+            done = found.end()
     if done < len(message):
         yield Piece(message[done:])
 
 
 @lru_cache(maxsize=64)
-def _named(suffix: str) -> re.Pattern[str]:
-    # Where programs stand in the sandbox, or no folder at all: a library's folder is none of them. Names are bounded,
-    # so that a message made of one long word is read in a time that grows with its length alone.
-    return re.compile(rf"(?<![\w./-])(?:/app/|\./)?[A-Za-z_]\w{{0,63}}{re.escape(suffix)}{_LINE}")
+def _named(file_name: str) -> re.Pattern[str]:
+    # Where programs stand in the sandbox, or no folder at all: a library's folder is none of them.
+    return re.compile(rf"(?<![\w./-])(?:/app/|\./)?{re.escape(file_name)}{_LINE}")

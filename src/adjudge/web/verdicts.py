@@ -13,6 +13,8 @@ from adjudge.web.words import Words
 
 Document = Mapping[str, Any]
 _KIB = 1024
+OWN_WORDS = frozenset({Verdict.RE, Verdict.TLE, Verdict.MLE, Verdict.OLE})
+"""By these the program's own end decided a test: what is said there are its words, not the checker's."""
 
 
 @dataclass(frozen=True, slots=True)

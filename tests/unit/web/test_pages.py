@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -119,18 +120,54 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall)
         assert (await stranger.get(path)).status_code == 404
 
 
-async def test_what_a_compiler_says_leads_to_the_lines_it_names(pages: Api, hall: Hall) -> None:
+async def _judged(hall: Hall, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:
+    """End a run with a document of our own."""
+    started = await hall.start(made["job_id"])
+    finish = Finish(started.fence, result={**document(verdict), **changes}, outcome=Judgement(verdict))
+    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+
+
+async def test_what_a_compiler_says_leads_to_the_lines_it_names(hall: Hall) -> None:
     async with hall.somebody() as client:
         made = await hall.submit(client, source="int main() {\n  return x;\n}\n")
-        log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note"
-        found = {**document(Verdict.CE), "cases": [], "compile": {"ok": False, "message": "", "log": log}}
-        started = await hall.start(made["job_id"])
-        finish = Finish(started.fence, result=found, outcome=Judgement(Verdict.CE))
-        await pages.store.do(lambda tx: pages.store.jobs.finish(tx, [finish]))
+        log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note\ngrader.cpp:2:1: note"
+        await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
         shown = await _shown(client, f"/submissions/{made['submission_id']}")
     assert '<a href="#L2">main.cpp:2</a>:10: error: &#39;x&#39; &lt;script&gt;' in shown
     assert shown.count('href="#L') == 1
     assert '<span id="L2">  return x;\n</span>' in shown
+
+
+async def test_a_java_program_is_known_by_its_class(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        made = await hall.submit(client, language="java", source="public class Sum {\n  int x\n}\n")
+        log = "Sum.java:2: error: ';' expected\nGrader.java:2: note"
+        await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
+        for path in ("", "/state"):
+            shown = await _shown(client, f"/submissions/{made['submission_id']}{path}")
+            assert '<a href="#L2">Sum.java:2</a>: error' in shown
+            assert shown.count('href="#L') == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fields", "links"),
+    [
+        (Verdict.WA, {"message": "line differs: main.cpp:2"}, 0),
+        (Verdict.WA, {"message": "", "author_message": "main.cpp:2 of your output"}, 0),
+        (Verdict.RE, {"message": "exit code 1\nmain.cpp:2: assertion failed"}, 1),
+        (Verdict.RE, {"message": "", "author_message": "main.cpp:2 of your output"}, 0),
+    ],
+)
+async def test_only_what_the_program_said_itself_leads_to_its_lines(
+    hall: Hall, verdict: Verdict, fields: dict[str, str], links: int
+) -> None:
+    (sample, _) = document(verdict)["cases"]
+    async with hall.somebody() as client:
+        made = await hall.submit(client)
+        await _judged(hall, made, verdict, cases=[{**sample, **fields}])
+        shown = await _shown(client, f"/submissions/{made['submission_id']}")
+    assert "main.cpp:2" in shown
+    assert shown.count('href="#L') == links
 
 
 async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:

@@ -12,7 +12,7 @@ from adjudge.web.places import Piece, pieces
     [
         ("main.cpp", "main.cpp:3:5: error: expected ';'", ["main.cpp:3"]),
         ("main.cpp", "In file included from main.cpp:1:\n./main.cpp: In function 'int main()':", ["main.cpp:1"]),
-        ("Main.java", "Foo.java:2: error: illegal start of expression", ["Foo.java:2"]),
+        ("Foo.java", "Foo.java:2: error: illegal start of expression", ["Foo.java:2"]),
         ("main.py", '  File "/app/main.py", line 4, in <module>', ['/app/main.py", line 4']),
         ("main.ml", 'File "main.ml", line 5, characters 2-3:', ['main.ml", line 5']),
         ("main.ts", "main.ts(2,7): error TS2322", ["main.ts(2"]),
@@ -24,6 +24,8 @@ from adjudge.web.places import Piece, pieces
         ("main.sh", "main.sh: line 3: syntax error", ["main.sh: line 3"]),
         ("main.py", 'File "/usr/lib/python3.11/json/decoder.py", line 3, in decode', []),
         ("main.cpp", "/usr/include/c++/12/bits/stl_vector.h:3:1: note: here", []),
+        ("main.cpp", "grader.cpp:12: error; domain.cpp:3: error; main.cpp.cpp:3; xmain.cpp:3; mainxcpp:3", []),
+        ("Main.java", "Grader.java:12: error: cannot find symbol", []),
         ("main.cpp", "main.cpp:0: warning; main.cpp:99999999999999999999: error", []),
     ],
 )
@@ -37,6 +39,8 @@ def test_what_names_no_line_is_one_piece() -> None:
     assert pieces("ld returned 1 exit status", "main.cpp") == [Piece("ld returned 1 exit status")]
     assert pieces("", "main.cpp") == []
     assert pieces("error:3: of a language that is no more", "") == [Piece("error:3: of a language that is no more")]
+    long = "A" * 1_000 + ".java"
+    assert pieces(f"{long}:3: no such file", long) == [Piece(f"{long}:3: no such file")]
 
 
 def test_a_message_of_one_word_is_read_at_once() -> None:

@@ -19,13 +19,14 @@ from adjudge.api.viewer import Viewer, needs
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.sources import name_alone
 from adjudge.store import users
 from adjudge.store.reads import Filter, SubmissionRow
 from adjudge.web import forms
 from adjudge.web.render import Pages, see_other, words_of
 from adjudge.web.routes.problems import Entered, show_problem
 from adjudge.web.routes.router import page_router
-from adjudge.web.verdicts import told
+from adjudge.web.verdicts import OWN_WORDS, told
 
 Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
 Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
@@ -118,7 +119,7 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def one(request: Request, viewer: Reader, submission_id: str) -> Response:
         story = await submissions.story(parts, viewer, submission_id)
         source = await submissions.source_of(parts, story.row)
-        shown = await _state(parts, request, story)
+        shown = await _state(parts, request, story, source)
         return await pages.show(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
 
     @routes.get("/submissions/{submission_id}/state")
@@ -159,7 +160,7 @@ async def _whose(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str 
     return known.user.id if known else ""  # which names there are is not told this way
 
 
-async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]:
+async def _state(parts: Parts, request: Request, story: Story, source: bytes | None = None) -> dict[str, Any]:
     row, document = story.row, story.document or {}
     language = names_of_languages(parts).get(row.language, row.language)
     again = row.finished_at is not None and any(
@@ -176,12 +177,25 @@ async def _state(parts: Parts, request: Request, story: Story) -> dict[str, Any]
         "again": again,
         "told": told(words_of(request), document, cases, language),
         "language": language,
-        "file_name": next((known.source for known in parts.languages if known.id == row.language), ""),
+        "file_name": await _file_name(parts, row, source),
+        "own_words": OWN_WORDS,
         "may_cancel": row.finished_at is None,
         "log": story.log,
         "names": await ops.names_of(parts, [change.actor for change in story.log]),
         "runs": story.runs,
     }
+
+
+async def _file_name(parts: Parts, row: SubmissionRow, source: bytes | None) -> str:
+    """What compilers and interpreters call what was handed in; nothing for a language that is no more."""
+    language = next((known for known in parts.languages if known.id == row.language), None)
+    if language is None:
+        return ""
+    if source is None and language.names == "java":
+        if row.finished_at is None:  # not worth reading it anew with every test that is done
+            return ""
+        source = await submissions.source_of(parts, row)
+    return name_alone(language, source or b"")
 
 
 def names_of_languages(parts: Parts) -> dict[str, str]:
