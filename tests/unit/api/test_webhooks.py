@@ -288,6 +288,19 @@ async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Hall) -
         assert (await client.post(ROOT, json=body)).status_code == 409
 
 
+async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: Hall) -> None:
+    async with small_hall.somebody() as client:
+        made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
+        place = f"{ROOT}/{made['webhook']['id']}"
+        await client.patch(place, json={"is_active": False})
+        refused = await client.post(f"{place}:ping")
+        assert (refused.status_code, refused.json()["code"]) == (409, "CONFLICT")
+        assert "switch it on" in refused.json()["detail"]
+        assert (await client.get(f"{place}/deliveries")).json()["items"] == []
+        await client.patch(place, json={"is_active": True})
+        assert (await client.post(f"{place}:ping")).status_code == 202
+
+
 async def test_pings_are_few(small_hall: Hall) -> None:
     async with small_hall.somebody() as client:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()

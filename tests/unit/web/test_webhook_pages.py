@@ -94,6 +94,8 @@ async def test_a_webhook_is_changed_switched_off_and_removed(pages: Api) -> None
         (found,) = (await client.get("/api/v1/webhooks")).json()["items"]
         assert (found["url"], found["events"], found["is_active"]) == (form["url"], [form["event"]], False)
         assert f"{path}/ping" not in await shown(client, path)
+        refused = await client.post(f"{path}/ping")
+        assert (refused.status_code, "switch it on first" in refused.text) == (409, True)
         assert await done(client, f"{path}/switch", to="on") == f"{path}?done=switched_on"
         assert f"{path}/ping" in await shown(client, path)
         assert await done(client, f"{path}/remove") == f"{ROOT}?done=removed"

@@ -105,7 +105,7 @@ async def ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
     await _take_turn(parts, viewer)
 
     async def operation(tx: Tx) -> str:
-        return await webhooks.ping(tx, await webhooks.find(tx, webhook_id, viewer.id), mint=parts.mint)
+        return await webhooks.ping(tx, await _find_active(tx, viewer, webhook_id), mint=parts.mint)
 
     return await parts.database.transact(operation)
 
@@ -115,12 +115,17 @@ async def repeat(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str
     await _take_turn(parts, viewer)
 
     async def operation(tx: Tx) -> None:
-        found = await webhooks.find(tx, webhook_id, viewer.id)
-        if not found.is_active:
-            raise Conflict("The webhook is switched off: switch it on first.")
-        await webhooks.repeat(tx, found, delivery_id, mint=parts.mint)
+        await webhooks.repeat(tx, await _find_active(tx, viewer, webhook_id), delivery_id, mint=parts.mint)
 
     await parts.database.transact(operation)
+
+
+async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> Webhook:
+    """One of one's own webhooks, if anything sent to it would arrive."""
+    found = await webhooks.find(tx, webhook_id, viewer.id)
+    if not found.is_active:
+        raise Conflict("The webhook is switched off: switch it on first.")
+    return found
 
 
 async def _take_turn(parts: Parts, viewer: Viewer) -> None:

@@ -59,7 +59,12 @@ def router(parts: Parts) -> APIRouter:
         await hooks.remove(parts, viewer, webhook_id)
         return Response(status_code=204)
 
-    @routes.post("/{webhook_id}:ping", status_code=202, summary="Send a sign of life")
+    @routes.post(
+        "/{webhook_id}:ping",
+        status_code=202,
+        summary="Send a sign of life",
+        description="Refused with 409 where the webhook is switched off: switch it on first.",
+    )
     async def ping(webhook_id: str, viewer: Owner) -> PingSent:
         return PingSent(delivery_id=await hooks.ping(parts, viewer, webhook_id))
 
@@ -80,7 +85,7 @@ def router(parts: Parts) -> APIRouter:
         "/{webhook_id}/deliveries/{delivery_id}:repeat",
         status_code=202,
         summary="Make a delivery that has ended anew",
-        description="With the same id and body, and all its attempts.",
+        description="With the same id and body, and all its attempts; refused with 409 as a ping is.",
     )
     async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> PingSent:
         await hooks.repeat(parts, viewer, webhook_id, delivery_id)
