@@ -24,6 +24,10 @@ _KEPT = 256
 _validators: dict[int, tuple[Mapping[str, Any], Draft202012Validator]] = {}
 """By the identity of their schemas, which they keep alive: a schema belongs to an executor and never changes."""
 
+_KEPT_SOUND = 4_096
+_sound: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+"""Cfgs that their schemas allow as they were declared, with those, by identity: a definition never changes."""
+
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Refuse a schema that is none, with a ValueError."""
@@ -43,6 +47,18 @@ def check_cfg(schema: Mapping[str, Any], cfg: Any, *, place: str = "cfg", templa
     ]
     if found:
         raise InvalidInput(" ".join(dict.fromkeys(found)), field=place)
+
+
+def check_rendered(schema: Mapping[str, Any], declared: Mapping[str, Any], cfg: Any) -> None:
+    """Refuse a cfg that is about to be used; one that is just as it was declared is looked at once."""
+    is_constant, known = cfg == declared, _sound.get(id(declared))
+    if is_constant and known is not None and known[0] is declared and known[1] is schema:
+        return
+    check_cfg(schema, cfg)
+    if is_constant:
+        if len(_sound) >= _KEPT_SOUND:
+            _sound.clear()
+        _sound[id(declared)] = (declared, schema)
 
 
 def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:

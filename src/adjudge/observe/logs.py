@@ -15,8 +15,8 @@ import logging
 import select
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -120,15 +120,20 @@ def get_logger(name: str) -> Logger:
     return Logger(name)
 
 
-@contextmanager
-def context(**fields: object) -> Iterator[None]:
+class context:  # noqa: N801 — it reads as what it is: ``with context(job_id=…):``
     """Carry ``fields`` on every line logged inside, in this task and in those it starts."""
-    token = _context.set({**_context.get(), **fields})
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        self._token = _context.set({**_context.get(), **self._fields})
+
+    def __exit__(self, *_: object) -> None:
         with suppress(ValueError):  # a task that was dropped is taken down by the collector, outside of its context
-            _context.reset(token)
+            _context.reset(self._token)
 
 
 class _Libraries(logging.Handler):

@@ -8,7 +8,6 @@ locks in the same order. What it does not claim, for whatever reason, is left fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import Final
 
 from adjudge.store import chain_statements as nodes
@@ -54,7 +53,7 @@ OPEN = Statement(
 )
 """The count is asked for so that the runs are locked before their nodes."""
 
-_JOB: Final = len(fields(Job)) - 1
+_JOB: Final = len(Job._fields) - 1
 """How many columns are the job's; its brief is in no column."""
 
 
@@ -67,5 +66,5 @@ async def claim(tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -
     for row in rows:
         values = list(row)
         job, task = values[:_JOB], values[_JOB:]
-        found.append(replace(job_of(job), brief=None if task[0] is None else task_of(task)))
+        found.append(job_of(job)._replace(brief=None if task[0] is None else task_of(task)))
     return tuple(found)

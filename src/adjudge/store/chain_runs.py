@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
 from adjudge.domain.states import NodeStatus, RunStatus
@@ -200,8 +199,7 @@ LAST = "g"
 """Sorts after every id."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTask:
+class NodeTask(NamedTuple):
     """What executing a node needs to know."""
 
     status: NodeStatus

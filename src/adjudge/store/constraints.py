@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 import sqlite3
 
-import asyncpg
-
 from adjudge.domain.errors import AdjudgeError, Conflict, InternalFault, InvalidInput, InvalidTransition
 
 TAKEN = {
@@ -48,8 +46,8 @@ def domain_error(constraint: str, detail: str) -> AdjudgeError:
     return InternalFault(f"The database refused a row that Adjudge should never have written: {detail}")
 
 
-def from_postgres(error: asyncpg.IntegrityConstraintViolationError) -> AdjudgeError:
-    """Translate what PostgreSQL refused."""
+def from_postgres(error: Exception) -> AdjudgeError:
+    """Translate what PostgreSQL refused: an error of asyncpg's, which is not imported for SQLite."""
     return domain_error(getattr(error, "constraint_name", None) or "", str(error))
 
 

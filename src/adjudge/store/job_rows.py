@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any
 
 from adjudge.domain.retry import RetryPolicy
@@ -19,8 +18,7 @@ MILLISECOND = 1_000
 _USUAL_ATTEMPTS = RetryPolicy().max_attempts
 _STATUS = {str(status): status for status in JobStatus}
 _DECODE = json.JSONDecoder().raw_decode
-_NAMES = [field.name for field in fields(Job)]
-_AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (_NAMES.index(name) for name in ("status", "prior_status", "payload"))
+_AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (Job._fields.index(name) for name in ("status", "prior_status", "payload"))
 
 
 def job_of(row: Iterable[Any]) -> Job:

@@ -55,9 +55,8 @@ class Fence(NamedTuple):
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A job as an operation left it."""
+class Job(NamedTuple):
+    """A job as an operation left it; a tuple, because every claim makes one and a step of a chain makes two."""
 
     id: str
     kind: str

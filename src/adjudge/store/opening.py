@@ -1,4 +1,7 @@
-"""From a URL to a database that is ready: connected, and migrated to the schema of this version."""
+"""From a URL to a database that is ready: connected, and migrated to the schema of this version.
+
+Only the driver that the URL chooses is imported.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ from pathlib import Path
 from adjudge.domain.errors import InvalidInput
 from adjudge.store import migrations
 from adjudge.store.driver import Database
-from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.sqlite import SqliteDatabase
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -35,8 +36,12 @@ async def open_database(
         await migrations.upgrade(url)
     database: Database
     if path is not None:
+        from adjudge.store.sqlite import SqliteDatabase  # noqa: PLC0415  # only where it is chosen
+
         database = SqliteDatabase(path, synchronous=sqlite_synchronous)
     else:
+        from adjudge.store.postgres import PostgresDatabase  # noqa: PLC0415  # as above
+
         database = await PostgresDatabase.open(url, max_connections=max_connections)
     try:
         yield database

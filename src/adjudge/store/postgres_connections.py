@@ -8,8 +8,7 @@ pool waits for a cancelation that is under way, and drops what is of no more use
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Final, TypeAlias
 
 import asyncpg
@@ -40,40 +39,12 @@ class Connections:
             await asyncpg.create_pool(url, min_size=1, max_size=at_most, reset=_keep_session, server_settings=session)
         )
 
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
+    def one(self) -> Lent:
         """A connection for the block alone; ``ConnectionGone`` where it turns out that the server has hung up."""
-        connection = await self._take()
-        try:
-            yield connection
-        except asyncio.CancelledError:
-            with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
-                await self._pool.release(connection)
-            raise
-        except BaseException as error:
-            gone = _spoilt(connection, error)
-            await self._pool.release(connection)
-            if gone:
-                raise ConnectionGone(str(error)) from error
-            raise
-        if self._may_keep(connection):
-            self._at_hand.append(connection)
-        else:
-            await self._pool.release(connection)
+        return Lent(self)
 
-    async def close(self) -> None:
-        """Wait for what is under way, then disconnect."""
-        while self._at_hand:
-            await self._pool.release(self._at_hand.pop())
-        await self._pool.close()
-
-    def _may_keep(self, connection: Connection) -> bool:
-        """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
-        if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
-            return False
-        return not is_gone(connection) and not connection.is_in_transaction()
-
-    async def _take(self) -> Connection:
+    async def take(self) -> Connection:
+        """A connection, to be given or handed back."""
         if self._pool.is_closing():
             raise Unavailable("The database is closed.")
         while self._at_hand:
@@ -88,6 +59,57 @@ class Connections:
             raise Unavailable(f"No connection to be had: {error}.") from error
         finally:
             self._wanting -= 1
+
+    async def give_back(self, connection: Connection) -> None:
+        """Take back a connection after use that went well; it stays at hand while nobody waits for one."""
+        if self._may_keep(connection):
+            self._at_hand.append(connection)
+        else:
+            await self._pool.release(connection)
+
+    async def hand_back(self, connection: Connection, error: BaseException) -> None:
+        """Take back a connection after use that ended in ``error``."""
+        if isinstance(error, asyncio.CancelledError):
+            with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
+                await self._pool.release(connection)
+            return
+        gone = _spoilt(connection, error)
+        await self._pool.release(connection)
+        if gone:
+            raise ConnectionGone(str(error)) from error
+
+    async def close(self) -> None:
+        """Wait for what is under way, then disconnect."""
+        while self._at_hand:
+            await self._pool.release(self._at_hand.pop())
+        await self._pool.close()
+
+    def _may_keep(self, connection: Connection) -> bool:
+        """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
+        if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
+            return False
+        return not connection.is_in_transaction()
+
+
+class Lent:
+    """A connection for a block. A class of its own, because a generator costs as much as the rest of lending."""
+
+    __slots__ = ("_connection", "_connections")
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def __aenter__(self) -> Connection:
+        """Take it."""
+        self._connection = await self._connections.take()
+        return self._connection
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Give it back, or hand it back with the error that the block ended in."""
+        if error is None:
+            await self._connections.give_back(self._connection)
+        else:
+            await self._connections.hand_back(self._connection, error)
 
 
 def is_gone(connection: Connection) -> bool:

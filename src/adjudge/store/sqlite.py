@@ -254,10 +254,12 @@ class SqliteDatabase:
         connection = self._write_tx.connection
         try:
             connection.execute("BEGIN IMMEDIATE")
+            run = self._run_alone if len(group) == 1 else self._run_in_savepoint
             for ticket in group:
                 if not ticket.future.cancelled():
-                    self._run_in_savepoint(connection, ticket)
-            connection.execute("COMMIT")
+                    run(connection, ticket)
+            if connection.in_transaction:
+                connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -265,6 +267,16 @@ class SqliteDatabase:
             unavailable.__cause__ = error
             for ticket in group:
                 ticket.error = unavailable
+
+    def _run_alone(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
+        """With no neighbour to spare, what fails takes the transaction along."""
+        self._write_tx.begin(ticket.callbacks)
+        try:
+            ticket.result = drive(self._write_tx.operate(ticket.operation))
+        except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
+            if connection.in_transaction:  # a full disk, say, has ended it already
+                connection.execute("ROLLBACK")
+            ticket.error = error
 
     def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
         tx = self._write_tx

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from adjudge.domain.states import NodeStatus, RunStatus
@@ -49,8 +48,7 @@ class Memory:
         if known is None:
             return None
         self._runs.move_to_end(run_id)
-        return replace(
-            known,
+        return known._replace(
             status=NodeStatus.RUNNING,
             type=type_name,
             job_id=job_id,

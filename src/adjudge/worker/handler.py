@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from adjudge.domain.states import JobStatus
@@ -70,7 +70,7 @@ async def briefed(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) 
         handler: object = handlers.get(kind)
         if isinstance(handler, Briefing):
             found |= await handler.brief(tx, [job for job in jobs if job.kind == kind])
-    return tuple(replace(job, brief=found[job.id]) if job.id in found else job for job in jobs)
+    return tuple(job._replace(brief=found[job.id]) if job.id in found else job for job in jobs)
 
 
 def foreseen(
@@ -81,4 +81,4 @@ def foreseen(
     for kind, handler in handlers.items():
         own = [(job, outcome) for job, outcome in ended if job.kind == kind]
         found |= handler.foresee([job for job in jobs if job.kind == kind], own)
-    return tuple(replace(job, brief=found.get(job.id)) for job in jobs)
+    return tuple(job._replace(brief=found.get(job.id)) for job in jobs)

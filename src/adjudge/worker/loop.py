@@ -32,6 +32,7 @@ from adjudge.worker.triage import Triage, not_taken_over
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
 _DEFER_MS = 250
+_HANDED_ON = metrics.WORKER_CLAIM.labels("won", "handed_on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +364,7 @@ class Worker:
 
     def take_on(self, end: End, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
-        metrics.WORKER_CLAIM.labels("won", "handed_on").inc()
+        _HANDED_ON.inc()
         self._work_is_done(end.fence)
         self._start(job, None, claimed_at)
         if self._handing_back:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
-from adjudge.chains.schemas import check_cfg
+from adjudge.chains.schemas import check_rendered
 from adjudge.chains.templating import render
 from adjudge.domain.chain import Dag, Node, When, is_instance
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
@@ -285,7 +285,7 @@ class NodeHandler:
             raise NodeFailed(f"This worker has no executor for nodes of type {node.type!r}; install or enable it.")
         item = {node.fan.item: task.item} if node.fan is not None else {}
         cfg = render(dict(node.cfg), {**work.scope, **item})
-        check_cfg(executor.cfg_schema, cfg)
+        check_rendered(executor.cfg_schema, node.cfg, cfg)
         with self._stops.watching(work.run_id) as stop:
             context = self._context(work, cfg, stop)
             try:
@@ -343,7 +343,9 @@ class NodeHandler:
 
 async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:
     """Execute under the node's deadline; being late is a failure that another attempt may mend."""
-    limit = asyncio.timeout(None if timeout_ms is None else timeout_ms / 1_000)
+    if timeout_ms is None:
+        return await executor.execute(context)
+    limit = asyncio.timeout(timeout_ms / 1_000)
     try:
         async with limit:
             return await executor.execute(context)

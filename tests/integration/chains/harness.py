@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -172,7 +172,7 @@ class Rig:
             return {}
         assert taken.born == ()
         ended = [end.job for end in ends if end.job is not None and end.job.id in taken.ended]
-        return {job.id: replace(job, status=JobStatus.SUCCEEDED, prior_status=JobStatus.RUNNING) for job in ended}
+        return {job.id: job._replace(status=JobStatus.SUCCEEDED, prior_status=JobStatus.RUNNING) for job in ended}
 
     async def fail(self, *jobs: Job, error: str = "broken") -> Outcome[Job]:
         """End jobs badly, for good."""

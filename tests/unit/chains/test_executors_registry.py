@@ -12,7 +12,7 @@ import pytest
 from adjudge.chains import registry
 from adjudge.chains.executor import Executor
 from adjudge.chains.registry import Registry
-from adjudge.chains.schemas import check_cfg
+from adjudge.chains.schemas import check_cfg, check_rendered
 from adjudge.domain.errors import InvalidInput
 from tests.support import nodes
 from tests.support.nodes import FakeContext
@@ -124,3 +124,16 @@ def test_templates_pass_for_anything_until_they_are_filled_in() -> None:
 def test_templates_do_not_excuse_what_stands_beside_them() -> None:
     with pytest.raises(InvalidInput, match="did you mean 'tries'"):
         check_cfg(SCHEMA, {"url": "{{ parameters.url }}", "tires": "{{ parameters.tries }}"}, templated=True)
+
+
+def test_a_cfg_that_was_found_sound_does_not_speak_for_another_schema_or_another_value() -> None:
+    constant, templated = {"url": "https://x"}, {"url": "{{ parameters.url }}"}
+    for _ in range(2):
+        check_rendered(SCHEMA, constant, dict(constant))
+        check_rendered(SCHEMA, templated, {"url": "https://x"})
+        with pytest.raises(InvalidInput, match="it must match"):
+            check_rendered(SCHEMA, templated, {"url": "http://x"})
+        with pytest.raises(InvalidInput, match="it must match"):
+            check_rendered(SCHEMA, constant, {"url": "http://x"})
+        with pytest.raises(InvalidInput, match="'tries' is missing"):
+            check_rendered({**SCHEMA, "required": ["tries"]}, constant, dict(constant))

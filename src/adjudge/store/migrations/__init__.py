@@ -16,8 +16,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-import asyncpg
-
 _MARK: Final = "SELECT max(version_num) FROM alembic_version"
 
 
@@ -46,6 +44,12 @@ async def _mark(url: str) -> Any:
     """What the database is marked with; nothing where it has none."""
     if url.startswith("sqlite:"):
         return await asyncio.to_thread(_sqlite_mark, url.removeprefix("sqlite:///"))
+    return await _postgres_mark(url)
+
+
+async def _postgres_mark(url: str) -> Any:
+    import asyncpg  # noqa: PLC0415  # only where it is chosen
+
     connection = await asyncpg.connect(url)
     try:
         return await connection.fetchval(_MARK)
