@@ -108,9 +108,9 @@ IMPORTED = "import sys; from adjudge.cli import main; main(standalone_mode=False
         ("check --help", HEAVY - {"prometheus_client"}),
         ("problem verify --help", HEAVY - {"prometheus_client", "yaml"}),
         ("submit --help", HEAVY - {"httpx"}),
-        ("gc --help", HEAVY - {"asyncpg"}),
-        ("worker --help", {"alembic", "fastapi", "obstore", "pydantic", "redis", "sqlalchemy"}),
-        pytest.param("up --help", {"alembic", "obstore", "redis", "sqlalchemy"}, marks=pytest.mark.slow),
+        ("gc --help", HEAVY),
+        ("worker --help", {"alembic", "asyncpg", "fastapi", "obstore", "pydantic", "redis", "sqlalchemy"}),
+        pytest.param("up --help", {"alembic", "asyncpg", "obstore", "redis", "sqlalchemy"}, marks=pytest.mark.slow),
     ],
 )
 def test_a_command_pays_for_what_it_needs(line: str, unwanted: set[str]) -> None:
