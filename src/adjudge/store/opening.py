@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Final
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.store import migrations
 from adjudge.store.driver import Database
+
+CONNECTIONS_LEAST: Final = 2
+"""Whoever listens for bells keeps one for itself; with no other, every statement would wait for ever."""
 
 
 def sqlite_path(url: str) -> Path | None:
@@ -29,6 +33,11 @@ async def open_database(
     if path is None and not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(
             "database_url: give sqlite:///path/to/file or postgresql://user@host/database.", field="database_url"
+        )
+    if max_connections < CONNECTIONS_LEAST:
+        raise InvalidInput(
+            f"max_connections: {max_connections} is too few; give at least {CONNECTIONS_LEAST}: listening takes one.",
+            field="max_connections",
         )
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ from typing import cast
 import asyncpg
 import pytest
 
-from adjudge.domain.errors import Unavailable
-from adjudge.store import Tx
+from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.store import Tx, open_database
 from adjudge.store.postgres import PostgresDatabase
 from adjudge.store.postgres_bells import PostgresBells
 from adjudge.store.postgres_connections import ConnectionGone, Connections
@@ -40,6 +40,19 @@ async def test_nobody_waits_for_a_connection_that_lies_at_hand(postgres_url: str
     async with asyncio.timeout(30):
         assert sum(await asyncio.gather(*(caller(turns) for turns in range(1, 30)))) == sum(range(1, 30))
     await database.close()
+
+
+async def test_one_connection_is_refused_and_two_serve_a_listener_too(postgres_url: str) -> None:
+    """The listener keeps one for itself: with no other, every statement would wait for ever."""
+    with pytest.raises(InvalidInput, match="max_connections: 1 is too few; give at least 2"):
+        async with open_database(postgres_url, migrate=False, max_connections=1):
+            pass
+    async with open_database(postgres_url, migrate=False, max_connections=2) as database, asyncio.timeout(10):
+        heard = asyncio.Event()
+        silence = database.listen("adjudge_test", heard.set)
+        await heard.wait()
+        assert await database.transact(pid)
+        silence()
 
 
 async def test_a_session_that_the_server_ended_is_used_no_more(postgres_url: str) -> None:
