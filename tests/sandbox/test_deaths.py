@@ -128,8 +128,8 @@ async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
     usual, missed = resource.prlimit(agent, resource.RLIMIT_NOFILE), dict[int, str]()
     for count in range(most, 0, -1):
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (count, usual[1]))
-        for _ in range(2):  # the first may have been prepared when there were more
-            fault = (await sandbox.run(RunSpec(argv=("/bin/true",)))).sandbox_error
+        await sandbox.run(RunSpec(argv=("/bin/true",)))  # it may have been prepared when there were more
+        fault = (await sandbox.run(RunSpec(argv=("/bin/true",)))).sandbox_error
         if fault is not None:
             missed[count] = fault.step
         if "work_directory" in missed.values():
