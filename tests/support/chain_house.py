@@ -22,7 +22,8 @@ from adjudge.chains.engine import Engine
 from adjudge.chains.executor import Executor
 from adjudge.chains.patrol import ChainPatrol
 from adjudge.chains.triggers import TriggerScheduler
-from adjudge.cli.chaining import make_engine, make_executors, make_owners, run_starter
+from adjudge.cli.chaining import make_engine, make_owners, run_starter
+from adjudge.cli.executors import make_executors
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.judge.artifacts import ArtifactCache

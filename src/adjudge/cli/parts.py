@@ -13,8 +13,9 @@ from functools import partial
 from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
-from adjudge.cli.chaining import make_engine, make_executors, make_jobs
+from adjudge.cli.chaining import make_engine, make_jobs
 from adjudge.cli.drivers import open_buckets, open_registry
+from adjudge.cli.executors import make_executors
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
