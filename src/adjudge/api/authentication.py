@@ -6,9 +6,10 @@ from typing import Final
 
 from fastapi import Request
 
+from adjudge.api.asking import Authenticate
 from adjudge.api.browser import check_csrf, session_secret
 from adjudge.api.credentials import Credentials
-from adjudge.api.viewer import OUTSIDER, VISITOR, Authenticate, Viewer
+from adjudge.api.viewer import OUTSIDER, VISITOR, Viewer
 from adjudge.domain.errors import Unauthenticated
 
 _SCHEME: Final = "bearer "

@@ -1,21 +1,10 @@
-"""Who is asking, and whether they may.
-
-A route says which permission point it needs, in its signature::
-
-    async def submit(viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]) -> …
-
-Nobody's request reaches a route that asks for more than visitors have: it is answered 401 (who are you?) or 403 (you
-may not). A test walks every route as every role and compares with one table.
-"""
+"""Who is asking, and what they may: a value, whatever was asked by. How a request comes by it stands in ``asking``."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
-
-from fastapi import Depends, Request
+from typing import Final
 
 from adjudge.domain.access import NOBODY, Permission, Role
 from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
@@ -69,32 +58,3 @@ class Viewer:
 VISITOR: Final = Viewer(None, "visitor", None, NOBODY, Via.NOTHING)
 OUTSIDER: Final = Viewer(None, "visitor", None, frozenset(), Via.NOTHING)
 """A visitor where the settings let none in."""
-
-Authenticate = Callable[[Request], Awaitable[Viewer]]
-"""Finds out who is asking. A credential that is given and wrong is refused, not ignored."""
-
-
-def needs(permission: Permission) -> Any:
-    """The dependency of a route that asks for ``permission``; its value is the viewer."""
-
-    async def viewer_with(request: Request) -> Viewer:
-        viewer = await viewer_of(request)
-        viewer.require(permission)
-        return viewer
-
-    viewer_with.permission = permission  # type: ignore[attr-defined]  # read by the test that walks every route
-    return Depends(viewer_with)
-
-
-def address_of(request: Request) -> str:
-    """From where somebody asks: of a trusted proxy, what it says; an empty text where nobody can tell."""
-    return request.client.host if request.client else ""
-
-
-async def viewer_of(request: Request) -> Viewer:
-    """Who is asking, found out once per request."""
-    known: Viewer | None = getattr(request.state, "viewer", None)
-    if known is None:
-        authenticate: Authenticate = request.app.state.authenticate
-        known = request.state.viewer = await authenticate(request)
-    return known

@@ -32,6 +32,7 @@ from adjudge.api.tail import Tail
 from adjudge.api.vitals import checks_of
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
+from adjudge.cli.accounting import make_credentials
 from adjudge.cli.chaining import make_jobs
 from adjudge.cli.drivers import open_buckets, open_registry
 from adjudge.cli.judging import find_languages
@@ -113,15 +114,6 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
             await tail.close()
             await credentials.close()
             await gate.close()
-
-
-def make_credentials(settings: Settings, database: Database) -> Credentials:
-    """Who holds a token or a session, remembered for as long as the settings allow."""
-    return Credentials(
-        database,
-        remember_sec=settings.accounts.credential_cache_sec,
-        session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
-    )
 
 
 def make_audience(settings: Settings, credentials: Credentials) -> Audience:

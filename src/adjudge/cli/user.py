@@ -12,17 +12,15 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
+from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions import accounts, users
 from adjudge.api.actions.users import UserOrder
 from adjudge.api.moments import moment
-from adjudge.api.parts import Parts
+from adjudge.cli.accounting import open_accounts
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.drivers import open_blobs, open_stream
-from adjudge.cli.serving import open_parts
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.access import EVERYTHING, Role, user_name
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.store import open_database
 from adjudge.store import users as rows
 from adjudge.store.users import User
 
@@ -127,8 +125,8 @@ def _password() -> str:
     return given
 
 
-def _change(name: str, change: Callable[[Parts, User], Awaitable[T]]) -> T:
-    async def find_and_change(parts: Parts) -> T:
+def _change(name: str, change: Callable[[AccountParts, User], Awaitable[T]]) -> T:
+    async def find_and_change(parts: AccountParts) -> T:
         spelled = user_name(name)
         known = await parts.database.read(lambda tx: rows.known_by_name(tx, spelled))
         if known is None:
@@ -138,15 +136,9 @@ def _change(name: str, change: Callable[[Parts, User], Awaitable[T]]) -> T:
     return _with_parts(find_and_change)
 
 
-def _with_parts(action: Callable[[Parts], Awaitable[T]]) -> T:
+def _with_parts(action: Callable[[AccountParts], Awaitable[T]]) -> T:
     async def run() -> T:
-        settings = settings_source.load()
-        async with (
-            open_database(settings.database.url.reveal()) as database,
-            open_stream(settings) as stream,
-            open_blobs(settings) as blobs,
-            open_parts(settings, database, stream, blobs) as parts,
-        ):
+        async with open_accounts(settings_source.load()) as parts:
             return await action(parts)
 
     return asyncio.run(run())

@@ -18,8 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from adjudge import __version__
+from adjudge.api.asking import viewer_of
 from adjudge.api.browser import CSRF_FIELD, csrf_token
-from adjudge.api.viewer import Viewer, viewer_of
+from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import (
     AdjudgeError,
     InternalFault,

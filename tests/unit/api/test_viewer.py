@@ -6,7 +6,8 @@ from typing import Annotated
 
 import pytest
 
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.asking import needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission, Role, granted
 from adjudge.store import tokens
 from tests.support.api import Api

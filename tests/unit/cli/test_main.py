@@ -109,6 +109,8 @@ IMPORTED = "import sys; from adjudge.cli import main; main(standalone_mode=False
         ("problem verify --help", HEAVY - {"prometheus_client", "yaml"}),
         ("submit --help", HEAVY - {"httpx"}),
         ("gc --help", HEAVY),
+        ("user --help", HEAVY - {"prometheus_client"}),
+        ("dlq --help", HEAVY - {"jsonschema", "prometheus_client"}),
         ("worker --help", {"alembic", "asyncpg", "fastapi", "obstore", "pydantic", "redis", "sqlalchemy"}),
         pytest.param("up --help", {"alembic", "asyncpg", "obstore", "redis", "sqlalchemy"}, marks=pytest.mark.slow),
     ],
@@ -118,6 +120,16 @@ def test_a_command_pays_for_what_it_needs(line: str, unwanted: set[str]) -> None
     imported = set(done.stderr.split())
     assert "adjudge.cli" in imported
     assert not unwanted & imported
+
+
+def test_a_command_on_sqlite_pays_for_no_server_and_no_other_database(tmp_path: Path) -> None:
+    environment = {"ADJUDGE_DATA_DIR": str(tmp_path), "ADJUDGE_DATABASE_URL": f"sqlite:///{tmp_path}/a.db"}
+    for unwanted in ({"fastapi", "jinja2", "uvicorn"}, HEAVY - {"prometheus_client"}):  # the first makes the database
+        argv = [sys.executable, "-c", IMPORTED, "user", "list"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+        imported = set(done.stderr.split())
+        assert "adjudge.store.sqlite" in imported
+        assert not unwanted & imported
 
 
 def test_completion_knows_commands_without_importing_them() -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions.login import email_address, shown_name
-from adjudge.api.parts import Parts
 from adjudge.api.passwords import check_choice
 from adjudge.api.viewer import Via, Viewer
 from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission
@@ -36,13 +36,13 @@ def viewer_for(user: User) -> Viewer:
     return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], Via.NOTHING)
 
 
-async def me(parts: Parts, viewer: Viewer) -> User:
+async def me(parts: AccountParts, viewer: Viewer) -> User:
     """Who I am."""
     user_id = viewer.id
     return await parts.database.read(lambda tx: users.find(tx, user_id))
 
 
-async def update_me(parts: Parts, viewer: Viewer, changes: Mapping[str, str | None]) -> User:
+async def update_me(parts: AccountParts, viewer: Viewer, changes: Mapping[str, str | None]) -> User:
     """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
     user_id = viewer.id
 
@@ -57,7 +57,9 @@ async def update_me(parts: Parts, viewer: Viewer, changes: Mapping[str, str | No
     return await parts.database.transact(update)
 
 
-async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool = True) -> None:
+async def change_password(
+    parts: AccountParts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool = True
+) -> None:
     """Choose another password; every other session ends, and unless told otherwise every other token.
 
     Whoever changes a password because somebody else knew it means to lock them out, of command lines too.
@@ -86,7 +88,7 @@ async def change_password(parts: Parts, viewer: Viewer, *, current: str, new: st
     parts.credentials.forget(user_id)
 
 
-async def _throttle(parts: Parts, user_id: str) -> None:
+async def _throttle(parts: AccountParts, user_id: str) -> None:
     """Slow guessing down: whoever found a session open must not find the password out by it."""
     per_min = parts.settings.accounts.login_per_min
     wait_sec = await parts.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
@@ -94,14 +96,14 @@ async def _throttle(parts: Parts, user_id: str) -> None:
         raise RateLimited("Too many tries: wait a little.", retry_after_sec=ceil(wait_sec))
 
 
-async def my_tokens(parts: Parts, viewer: Viewer) -> list[Token]:
+async def my_tokens(parts: AccountParts, viewer: Viewer) -> list[Token]:
     """My tokens that can still be used."""
     user_id = viewer.id
     return await parts.database.read(lambda tx: tokens.of_user(tx, user_id))
 
 
 async def create_token(
-    parts: Parts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
+    parts: AccountParts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
 ) -> MadeToken:
     """Make a token that may do a part of what I may, or all of it."""
     wanted = _scopes(viewer, scopes)
@@ -119,7 +121,7 @@ async def create_token(
     return MadeToken(await parts.database.transact(create), secret)
 
 
-async def revoke_token(parts: Parts, viewer: Viewer, token_id: str) -> None:
+async def revoke_token(parts: AccountParts, viewer: Viewer, token_id: str) -> None:
     """End one of my tokens."""
     user_id, token_id = viewer.id, named_id(token_id, "token")
 
@@ -131,13 +133,13 @@ async def revoke_token(parts: Parts, viewer: Viewer, token_id: str) -> None:
     parts.credentials.forget(user_id)
 
 
-async def my_sessions(parts: Parts, viewer: Viewer) -> list[Session]:
+async def my_sessions(parts: AccountParts, viewer: Viewer) -> list[Session]:
     """My sessions that still last."""
     user_id = viewer.id
     return await parts.database.read(lambda tx: sessions.of_user(tx, user_id))
 
 
-async def revoke_session(parts: Parts, viewer: Viewer, session_id: str) -> None:
+async def revoke_session(parts: AccountParts, viewer: Viewer, session_id: str) -> None:
     """End one of my sessions."""
     user_id, session_id = viewer.id, named_id(session_id, "session")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
+from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions.identity import Identity
 from adjudge.api.gate import bucket_name, network_of
-from adjudge.api.parts import Parts
 from adjudge.api.passwords import check_choice
 from adjudge.api.viewer import Viewer
 from adjudge.cache.buckets import Want
@@ -54,13 +54,13 @@ class NewAccount:
     invitation: str | None = None
 
 
-async def login(parts: Parts, name: str, password: str, origin: Origin) -> Opened:
+async def login(parts: AccountParts, name: str, password: str, origin: Origin) -> Opened:
     """Open a session for whoever knows the password."""
     user = await check_password(parts, name, password, origin)
     return await open_session(parts, user, origin)
 
 
-async def check_password(parts: Parts, name: str, password: str, origin: Origin) -> User:
+async def check_password(parts: AccountParts, name: str, password: str, origin: Origin) -> User:
     """Find the user; a name that nobody has, and a wrong password, are told apart by nothing, not even time."""
     await _throttle(parts, name, origin.address)
     known = None
@@ -81,7 +81,7 @@ async def check_password(parts: Parts, name: str, password: str, origin: Origin)
     return known.user
 
 
-async def open_session(parts: Parts, user: User, origin: Origin) -> Opened:
+async def open_session(parts: AccountParts, user: User, origin: Origin) -> Opened:
     """Open a session for a user who has proved who they are."""
     accounts, secret = parts.settings.accounts, secrets.token_urlsafe(32)
     session = sessions.NewSession(
@@ -98,7 +98,7 @@ async def open_session(parts: Parts, user: User, origin: Origin) -> Opened:
     return Opened(user, session.id, secret, round(accounts.session_max_hours * 3600))
 
 
-async def logout(parts: Parts, viewer: Viewer) -> None:
+async def logout(parts: AccountParts, viewer: Viewer) -> None:
     """End the session that the request came with."""
     if viewer.credential_id is not None and viewer.csrf is not None:
         user_id, session_id = viewer.id, viewer.credential_id
@@ -106,7 +106,7 @@ async def logout(parts: Parts, viewer: Viewer) -> None:
         parts.credentials.forget(user_id)
 
 
-async def register(parts: Parts, account: NewAccount, origin: Origin) -> Opened:
+async def register(parts: AccountParts, account: NewAccount, origin: Origin) -> Opened:
     """Make an account, if whoever asks may, and open its first session."""
     mode = parts.settings.accounts.registration
     if mode == "closed":
@@ -129,7 +129,7 @@ async def register(parts: Parts, account: NewAccount, origin: Origin) -> Opened:
     return await open_session(parts, await parts.database.transact(create), origin)
 
 
-async def login_by_identity(parts: Parts, claims: Identity, origin: Origin) -> Opened:
+async def login_by_identity(parts: AccountParts, claims: Identity, origin: Origin) -> Opened:
     """Open a session for whom another provider vouches; make their account first, if the settings say so."""
 
     async def find(tx: Tx) -> User | None:
@@ -146,7 +146,7 @@ async def login_by_identity(parts: Parts, claims: Identity, origin: Origin) -> O
     return await open_session(parts, user, origin)
 
 
-async def _register_identity(parts: Parts, claims: Identity) -> User:
+async def _register_identity(parts: AccountParts, claims: Identity) -> User:
     """Make an account under the name that the provider knows, or that name with something after it."""
     user_id = parts.mint()
 
@@ -187,7 +187,7 @@ async def _invited_role(tx: Tx, code: str | None) -> Role:
     return used[1]
 
 
-async def _throttle(parts: Parts, name: str, address: str) -> None:
+async def _throttle(parts: AccountParts, name: str, address: str) -> None:
     """Slow guessing down: for a name from one address, for an address, and, more loosely, for a name from anywhere."""
     per_min = parts.settings.accounts.login_per_min
     who, where = bucket_name(name.strip().lower()), bucket_name(network_of(address))

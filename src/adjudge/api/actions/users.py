@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions.login import create_user, email_address, shown_name
-from adjudge.api.parts import Parts
 from adjudge.api.passwords import check_choice, one_time_password
 from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Role, user_name
@@ -48,18 +48,18 @@ class MadeInvitation:
     code: str = field(repr=False)
 
 
-async def list_users(parts: Parts, *, search: str, role: str, after: str, at_most: int) -> list[User]:
+async def list_users(parts: AccountParts, *, search: str, role: str, after: str, at_most: int) -> list[User]:
     """List users by name."""
     return await parts.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, at_most=at_most))
 
 
-async def find_user(parts: Parts, user_id: str) -> User:
+async def find_user(parts: AccountParts, user_id: str) -> User:
     """Read one user."""
     known = named_id(user_id, "user")
     return await parts.database.read(lambda tx: users.find(tx, known))
 
 
-async def make_user(parts: Parts, order: UserOrder, *, actor: str, reason: str = "by hand") -> MadeUser:
+async def make_user(parts: AccountParts, order: UserOrder, *, actor: str, reason: str = "by hand") -> MadeUser:
     """Create a user; whoever gets a password from somebody else must choose their own first."""
     name, min_length = user_name(order.name), parts.settings.accounts.password_min_length
     once = None
@@ -82,7 +82,7 @@ async def make_user(parts: Parts, order: UserOrder, *, actor: str, reason: str =
     return MadeUser(user, once)
 
 
-async def first_admin(parts: Parts) -> MadeUser | None:
+async def first_admin(parts: AccountParts) -> MadeUser | None:
     """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
     if await parts.database.read(users.any_exist):
         return None
@@ -92,7 +92,7 @@ async def first_admin(parts: Parts) -> MadeUser | None:
         return None
 
 
-async def change_role(parts: Parts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> User:
+async def change_role(parts: AccountParts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> User:
     """Give a user another role; one admin always remains."""
     known = named_id(user_id, "user")
 
@@ -111,7 +111,7 @@ async def change_role(parts: Parts, viewer: Viewer, user_id: str, role: Role, *,
     return user
 
 
-async def set_disabled(parts: Parts, actor: str, user_id: str, *, disabled: bool, reason: str) -> User:
+async def set_disabled(parts: AccountParts, actor: str, user_id: str, *, disabled: bool, reason: str) -> User:
     """Shut a user out, or let them in again; one admin always remains."""
     known = named_id(user_id, "user")
 
@@ -131,7 +131,7 @@ async def set_disabled(parts: Parts, actor: str, user_id: str, *, disabled: bool
 
 
 async def reset_password(
-    parts: Parts, actor: str, user_id: str, *, reason: str, password: str | None = None
+    parts: AccountParts, actor: str, user_id: str, *, reason: str, password: str | None = None
 ) -> MadeUser:
     """Give a user a password to be changed at once; whatever they were logged in by ends."""
     known = named_id(user_id, "user")
@@ -150,7 +150,7 @@ async def reset_password(
 
 
 async def invite(
-    parts: Parts, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
+    parts: AccountParts, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
 ) -> MadeInvitation:
     """Make a code that lets people register."""
     code, user_id = invitations.new_code(), viewer.id
@@ -168,12 +168,12 @@ async def invite(
     return MadeInvitation(new.id, code)
 
 
-async def list_invitations(parts: Parts, *, before: str, at_most: int) -> list[Invitation]:
+async def list_invitations(parts: AccountParts, *, before: str, at_most: int) -> list[Invitation]:
     """List invitations, the newest first."""
     return await parts.database.read(lambda tx: invitations.page(tx, before=before, at_most=at_most))
 
 
-async def revoke_invitation(parts: Parts, viewer: Viewer, invitation_id: str) -> None:
+async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: str) -> None:
     """Let a code count no more."""
     known = named_id(invitation_id, "invitation")
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge import __version__
-from adjudge.api.viewer import address_of, viewer_of
+from adjudge.api.asking import address_of, viewer_of
 from adjudge.api.wire.base import Version
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import Forbidden

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from adjudge.api.actions import accounts
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import me_of
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.accounts import (
     Me,
     MePatch,

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.chains import Definition
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.chains import (
     ChainChange,
     ChainDetail,

@@ -11,9 +11,10 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import events
 from adjudge.api.actions.events import Sent, Stream
+from adjudge.api.asking import needs
 from adjudge.api.audience import EventStream
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 
 _RETRY_MS: Final = 1_000

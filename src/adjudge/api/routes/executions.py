@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query, Request
 
 from adjudge.api.actions import executing
 from adjudge.api.actions.executing import Wish
+from adjudge.api.asking import needs
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import IdempotencyKey, caller_of
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.executions import Execution, ExecutionPage, Executions, NewExecution, NewExecutions
 from adjudge.domain.access import Permission
 

@@ -11,8 +11,9 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.actions import submissions
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.submissions import (
     JudgeRun,
     JudgeRuns,

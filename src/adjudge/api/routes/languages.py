@@ -8,9 +8,10 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import languages
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
 from adjudge.api.sending import known, stored
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import LanguageList, TemplateView
 from adjudge.domain.access import Permission
 

@@ -9,9 +9,10 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, login
 from adjudge.api.actions.login import NewAccount, Opened, Origin
+from adjudge.api.asking import address_of, needs
 from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, drop_cookie, set_cookie
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, address_of, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.accounts import (
     LoginMethods,
     LoginOrder,

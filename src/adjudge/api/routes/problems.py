@@ -10,13 +10,14 @@ from fastapi.responses import Response, StreamingResponse
 from adjudge.api.actions import catalogue, imports, revisions
 from adjudge.api.actions.catalogue import PublicFile, preferred
 from adjudge.api.actions.imports import Order
+from adjudge.api.asking import needs
 from adjudge.api.audience import EventStream
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
 from adjudge.api.routes.events import STREAM, lines
 from adjudge.api.sending import download, known, stored
 from adjudge.api.uploads import received
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import (
     ImportAccepted,
     ImportPage,

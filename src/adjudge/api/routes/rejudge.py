@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from adjudge.api.actions import rejudging
+from adjudge.api.asking import needs
 from adjudge.api.moments import parse_moment
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.rejudge import (
     ApplyRejudge,
     NewRejudge,

@@ -11,12 +11,13 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.events import Sent
+from adjudge.api.asking import needs
 from adjudge.api.audience import EventStream
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.chains import (
     ChangeInfo,
     ChangeList,

@@ -12,10 +12,11 @@ from starlette.datastructures import UploadFile
 
 from adjudge.api.actions import submissions, submitting
 from adjudge.api.actions.submitting import Accepted, Caller, Handed
+from adjudge.api.asking import address_of, needs
 from adjudge.api.moments import parse_moment
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, address_of, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.submissions import (
     NewSubmission,
     NewSubmissions,

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge.api.actions import users
 from adjudge.api.actions.users import UserOrder
+from adjudge.api.asking import needs
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.accounts import UserInfo
 from adjudge.api.wire.users import (
     InvitationInfo,

@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from adjudge.api.actions import hooks
+from adjudge.api.asking import needs
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.webhooks import (
     Delivery,
     DeliveryPage,

@@ -9,10 +9,11 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, catalogue, login
 from adjudge.api.actions.login import NewAccount, Opened
+from adjudge.api.asking import needs, viewer_of
 from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, own_path, set_cookie
 from adjudge.api.parts import Parts
 from adjudge.api.routes.login import origin_of
-from adjudge.api.viewer import Viewer, needs, viewer_of
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import ProblemPage
 from adjudge.domain.access import EVERYTHING, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput

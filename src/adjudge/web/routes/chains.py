@@ -13,9 +13,10 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.run_access import controls, may_answer
+from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.chains.executors.approval import WaitApproval
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput

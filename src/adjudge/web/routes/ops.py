@@ -9,9 +9,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import ops, submissions
+from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.store import figures

@@ -12,8 +12,9 @@ from fastapi.responses import Response
 
 from adjudge.api.actions import catalogue, languages, submissions
 from adjudge.api.actions.tallies import all_tallies, standing
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import LanguageList, ProblemDetail, ProblemPage, TemplateView
 from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import parse_tags, words_of

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import rejudging
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.verdict import Verdict

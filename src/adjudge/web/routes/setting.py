@@ -11,9 +11,10 @@ from pydantic import Field
 
 from adjudge.api.actions import catalogue, imports, revisions
 from adjudge.api.actions.imports import Order
+from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
 from adjudge.api.uploads import pieces_of
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import ProblemPage, ProblemPatch
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput

@@ -12,10 +12,11 @@ from fastapi.responses import Response
 from adjudge.api.actions import ops, submissions, submitting
 from adjudge.api.actions.submissions import Story
 from adjudge.api.actions.submitting import Handed
+from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.routes.submissions import caller_of
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.verdict import Verdict

@@ -10,9 +10,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import hooks
+from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer, needs
+from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
 from adjudge.store.webhooks import EVENTS, Delivery, Webhook

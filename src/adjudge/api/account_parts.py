@@ -1,0 +1,46 @@
+"""What actions on accounts need: less than a server is made of, so that commands have accounts without one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from adjudge.api.credentials import Credentials
+from adjudge.api.passwords import Passwords
+from adjudge.cache.buckets import Buckets
+from adjudge.domain.ids import NewId
+from adjudge.settings import Settings
+from adjudge.store import Database
+
+
+class AccountParts(Protocol):
+    """``Parts`` are such; so is what ``adjudge user`` opens."""
+
+    @property
+    def settings(self) -> Settings:
+        """Everything that was configured."""
+        ...
+
+    @property
+    def database(self) -> Database:
+        """Where accounts are kept."""
+        ...
+
+    @property
+    def passwords(self) -> Passwords:
+        """What hashes them, and compares."""
+        ...
+
+    @property
+    def credentials(self) -> Credentials:
+        """What is remembered of tokens and sessions, and must be forgotten when they end."""
+        ...
+
+    @property
+    def buckets(self) -> Buckets:
+        """How often something may be tried."""
+        ...
+
+    @property
+    def mint(self) -> NewId:
+        """What makes ids."""
+        ...

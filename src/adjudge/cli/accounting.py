@@ -1,0 +1,49 @@
+"""Accounts, put together from settings: for a server, and for commands that do without one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from adjudge.api.account_parts import AccountParts
+from adjudge.api.credentials import Credentials
+from adjudge.api.passwords import Passwords
+from adjudge.cache.buckets import Buckets
+from adjudge.cli.drivers import open_buckets
+from adjudge.domain.ids import NewId, new_id
+from adjudge.settings import Settings
+from adjudge.store import Database, open_database
+
+
+@dataclass(frozen=True, slots=True)
+class _Registry:
+    settings: Settings
+    database: Database
+    passwords: Passwords
+    credentials: Credentials
+    buckets: Buckets
+    mint: NewId = new_id
+
+
+@asynccontextmanager
+async def open_accounts(settings: Settings) -> AsyncIterator[AccountParts]:
+    """Accounts on the database of the settings, and nothing else of a server."""
+    async with (
+        open_database(settings.database.url.reveal()) as database,
+        open_buckets(settings) as buckets,
+    ):
+        credentials = make_credentials(settings, database)
+        try:
+            yield _Registry(settings, database, Passwords(), credentials, buckets)
+        finally:
+            await credentials.close()
+
+
+def make_credentials(settings: Settings, database: Database) -> Credentials:
+    """Who holds a token or a session, remembered for as long as the settings allow."""
+    return Credentials(
+        database,
+        remember_sec=settings.accounts.credential_cache_sec,
+        session_idle_us=round(settings.accounts.session_idle_hours * 3_600_000_000),
+    )
