@@ -70,7 +70,7 @@ def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     async def unfenced(self: Jobs, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
         rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
         held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
-        return await finish(self, tx, [replace(item, fence=held[item.fence.job_id]) for item in finishes])
+        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
 
     patch.setattr(Jobs, "finish", unfenced)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from adjudge.domain.states import JobStatus, NodeStatus, RunStatus
 from adjudge.store import chain_statements as nodes
@@ -199,8 +199,7 @@ NOTE = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnd:
+class StepEnd(NamedTuple):
     """A node that succeeded: how its job ends, and what it leaves behind."""
 
     finish: Finish
@@ -213,8 +212,7 @@ class StepEnd:
     """Which of the step's followers depend on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Follower:
+class Follower(NamedTuple):
     """A node that depends on ended ones: its job, and who takes it on, should they have been the last."""
 
     job: NewJob
@@ -239,16 +237,14 @@ class Follower:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """A job that a step has ended; of a node that had moved on, there are no moments."""
 
     started_at: int | None
     ended_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Born:
+class Born(NamedTuple):
     """A job that a step has created."""
 
     status: JobStatus

@@ -163,7 +163,7 @@ class Imported:
 async def add(tx: Tx, jobs: Jobs, new: NewImport, *, timeout_ms: int, mint: NewId = new_id) -> str:
     """Remember an import and make its job; return the job's id."""
     job = NewJob(mint(), KIND, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1)
-    (job_id,) = await jobs.enqueue(tx, [replace(job, timeout_ms=timeout_ms)])
+    (job_id,) = await jobs.enqueue(tx, [job._replace(timeout_ms=timeout_ms)])
     await tx.execute(
         INSERT,
         id=new.id,

@@ -54,7 +54,7 @@ class Going:
         handler = self._handlers.get(job.kind)
         if handler is None or job.delay_ms or self._left <= 0:
             return False
-        needs = (f"kind:{job.kind}", *handler.needs(job.payload))
+        needs = (f"kind:{job.kind}", *handler.needs(job.payload)) if self._slots.has_limits else ()
         held = self._held.get(ended.id)
         if held is not None and self._slots.passes(held, needs):
             del self._held[ended.id]

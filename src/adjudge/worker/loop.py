@@ -253,7 +253,8 @@ class Worker:
         if self._pace is not None:
             self._pace.spend()
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._run(job, fence, message), name=f"job-{job.id}")
+        fields = log_fields(job)
+        task = loop.create_task(self._run(job, fence, message, fields), name=f"job-{job.id}")
         self._running[fence] = task
 
         def lose(reason: RefusalReason) -> None:
@@ -270,13 +271,13 @@ class Worker:
         def on_lost(reason: RefusalReason) -> None:
             loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
 
-        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, fields=log_fields(job))
+        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, fields=fields)
         task.add_done_callback(over)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
-    async def _run(self, job: Job, fence: Fence, message: Message | None) -> None:
-        with context(**log_fields(job)):
+    async def _run(self, job: Job, fence: Fence, message: Message | None, fields: Mapping[str, object]) -> None:
+        with context(**fields):
             _log.info("job_started", stage="started", worker=self._settings.name)
             try:
                 end = await self._execute(job, fence)
