@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
-BOOTSTRAP := $(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3) scripts/bootstrap.py
+BOOTSTRAP := "$(or $(shell command -v python3),$(shell command -v python3.13),$(shell command -v python3.12),$(shell command -v python3.11),python3)" scripts/bootstrap.py
 SOURCES := src tests bench fuzz scripts hatch_build.py
 # Without bytecode every process that a test starts compiles hundreds of files again, before it does anything.
 unexport PYTHONDONTWRITEBYTECODE

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,3 +90,16 @@ def test_caches_go_into_the_clone_where_home_cannot_be_written(clone: Path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no-such-place")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert bootstrap.environment()["UV_CACHE_DIR"] == str(clone / ".cache" / "uv")
+
+
+def test_make_finds_a_python_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    """As it does once ``.venv/bin`` of a clone there is on the PATH, which a tutorial asks for."""
+    clone = tmp_path / "a clone"
+    (clone / ".venv/bin").mkdir(parents=True)
+    (clone / ".venv/bin/python3").symlink_to(sys.executable)
+    (clone / "scripts").mkdir()
+    (clone / "scripts/bootstrap.py").write_text("import sys; print(sys.argv[1:])")
+    shutil.copy(Path(bootstrap.__file__).parents[1] / "Makefile", clone)
+    path = f"{clone / '.venv/bin'}:{os.environ['PATH']}"
+    made = subprocess.run(["make", "ready"], cwd=clone, env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert (made.stdout, made.returncode) == ("['run']\n", 0), made.stderr
