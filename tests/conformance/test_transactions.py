@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from adjudge.domain.errors import (
 )
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, constraints, users
-from adjudge.store.statement import Statement
+from adjudge.store.statement import Dialect, Statement
 from adjudge.store.users import NewUser
 from tests.support.stores import Store, raw
 
@@ -135,6 +136,37 @@ async def test_a_swallowed_failure_still_dooms_the_transaction(store: Store) -> 
     with pytest.raises(Conflict):
         await store.do(operation)
     assert await names(store) == ["ada"]
+
+
+async def test_a_failure_behind_the_first_row_dooms_the_transaction_too(store: Store) -> None:
+    """SQLite hands rows out one by one: it has answered with one before it meets the next."""
+    document = "CAST(v AS jsonb)" if store.dialect is Dialect.POSTGRES else "json(v)"
+    faulty = raw(f"SELECT {document} AS d FROM (SELECT '[]' AS v UNION ALL SELECT '[') AS texts")
+
+    async def operation(tx: Tx) -> None:
+        await add(tx, "ada")
+        with suppress(AdjudgeError):
+            await tx.fetch(faulty)
+
+    with pytest.raises(AdjudgeError):
+        await store.do(operation)
+    assert await names(store) == []
+
+
+async def test_a_transaction_that_sqlite_has_ended_is_not_told_as_committed(sqlite_store: Store) -> None:
+    """Alone in its group it has no savepoint, whose loss would be noticed."""
+    called: list[str] = []
+
+    async def operation(tx: Tx) -> None:
+        await add(tx, "ada")
+        tx.on_commit(partial(called.append, "committed"))
+        await tx.execute(raw("ROLLBACK"))
+
+    with pytest.raises(Unavailable, match="could not commit"):
+        await sqlite_store.do(operation)
+    assert (await names(sqlite_store), called) == ([], [])
+    await sqlite_store.do(partial(add, name="bob"))
+    assert await names(sqlite_store) == ["bob"]
 
 
 async def test_many_transactions_at_once_all_commit(store: Store) -> None:

@@ -82,13 +82,20 @@ class SqliteTx:
         self.callbacks = callbacks
         self.failure: Exception | None = None
 
-    def _run(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> sqlite3.Cursor:
+    def _run(
+        self,
+        statement: Statement,
+        rows: Rows | None,
+        parameters: dict[str, object],
+        answer: Callable[[sqlite3.Cursor], T],
+    ) -> T:
+        """Run ``statement`` to its end, of which the first row is only the beginning: a later one may fail too."""
         if self.failure is not None:
             raise self.failure
         rendered = self._texts.of(statement, rows)
         self._now = self._clock()  # one moment for the whole statement
         try:
-            return self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters)))
+            return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
             self.failure = _translate(error)
             if self.failure is error:
@@ -104,11 +111,11 @@ class SqliteTx:
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run ``statement`` and return all its rows."""
-        return cast("list[Row]", self._run(statement, rows, parameters).fetchall())
+        return cast("list[Row]", self._run(statement, rows, parameters, sqlite3.Cursor.fetchall))
 
     async def execute(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> int:
         """Run ``statement`` and return how many rows it changed."""
-        return self._run(statement, rows, parameters).rowcount
+        return self._run(statement, rows, parameters, _changed)
 
     async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run the last statement: round trips cost nothing here."""
@@ -123,6 +130,10 @@ class SqliteTx:
     def ring(self, channel: str) -> None:
         """Ring at the commit."""
         self.callbacks.append(partial(self._bells.ring, channel))
+
+
+def _changed(cursor: sqlite3.Cursor) -> int:
+    return cursor.rowcount
 
 
 def _translate(error: Exception) -> Exception:
@@ -258,8 +269,8 @@ class SqliteDatabase:
             for ticket in group:
                 if not ticket.future.cancelled():
                     run(connection, ticket)
-            if connection.in_transaction:
-                connection.execute("COMMIT")
+            if connection.in_transaction or not all(ticket.error for ticket in group):
+                connection.execute("COMMIT")  # which says so where the transaction is no more
         except BaseException as error:  # noqa: BLE001 — whatever broke the commit, every waiter must hear of it
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
