@@ -88,7 +88,7 @@ class Connections:
         """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
         if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
             return False
-        return not connection.is_in_transaction()
+        return not is_gone(connection) and not connection.is_in_transaction()
 
 
 class Lent:

@@ -96,6 +96,23 @@ async def test_a_hang_up_in_the_middle_is_told_as_such(postgres_url: str) -> Non
     await connections.close()
 
 
+async def test_a_hang_up_behind_the_last_answer_takes_nothing_from_who_had_it(postgres_url: str) -> None:
+    """What was committed is committed: to give back a connection that has gone since is no failure."""
+    connections = await Connections.open(postgres_url, at_most=2, session={})
+    gone = asyncio.Event()
+    async with connections.one() as connection:
+        connection.add_termination_listener(lambda _: gone.set())
+        own = await connection.fetchval("SELECT pg_backend_pid()")
+        other = await asyncpg.connect(postgres_url)
+        assert await other.fetchval("SELECT pg_terminate_backend($1, 10000)", own)
+        await other.close()
+        async with asyncio.timeout(10):
+            await gone.wait()
+    async with connections.one() as connection:
+        assert await connection.fetchval("SELECT pg_backend_pid()") != own
+    await connections.close()
+
+
 async def test_closing_waits_for_what_is_under_way_and_no_longer(postgres_url: str) -> None:
     """Who is done while the others disconnect gives its connection back: kept at hand, nobody would ever close it."""
     connections = await Connections.open(postgres_url, at_most=2, session={})
