@@ -20,7 +20,8 @@ from adjudge.domain.traces import own_trace
 from adjudge.observe import metrics
 from adjudge.store import chain_steps, job_accounts
 from adjudge.store.chain_runs import CHANGED
-from adjudge.store.chain_steps import EDGES_MAX, Follower, StepEnd, Stepped
+from adjudge.store.chain_step_statements import EDGES_MAX
+from adjudge.store.chain_steps import Follower, StepEnd, Stepped
 from adjudge.store.chain_values import Done
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Finish, Job, NewJob, Room, StepTaken
