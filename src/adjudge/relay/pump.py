@@ -36,7 +36,8 @@ _FULL_MS = 100
 class _Room:
     """How many more messages each band of the stream should hold.
 
-    The stream is asked only once what was known to be free is used up: an idle pump's delivery takes no extra trip.
+    The stream is asked once what was known to be free is used up, and after each whole batch, because other pumps fill
+    it too while a backlog lasts; an idle pump's delivery takes no extra trip.
     """
 
     def __init__(self, stream: Stream, ahead: int) -> None:
@@ -67,8 +68,11 @@ class _Room:
             _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
         self._full = full
 
-    def use(self, due: Sequence[DueRow]) -> None:
+    def use(self, due: Sequence[DueRow], batch: int) -> None:
         """These are about to be published."""
+        if len(due) >= batch:
+            self._left = dict.fromkeys(BANDS, 0)
+            return
         for row in due:
             band = band_of(row.priority)
             self._left[band] = max(0, self._left[band] - 1)
@@ -122,7 +126,7 @@ class Pump:
         due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
         if not due:
             return 0
-        self._room.use(due)
+        self._room.use(due, self._batch)
         hints, broken = _hints(due)
         published = [*await self._publish(hints), *broken]
         taking = {row.job_id: row.taking for row in due}

@@ -21,3 +21,12 @@ async def test_what_the_stream_has_no_room_for_waits_in_the_outbox(sqlite_store:
     await stream.ack(taken)
     assert await pump.deliver() == 2
     assert await stream.depth() == {0: 0, 1: 0, 2: 5, 3: 0}
+
+
+async def test_many_pumps_together_announce_no_more_ahead_than_one(sqlite_store: Store) -> None:
+    store, stream = sqlite_store, MemoryStream()
+    pumps = [Pump(store.database, store.jobs, stream, name=f"pump-{n}", batch=4, ahead=20) for n in range(3)]
+    await store.enqueue_many(60)
+    while any([await pump.deliver() for pump in pumps]):
+        pass
+    assert (await stream.depth())[2] == 20
