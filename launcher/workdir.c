@@ -134,7 +134,8 @@ static bool open_point(const char *point, int *fd) {
 void workdir_init(struct workdir *workdir) { workdir->work_fd = workdir->tmp_fd = workdir->stdin_fd = -1; }
 
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault) {
-    bool same = workdir->bytes_cap == limits->work_bytes && workdir->inodes_cap == limits->work_inodes;
+    bool same = workdir->has_caps && workdir->bytes_cap == limits->work_bytes && workdir->inodes_cap == limits->work_inodes;
+    workdir->has_caps = false; /* until both have them: after a failure in between nobody knows */
     if (workdir->work_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_WORK)
                               : !mount_fresh(slot, limits, BOX_ROOT BOX_WORK, "0700"))
         return fail_at(fault, "work_directory", -1);
@@ -149,6 +150,7 @@ bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struc
         return fail_at(fault, "tmp_directory", -1);
     workdir->bytes_cap = limits->work_bytes;
     workdir->inodes_cap = limits->work_inodes;
+    workdir->has_caps = true;
     return true;
 }
 

@@ -15,7 +15,8 @@ struct workdir {
     bool mount_attached[REQUEST_MOUNTS_MAX];
     int made_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
     bool work_mounted, tmp_mounted;
-    uint64_t bytes_cap, inodes_cap;        /* of what is mounted */
+    bool has_caps;                         /* whether the following are the caps of both */
+    uint64_t bytes_cap, inodes_cap;
 };
 
 void workdir_init(struct workdir *workdir);

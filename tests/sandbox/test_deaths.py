@@ -42,6 +42,13 @@ def _launchers(below: int | None = None) -> dict[int, str]:
     return {process.pid: process.name for process in descendants(below).values() if process.name in LAUNCHERS}
 
 
+def _new_agent(before: set[int]) -> int:
+    """The agent that has come since; what it has just forked bears its name for a moment."""
+    agents = {process.pid: process for process in descendants().values() if process.name == "adjudge-agent"}
+    (agent,) = (pid for pid, process in agents.items() if pid not in before and process.parent not in agents)
+    return agent
+
+
 def _runs(program: str, below: int | None = None) -> bool:
     return any(process.name == program for process in descendants(below).values())
 
@@ -117,7 +124,7 @@ async def test_an_agent_short_of_descriptors_says_what_for_and_keeps_none(progra
     """Two directories, then two pipes, are made ahead: with fewer and fewer, each of them is missed in its turn."""
     before = set(descendants())
     async with Sandbox(slots=1, state_dir=host.state / "short") as sandbox:
-        (agent,) = (pid for pid, name in _launchers().items() if pid not in before and name == "adjudge-agent")
+        agent = _new_agent(before)
         missed = await _missed_below(sandbox, agent, 48)
         assert await _missed_below(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
     assert list(dict.fromkeys(missed.values())) == ["stderr", "stdout", "tmp_directory", "work_directory"]
@@ -137,6 +144,31 @@ async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
     resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
     assert (await sandbox.run(RunSpec(argv=("/bin/true",)))).verdict is RunVerdict.OK
     return missed
+
+
+async def test_a_run_that_failed_hands_its_limits_on_to_nobody(program_folder: Path, host: Host) -> None:
+    """Short of descriptors, directories are mounted ahead and not opened: a smaller run must not get them like that."""
+    before, fill = set(descendants()), ("/bin/sh", "-c", "head -c 3000000 /dev/zero > x; stat -c %s x")
+    small, large = limits(work_bytes=1 << 20, processes=4), limits(work_bytes=8 << 20, processes=4)
+    async with Sandbox(slots=1, state_dir=host.state / "caps") as sandbox:
+        agent = _new_agent(before)
+        usual = resource.prlimit(agent, resource.RLIMIT_NOFILE)
+        assert (await sandbox.run(RunSpec(argv=fill, limits=small))).stdout == b"1048576\n"
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, usual[1]))
+        for size in (small, small):  # the first may have been prepared when there were more
+            await sandbox.run(RunSpec(argv=fill, limits=size))
+        fault = (await sandbox.run(RunSpec(argv=fill, limits=large))).sandbox_error
+        assert fault is not None
+        assert fault.step == "work_directory"
+        await _until(lambda: _has_looked_ahead(agent, "size=8192k"))
+        resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
+        assert (await sandbox.run(RunSpec(argv=fill, limits=small))).stdout == b"1048576\n"
+
+
+def _has_looked_ahead(agent: int, size: str) -> bool:
+    """Whether it has mounted both directories for the next run, and waits for it."""
+    mounts, state = Path(f"/proc/{agent}/mountinfo").read_text(), Path(f"/proc/{agent}/stat").read_text()
+    return mounts.count(size) == 2 and state.rpartition(") ")[2].startswith("S")
 
 
 async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: Host) -> None:
