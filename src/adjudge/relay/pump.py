@@ -44,7 +44,7 @@ class _Room:
         self._stream = stream
         self._ahead = ahead
         self._left = dict.fromkeys(BANDS, 0)
-        self._full: set[int] = set()
+        self._told: set[int] = set()
         self.is_short = False
         """Whether some band was found to have less room than a batch."""
 
@@ -61,12 +61,12 @@ class _Room:
         return [self._left[band] for band in BANDS]
 
     def _tell(self, full: set[int]) -> None:
-        """Say that a band is full once, not at every look: a backlog may take hours."""
+        """Say that a band is full once, not whenever a little room was made and used: a backlog may take hours."""
         for band in BANDS:
             metrics.STREAM_FULL.labels(str(band)).set(band in full)
-        for band in sorted(full - self._full):
+        for band in sorted(full - self._told):
             _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
-        self._full = full
+        self._told = {band for band in full | self._told if self._left[band] < self._ahead // 2}
 
     def use(self, due: Sequence[DueRow], batch: int) -> None:
         """These are about to be published."""

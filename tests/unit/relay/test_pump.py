@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+
+import pytest
+
+from adjudge.observe import logs
 from adjudge.relay.pump import Pump
 from adjudge.stream import MemoryStream
 from tests.support.stores import Store
@@ -30,3 +36,26 @@ async def test_many_pumps_together_announce_no_more_ahead_than_one(sqlite_store:
     while any([await pump.deliver() for pump in pumps]):
         pass
     assert (await stream.depth())[2] == 20
+
+
+@pytest.fixture
+def said() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    logs.configure("warning", "json", stream)
+    yield stream
+    logs.configure("warning")
+
+
+async def test_a_backlog_is_told_of_once_however_often_there_is_a_little_room(
+    sqlite_store: Store, said: io.StringIO
+) -> None:
+    store, stream = sqlite_store, MemoryStream()
+    pump = Pump(store.database, store.jobs, stream, name="pump", batch=4, ahead=20)
+    for backlog in (1, 2):
+        await store.enqueue_many(60)
+        while await pump.deliver():
+            while await pump.deliver():
+                pass
+            await stream.ack(await stream.read(consumer="w", at_most=6, wait_ms=0))
+        await stream.ack(await stream.read(consumer="w", at_most=20, wait_ms=0))
+        assert said.getvalue().count("stream_full") == backlog
