@@ -169,6 +169,16 @@ async def test_a_transaction_that_sqlite_has_ended_is_not_told_as_committed(sqli
     assert await names(sqlite_store) == ["bob"]
 
 
+async def test_what_ended_a_read_on_sqlite_is_what_its_caller_hears(sqlite_store: Store) -> None:
+    async def operation(tx: Tx) -> None:
+        await tx.execute(raw("ROLLBACK"))  # as SQLite does itself where the disk fails
+        raise Unavailable("The disk is away.")
+
+    with pytest.raises(Unavailable, match="disk is away"):
+        await sqlite_store.database.read(operation)
+    assert await names(sqlite_store) == []
+
+
 async def test_many_transactions_at_once_all_commit(store: Store) -> None:
     await asyncio.gather(*(store.do(partial(add, name=f"user-{n:02}")) for n in range(40)))
     assert len(await names(store)) == 40

@@ -219,7 +219,8 @@ class SqliteDatabase:
         try:
             return drive(tx.operate(operation))
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # an error of the disk, say, has ended it already
+                connection.execute("ROLLBACK")
 
     def listen(self, channel: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Hear rings of this process; another process on the same file is found by polling."""
