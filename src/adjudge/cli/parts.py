@@ -100,11 +100,13 @@ def _info(name: str, slots: int) -> WorkerInfo:
 
 
 async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
-    """With the languages that it can judge, in which versions."""
+    """With the languages that it can judge, in which versions; the others are left out, and admission goes by that."""
     versions = {}
     for language in judge.languages:
-        with suppress(AdjudgeError):  # a toolchain that is missing or does not run disables its language alone
-            versions[language.id] = await judge.languages.version(language, judge.box)
+        with suppress(AdjudgeError):  # a box that cannot be asked about one may well answer for the next
+            version = await judge.languages.version(language, judge.box)
+            if judge.languages.toolchain(language).usable:
+                versions[language.id] = version
     return replace(info, languages=versions)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from adjudge import settings
-from adjudge.cli.parts import _worker_settings
+from adjudge.cli.parts import _info, _looked, _worker_settings
 from adjudge.domain.errors import InvalidInput
+from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.languages import Language, Languages
+from adjudge.judge.pipeline import Judge
+from adjudge.sandbox import Sandbox
 
 
 def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() -> None:
@@ -27,3 +33,11 @@ def test_limits_and_rate_are_settings() -> None:
 def test_a_limit_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="WORKER_LIMITS"):
         settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+
+
+async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path: Path) -> None:
+    """Admission refuses what no worker announces: a submission in one that is not installed would end in an SE."""
+    here = Language("shell", "Shell", "shell", ("sh",), "main.sh", tools=("sh",), run=("sh", "{main}"))
+    gone = Language("lost", "Lost", "lost", ("lost",), "main.lost", tools=("no-such-tool",), run=("no-such-tool",))
+    judge = Judge(Sandbox(), Languages([here, gone]), ArtifactCache(tmp_path, 1))
+    assert (await _looked(judge, _info("w-1", 2))).languages == {"shell": "unknown"}
