@@ -18,6 +18,9 @@ from adjudge.domain.errors import Unavailable
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
+_STATEMENTS: Final = 256
+"""How many a connection keeps planned: more than any process uses, or those that follow each other would be planned anew
+every time."""
 
 
 class ConnectionGone(ConnectionError):
@@ -36,7 +39,14 @@ class Connections:
     async def open(cls, url: str, *, at_most: int, session: dict[str, str]) -> Connections:
         """Make the first, with the settings of ``session``."""
         return cls(
-            await asyncpg.create_pool(url, min_size=1, max_size=at_most, reset=_keep_session, server_settings=session)
+            await asyncpg.create_pool(
+                url,
+                min_size=1,
+                max_size=at_most,
+                reset=_keep_session,
+                server_settings=session,
+                statement_cache_size=_STATEMENTS,
+            )
         )
 
     def one(self) -> Lent:
