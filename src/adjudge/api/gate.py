@@ -115,8 +115,8 @@ class Gate:
             missing = sorted(set(languages) - sample.languages)
             if missing:
                 raise NoWorkerForLanguage(
-                    f"No worker that is alive can run {', '.join(missing)}; {sample.workers} are. Try again later, or "
-                    "ask an operator.",
+                    f"No worker can run {', '.join(missing)} (workers alive: {sample.workers}). Try again later, "
+                    "or ask an operator.",
                     languages=",".join(missing),
                     retry_after_sec=self._limits.later_sec,
                 )
