@@ -19,8 +19,7 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
-"""How many a connection keeps planned: more than any process uses, or those that follow each other would be planned anew
-every time."""
+"""How many a connection keeps planned: more than any process uses, or those that take turns would be planned each time."""
 
 
 class ConnectionGone(ConnectionError):
