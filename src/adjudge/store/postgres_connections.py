@@ -19,7 +19,7 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
-"""How many a connection keeps planned: more than any process uses, or those that take turns would be planned each time."""
+"""How many a connection keeps planned: more than any process uses, or some would be planned again each time."""
 
 
 class ConnectionGone(ConnectionError):
