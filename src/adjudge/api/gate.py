@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from adjudge.api.sampling import Sampler
+from adjudge.api.sampling import Sample, Sampler
 from adjudge.api.viewer import Viewer
 from adjudge.cache.buckets import Buckets, Want
 from adjudge.domain.access import Permission, Role
@@ -105,21 +105,25 @@ class Gate:
         log.debug("admission", decision=decision, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
         return Admission(band, delay_ms)
 
+    async def lacking(self, languages: Collection[str]) -> frozenset[str]:
+        """Those of ``languages`` that would be refused at this moment, since no worker can run them."""
+        sample = await self._sampler.current() if self._limits.health_gate else Sample()
+        return _lacking(sample, languages)
+
     async def close(self) -> None:
         """Stop sampling."""
         await self._sampler.close()
 
     async def _check_house(self, band: int, languages: Collection[str]) -> int:
         sample = await self._sampler.current()
-        if self._limits.health_gate and sample.languages is not None:
-            missing = sorted(set(languages) - sample.languages)
-            if missing:
-                raise NoWorkerForLanguage(
-                    f"No worker can run {', '.join(missing)} (workers alive: {sample.workers}). Try again later, "
-                    "or ask an operator.",
-                    languages=",".join(missing),
-                    retry_after_sec=self._limits.later_sec,
-                )
+        missing = sorted(_lacking(sample, languages))
+        if missing and self._limits.health_gate:
+            raise NoWorkerForLanguage(
+                f"No worker can run {', '.join(missing)} (workers alive: {sample.workers}). Try again later, "
+                "or ask an operator.",
+                languages=",".join(missing),
+                retry_after_sec=self._limits.later_sec,
+            )
         if band == ADMIN_BAND or not self._is_full(sample.waiting):
             return 0
         if self._limits.overload == "accept_later":
@@ -226,3 +230,7 @@ def _want(key: str, rate_per_sec: float, burst: int, count: int) -> Want:
 
 def _day(now_sec: float) -> int:
     return int(now_sec // _DAY_SEC)
+
+
+def _lacking(sample: Sample, languages: Collection[str]) -> frozenset[str]:
+    return frozenset() if sample.languages is None else frozenset(languages) - sample.languages

@@ -12,12 +12,15 @@ import pytest
 
 from adjudge.cache.entities import Entity
 from adjudge.domain.verdict import Verdict
+from adjudge.registry.driver import Health, WorkerInfo
 from adjudge.store.job_values import Finish
 from adjudge.store.submissions import Judgement
 from adjudge.web.maths import with_maths
-from tests.support.api import Api
+from tests.support.api import Api, make_api
+from tests.support.app import add_pages
 from tests.support.judging import Hall, document, open_hall
 from tests.support.problems import archive, imported, package, work
+from tests.support.stores import Store
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -180,6 +183,26 @@ async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
     assert 'role="alert"' in empty.text
     assert re.search(r'<option value="cpp20"[^>]* selected', empty.text)
     assert "// &lt;script&gt;" in kept.text, "nothing that was typed is lost"
+
+
+async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: Store, tmp_path: Path) -> None:
+    async with make_api(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
+        add_pages(api.app, api.parts)
+        hall = await open_hall(api)
+        await api.parts.registry.announce(WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=Health.READY))
+        async with hall.somebody() as client:
+            page = await _shown(client, "/problems/sum?language=cpp20")
+            refused = await client.post("/problems/sum/submit", data={"language": "cpp20", "source": "kept"})
+    options = dict(re.findall(r'<option value="(\w+)" data-extensions="[^"]*"([^>]*)>', page))
+    assert (options["cpp20"], options["python3"]) == (" disabled", "")
+    assert (refused.status_code, "No worker can run cpp20" in refused.text, "kept" in refused.text) == (503, True, True)
+
+
+async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: Store, tmp_path: Path) -> None:
+    async with make_api(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
+        add_pages(api.app, api.parts)
+        async with (await open_hall(api)).somebody() as client:
+            assert " disabled" not in await _shown(client, "/problems/sum")
 
 
 async def test_submissions_are_filtered_where_they_are_listed(pages: Api, hall: Hall) -> None:

@@ -108,6 +108,7 @@ async def show_problem(
         extensions=await _extensions(parts),
         entered=entered,
         templates=await _templates(parts, shown),
+        lacking=await _lacking(parts, viewer, shown),
         recent=recent,
         standing=await standing(parts, viewer, shown.id),
         is_own=await _is_own(parts, viewer, name),
@@ -120,6 +121,15 @@ async def _is_own(parts: Parts, viewer: Viewer, name: str) -> bool:
     if not viewer.may(Permission.PROBLEM_WRITE):
         return False
     return catalogue.is_own(viewer, await catalogue.find_visible(parts, viewer, name))
+
+
+async def _lacking(parts: Parts, viewer: Viewer, problem: ProblemDetail) -> frozenset[str]:
+    """Languages not worth choosing; while no worker is up at all, that says nothing about any of them."""
+    if not viewer.may(Permission.SUBMISSION_CREATE):
+        return frozenset()
+    every = frozenset(item.id for item in problem.languages)
+    lacking = await parts.gate.lacking(every)
+    return lacking if lacking != every else frozenset()
 
 
 async def _extensions(parts: Parts) -> dict[str, str]:

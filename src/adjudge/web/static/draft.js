@@ -38,7 +38,7 @@ function remember(form) {
     const [file] = event.dataTransfer.files;
     if (!file) return;
     const ending = file.name.split(".").pop();
-    const fits = [...language.options].find((option) => option.dataset.extensions?.split(" ").includes(ending));
+    const fits = [...language.options].find((option) => !option.disabled && option.dataset.extensions?.split(" ").includes(ending));
     if (fits) language.value = fits.value;
     put(await file.text());
     save();
