@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
-from adjudge.registry.driver import Health, Registry
+from adjudge.registry.driver import Health, Registry, WorkerInfo
 from adjudge.store import Database
 from adjudge.store.admission import count_waiting
 
@@ -77,13 +77,8 @@ class Sampler:
         except AdjudgeError as error:
             log.warning("admission.depth_unknown", error=error.message)
         try:
-            ready = [
-                worker.info
-                for worker in await self._registry.list()
-                if worker.info.health not in (Health.STARTING, Health.DRAINING)
-            ]
-            languages = frozenset(language for info in ready for language in info.languages)
-            sample = replace(sample, languages=languages, workers=len(ready))
+            alive = [worker.info for worker in await self._registry.list() if worker.info.health is not Health.DRAINING]
+            sample = replace(sample, languages=_languages(alive), workers=len(alive))
         except AdjudgeError as error:
             log.warning("admission.workers_unknown", error=error.message)
             sample = replace(sample, languages=None)
@@ -93,3 +88,10 @@ class Sampler:
         self._taking = None
         if not task.cancelled() and task.exception() is not None:
             log.error("admission.sampling_failed", exc_info=task.exception())
+
+
+def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:
+    """What they can run together; one that is starting does not know yet, so nobody can tell."""
+    if any(info.health is Health.STARTING for info in alive):
+        return None
+    return frozenset(language for info in alive for language in info.languages)

@@ -94,9 +94,7 @@ def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
 
 
 def _info(name: str, slots: int) -> WorkerInfo:
-    return WorkerInfo(
-        name, socket.gethostname(), os.getpid(), __version__, slots, isolation="sandbox", health=Health.READY
-    )
+    return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots, isolation="sandbox")
 
 
 async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
@@ -107,7 +105,7 @@ async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
             version = await judge.languages.version(language, judge.box)
             if judge.languages.toolchain(language).usable:
                 versions[language.id] = version
-    return replace(info, languages=versions)
+    return replace(info, languages=versions, health=Health.READY)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:

@@ -22,7 +22,8 @@ async def announced(
 ) -> AsyncIterator[None]:
     """Be listed while the block lasts; a registry that is away costs no work, only the listing.
 
-    ``look`` finds out what the worker can do. That takes a while, and work does not wait for it.
+    ``look`` finds out what the worker can do. That takes a while, and work does not wait for it. Meanwhile its health
+    is that of ``info``: starting, so that nobody takes what was not looked for yet for what it cannot do.
     """
     keeping = asyncio.create_task(_keep(registry, info, look, health, every_sec), name="presence")
     try:
@@ -47,7 +48,7 @@ async def _keep(
                 if said != known:
                     await registry.announce(known)
                     said = known
-                if not await registry.keep_alive(info.name, health=health()):
+                if not await registry.keep_alive(info.name, health=info.health if known is info else health()):
                     said = None
             except Unavailable as error:
                 _log.warning("presence_not_renewed", error=error.message)

@@ -128,6 +128,19 @@ async def test_a_language_that_nobody_can_run_is_refused_at_once(house: House) -
     await admit(gate, viewer(), language="go")
 
 
+async def test_a_worker_that_starts_may_be_one_that_can(house: House) -> None:
+    """It takes jobs while it still looks for its languages: after a restart nobody is turned away for it."""
+    gate = house.gate(replace(OPEN, health_gate=True))
+    starting = WorkerInfo("a", "host", 1, "1", 1, health=Health.STARTING)
+    await house.registry.announce(starting)
+    await admit(gate, viewer())
+    assert await gate.lacking(["cpp"]) == frozenset()
+    await house.registry.announce(replace(starting, languages={"go": "1"}, health=Health.READY))
+    house.now += 2
+    assert isinstance(await refusal(gate, viewer()), NoWorkerForLanguage)
+    assert await gate.lacking(["cpp", "go"]) == {"cpp"}
+
+
 async def test_the_gate_stays_open_while_nobody_can_tell_who_is_alive(house: House) -> None:
     class Away(DatabaseRegistry):
         async def list(self) -> list[object]:  # type: ignore[override]  # it never returns

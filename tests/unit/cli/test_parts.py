@@ -12,6 +12,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.judge.artifacts import ArtifactCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
+from adjudge.registry import Health
 from adjudge.sandbox import Sandbox
 
 
@@ -40,4 +41,7 @@ async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path
     here = Language("shell", "Shell", "shell", ("sh",), "main.sh", tools=("sh",), run=("sh", "{main}"))
     gone = Language("lost", "Lost", "lost", ("lost",), "main.lost", tools=("no-such-tool",), run=("no-such-tool",))
     judge = Judge(Sandbox(), Languages([here, gone]), ArtifactCache(tmp_path, 1))
-    assert (await _looked(judge, _info("w-1", 2))).languages == {"shell": "unknown"}
+    before = _info("w-1", 2)
+    after = await _looked(judge, before)
+    assert (before.health, after.health) == (Health.STARTING, Health.READY)
+    assert after.languages == {"shell": "unknown"}
