@@ -20,7 +20,7 @@ from adjudge.cli.accounting import open_accounts
 from adjudge.cli.acting import ACTOR
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.access import EVERYTHING, Role, user_name
-from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.store import users as rows
 from adjudge.store.users import User
 
@@ -109,13 +109,17 @@ def password(name: str, reason: str, actor: str) -> None:
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="When it expires. Default: never.")
 def token(name: str, token_name: str, scopes: tuple[str, ...], days: float | None) -> None:
     """Make an API token for a user and print it: alone on its line, for scripts."""
-    made = _change(
-        name,
-        lambda parts, user: accounts.create_token(
-            parts, accounts.viewer_for(user), name=token_name, scopes=scopes or (EVERYTHING,), expires_in_days=days
-        ),
-    )
-    click.echo(made.secret)
+
+    async def create(parts: AccountParts, user: User) -> str:
+        if user.disabled_at is not None:
+            raise Conflict(f"{user.name} is disabled, so no token of theirs works: adjudge user enable {user.name}")
+        viewer = accounts.viewer_for(user)
+        made = await accounts.create_token(
+            parts, viewer, name=token_name, scopes=scopes or (EVERYTHING,), expires_in_days=days
+        )
+        return made.secret
+
+    click.echo(_change(name, create))
 
 
 def _password() -> str:

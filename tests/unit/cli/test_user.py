@@ -33,6 +33,8 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     assert _run("token", "robot", "--scope", "ops:control")[0] == 3
     assert _run("disable", "ada", "--reason", "left")[0] == 0
     assert _run("disable", "grace")[0] == 3, "the last admin stays"
+    code, printed = _run("token", "ada")
+    assert (code, "adjudge user enable ada" in printed) == (3, True)
     assert "shown this once" in _run("password", "ada")[1]
     listed = {user["name"]: user for user in json.loads(_run("list", "--json")[1])}
     assert {name: user["disabled"] for name, user in listed.items()} == {"ada": True, "grace": False, "robot": False}
