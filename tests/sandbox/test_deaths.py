@@ -127,7 +127,8 @@ async def test_an_agent_short_of_descriptors_says_what_for_and_keeps_none(progra
         agent = _new_agent(before)
         missed = await _missed_below(sandbox, agent, 48)
         assert await _missed_below(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
-    assert list(dict.fromkeys(missed.values())) == ["stderr", "stdout", "tmp_directory", "work_directory"]
+    steps = [step for step in dict.fromkeys(missed.values()) if not step.startswith("cgroup_")]  # of which v2 has more
+    assert steps == ["stderr", "stdout", "tmp_directory", "work_directory"]
 
 
 async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, str]:
@@ -148,21 +149,21 @@ async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
 
 async def test_a_run_that_failed_hands_its_limits_on_to_nobody(program_folder: Path, host: Host) -> None:
     """Short of descriptors, directories are mounted ahead and not opened: a smaller run must not get them like that."""
-    before, fill = set(descendants()), ("/bin/sh", "-c", "head -c 3000000 /dev/zero > x; stat -c %s x")
-    small, large = limits(work_bytes=1 << 20, processes=4), limits(work_bytes=8 << 20, processes=4)
+    before = set(descendants())
     async with Sandbox(slots=1, state_dir=host.state / "caps") as sandbox:
-        agent = _new_agent(before)
+        agent, box = _new_agent(before), Box(sandbox, program_folder, "agent")
+        small, large = limits(work_bytes=1 << 20), limits(work_bytes=8 << 20)
         usual = resource.prlimit(agent, resource.RLIMIT_NOFILE)
-        assert (await sandbox.run(RunSpec(argv=fill, limits=small))).stdout == b"1048576\n"
+        assert (await box.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, usual[1]))
-        for size in (small, small):  # the first may have been prepared when there were more
-            await sandbox.run(RunSpec(argv=fill, limits=size))
-        fault = (await sandbox.run(RunSpec(argv=fill, limits=large))).sandbox_error
+        for _ in range(2):  # the first may have been prepared when there were more
+            await sandbox.run(RunSpec(argv=("/bin/true",), limits=small))
+        fault = (await sandbox.run(RunSpec(argv=("/bin/true",), limits=large))).sandbox_error
         assert fault is not None
         assert fault.step == "work_directory"
         await _until(lambda: _has_looked_ahead(agent, "size=8192k"))
         resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
-        assert (await sandbox.run(RunSpec(argv=fill, limits=small))).stdout == b"1048576\n"
+        assert (await box.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
 
 
 def _has_looked_ahead(agent: int, size: str) -> bool:
