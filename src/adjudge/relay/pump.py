@@ -79,7 +79,10 @@ class _Room:
 
 
 class Pump:
-    """Delivers the outbox, in batches: two transactions and one round trip to the stream for each."""
+    """Delivers the outbox, in batches: two transactions and one round trip to the stream for each.
+
+    After a whole batch there is another round trip, to ask how much room is left.
+    """
 
     def __init__(
         self,

@@ -31,3 +31,4 @@ async def test_a_look_that_fails_leaves_running_nodes_watched() -> None:
     with watch.watching("run") as stop:
         async with asyncio.timeout(10):
             await stop.wait()
+    assert stop.is_set(), "by the look after the one that failed"
