@@ -14,6 +14,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, audit, migrations, open_database, schema, users
 from adjudge.store.health import ping
 from adjudge.store.opening import sqlite_path
@@ -118,6 +119,21 @@ async def test_a_current_database_is_known_without_alembic(empty_url: str, monke
     await migrations.upgrade(empty_url)
     with pytest.raises(ImportError):
         await migrations.downgrade(empty_url)
+
+
+NEWER = Statement(
+    "test.newer", "Mark the database as a later version would.", "UPDATE alembic_version SET version_num = '9999'"
+)
+
+
+async def test_a_database_of_a_newer_version_is_refused_and_left_alone(empty_url: str) -> None:
+    async with open_database(empty_url) as database:
+        await database.transact(lambda tx: tx.execute(NEWER))
+    before = await look(empty_url)
+    with pytest.raises(Conflict, match=f"schema 9999, and this Adjudge knows {revisions()[-1]} at most"):
+        async with open_database(empty_url):
+            pass
+    assert await look(empty_url) == before
 
 
 BY_NAME = Statement(

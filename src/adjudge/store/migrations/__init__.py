@@ -16,13 +16,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from adjudge.domain.errors import Conflict
+
 _MARK: Final = "SELECT max(version_num) FROM alembic_version"
 
 
 async def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the database at ``url`` up to ``revision``."""
-    if revision == "head" and await _mark(url) == newest():
+    """Bring the database at ``url`` up to ``revision``; one that a newer version made is left alone."""
+    mark = await _mark(url)
+    if revision == "head" and mark == newest():
         return
+    if mark is not None and mark > newest():
+        raise Conflict(
+            f"database_url: that database is at schema {mark}, and this Adjudge knows {newest()} at most: "
+            "a newer one has used it. Run that version, or restore the copy from before the upgrade.",
+            field="database_url",
+        )
     from adjudge.store.migrations import running  # noqa: PLC0415  # see above
 
     await running.upgrade(url, revision)
