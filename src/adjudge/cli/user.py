@@ -113,6 +113,8 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float | Non
     async def create(parts: AccountParts, user: User) -> str:
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled, so no token of theirs works: adjudge user enable {user.name}")
+        if user.must_change_password:
+            click.echo(f"{user.name} has yet to choose a password: log in once, then the token works.", err=True)
         viewer = accounts.viewer_for(user)
         made = await accounts.create_token(
             parts, viewer, name=token_name, scopes=scopes or (EVERYTHING,), expires_in_days=days

@@ -31,6 +31,8 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     code, secret = _run("token", "robot", "--scope", "submission:create", "--days", "1")
     assert (code, secret[:4], len(secret.split())) == (0, "adj_", 1)
     assert _run("token", "robot", "--scope", "ops:control")[0] == 3
+    code, printed = _run("token", "grace")
+    assert (code, "grace has yet to choose a password" in printed) == (0, True), "or it would be refused unexplained"
     assert _run("disable", "ada", "--reason", "left")[0] == 0
     assert _run("disable", "grace")[0] == 3, "the last admin stays"
     code, printed = _run("token", "ada")
