@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
@@ -19,7 +18,7 @@ from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
 from adjudge.store import audit, chain_runs
 from adjudge.store import chain_control_statements as by_hand
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NodeView
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NodeView
 from adjudge.store.driver import Tx
 from adjudge.store.jobs import Jobs
 
@@ -122,7 +121,7 @@ class Control:
         return await chain_runs.node(tx, run_id, node_id)
 
     async def complete(
-        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Any = None, reason: str = ""
+        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
     ) -> NodeView:
         """Declare a node done that failed, was stopped or runs, with the artifact it should have left."""
         by, sheet = _By(actor, reason), await self._sheet(tx, run_id, node_id)
@@ -136,9 +135,8 @@ class Control:
         if source in _RETRIABLE:
             sheet.reopen(node_id, NodeStatus.RUNNING)
             await self._reopen_above(tx, sheet, node_id, by)
-        text = None if artifact is None else json.dumps(artifact)
         closing = Closing(
-            run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=text
+            run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=artifact
         )
         over = await close(tx, [closing])
         await _settle_letters(tx, {sheet.job[node_id]: None}, "discarded", actor, "its node was completed by hand")

@@ -22,6 +22,7 @@ import yaml
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import SPECS
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput
 
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,127}$"
@@ -94,6 +95,7 @@ def read_definition(text: str, place: str = "chain") -> Definition:
         mark = getattr(error, "problem_mark", None)
         where = f"{place}:{mark.line + 1}" if mark else place
         raise InvalidInput(f"{where}: no YAML: {getattr(error, 'problem', None) or error}.", field=place) from None
+    as_text(document, place)
     check_cfg(_SCHEMA, document, place=place)
     triggers = tuple(TriggerDefinition(**item) for item in document.get("triggers", ()))
     names = [item.name for item in triggers]

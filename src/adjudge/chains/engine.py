@@ -25,7 +25,7 @@ from adjudge.chains.progress import OnRunEnded, Progress
 from adjudge.chains.stepping import Stepper
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import RunStatus
-from adjudge.store.chain_values import NewRun, NodeView, Started
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NewRun, NodeView, Started
 from adjudge.store.driver import Tx
 from adjudge.store.jobs import Jobs
 
@@ -77,7 +77,7 @@ class Engine:
         return await self._control.retry(tx, run_id, node_id, actor=actor, reason=reason)
 
     async def complete(
-        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Any = None, reason: str = ""
+        self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
     ) -> NodeView:
         """Declare a failed, stopped or running node done; any other is a Conflict."""
         return await self._control.complete(tx, run_id, node_id, actor=actor, artifact=artifact, reason=reason)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Delta, Standing, count
 from adjudge.domain.chain import Dag, OverRuns, WhenFull
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import NodeStatus, RunStatus
@@ -96,7 +96,7 @@ class Launch:
             wanted.chain_id,
             version,
             wanted.idempotency_key,
-            json.dumps(wanted.parameters),
+            as_text(wanted.parameters, "parameters"),
             wanted.trigger_kind,
             wanted.actor,
             wanted.reason,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adjudge.chains.artifacts import in_row
 from adjudge.chains.control import Control
 from adjudge.chains.node_jobs import SHARES
 from adjudge.chains.placing import Start, start_row
@@ -168,7 +169,7 @@ class NodeOwner:
             await tx.execute(sql.INSERT_NODES, rows)
             runs.update(await count(tx, {run_id: Delta(number, number, 0) for run_id, number in made.items()}))
         empty = [
-            Closing(fan.run_id, fan.node_id, NodeStatus.SUCCESS, "nothing to map", artifact="[]")
+            Closing(fan.run_id, fan.node_id, NodeStatus.SUCCESS, "nothing to map", artifact=in_row([]))
             for fan in fans
             if not fan.items
         ]
@@ -223,5 +224,6 @@ def _suspend_row(job: Job, outcome: object) -> tuple[object, ...]:
         None if outcome.until_ms is None else outcome.until_ms * 1_000,
         None if outcome.timeout_ms is None else outcome.timeout_ms * 1_000,
         outcome.artifact.text,
+        outcome.artifact.size_bytes,
         f"waits for {outcome.on}",
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 from adjudge.chains.advance import Advance
+from adjudge.chains.artifacts import in_row
 from adjudge.chains.executor import Awaited, Probe
 from adjudge.chains.placing import Offers, Start
 from adjudge.chains.sharing import lock_chains
@@ -192,7 +192,7 @@ def awaited_closing(
         reason=reason or f"{wait[0]} ended",
         actor=actor,
         error=None if awaited.success else awaited.error or f"The {wait[0]} that it waited for failed.",
-        artifact=None if awaited.artifact is None else json.dumps(awaited.artifact),
+        artifact=in_row(awaited.artifact),
         wait=wait,
     )
 

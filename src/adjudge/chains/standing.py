@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from adjudge.domain.chain import Counts, is_failed
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import chain_statements as sql
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row
 
@@ -118,7 +119,8 @@ class Closing:
     source: NodeStatus = NodeStatus.RUNNING
     actor: str = "engine"
     error: str | None = None
-    artifact: str | None = None
+    artifact: Artifact = NO_ARTIFACT
+    """What it leaves behind; what it has stands where there is none."""
     wait: tuple[str, str] | None = None
     """What it must still wait for: kind and key."""
 
@@ -136,7 +138,9 @@ async def close(tx: Tx, closings: Sequence[Closing]) -> list[EndedNode]:
             item.actor,
             item.reason,
             item.error,
-            item.artifact,
+            item.artifact.text,
+            item.artifact.digest,
+            item.artifact.size_bytes,
             *(item.wait or (None, None)),
         )
         for item in sorted(closings, key=lambda item: (item.run_id, item.node_id))

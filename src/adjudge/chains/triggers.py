@@ -23,6 +23,7 @@ from adjudge.chains import templating
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
 from adjudge.domain.chain_document import find_cycle
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 from adjudge.domain.ids import NewId, new_id
 from adjudge.observe.logs import get_logger
@@ -192,6 +193,7 @@ class Triggers:
             raise InvalidInput("The trigger is disabled; enable it first.", field="trigger")
         if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
             raise InvalidInput(f"key: use 1 to {_KEY_CHARACTERS} characters.", field="key")
+        as_text(payload, "body")
         tick = f"call:{key}" if key else f"call:{self._mint()}"
         await rows.add_ticks(tx, [Tick(trigger.id, tick, payload=payload)])
         return tick
@@ -209,6 +211,7 @@ async def _checked(
 ) -> _Checked:
     if kind not in SPECS:
         raise InvalidInput(f"kind: there is no trigger {kind[:64]!r}; choose one of {', '.join(SPECS)}.", field="kind")
+    as_text(spec, "spec")
     check_cfg(SPECS[kind], spec, place="spec")
     for item in templating.references(spec.get("parameters", {}), "spec.parameters"):
         if item.path[0] not in ("event", "trigger"):

@@ -18,6 +18,7 @@ from typing import Any, Final
 from adjudge.domain import chain_condition
 from adjudge.domain.chain import USUAL_BAND, Dag, Fan, Node, OverRuns, Retry, When, WhenFull
 from adjudge.domain.chain_condition import Condition
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput
 
 MAX_NODES: Final = 20_000
@@ -43,6 +44,10 @@ CheckNode = Callable[[Node], Iterable[str]]
 def parse(document: Any, check: CheckNode | None = None) -> Dag:
     """Read and check a DAG; what is wrong with it is one InvalidInput that names everything."""
     reader = _Reader()
+    try:
+        as_text(document, "dag")
+    except InvalidInput as error:
+        reader.problems.append(error.message)
     dag = reader.dag(document)
     if check is not None:
         for node in dag.nodes:

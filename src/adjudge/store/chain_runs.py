@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import bells
@@ -279,7 +280,7 @@ async def read_log_end(tx: Tx, run_id: str, node_id: str, *, at_most: int = 500)
 
 async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
     """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
-    row = (fence.job_id, fence.attempt_id, fence.owner, json.dumps(document))
+    row = (fence.job_id, fence.attempt_id, fence.owner, as_text(document, "checkpoint"))
     if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
         raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 

@@ -247,7 +247,9 @@ CLOSE_NODES = Statement(
     f"""
     UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
         actor = given_actor, reason = given_reason, last_error = given_error,
-        artifact = COALESCE(given_artifact, artifact), place = NULL,
+        artifact = CASE WHEN given_bytes = 0 THEN artifact ELSE given_artifact END,
+        artifact_digest = CASE WHEN given_bytes = 0 THEN artifact_digest ELSE given_digest END,
+        artifact_bytes = CASE WHEN given_bytes = 0 THEN artifact_bytes ELSE given_bytes END, place = NULL,
         wait_on = NULL, wait_key = NULL, wait_until = NULL
     FROM {{given}}
     WHERE {NODE} AND {STANDS} = given_from
@@ -263,6 +265,8 @@ CLOSE_NODES = Statement(
         "given_reason": "text",
         "given_error": "text",
         "given_artifact": "jsonb",
+        "given_digest": "text",
+        "given_bytes": "bigint",
         "given_wait_on": "text",
         "given_wait_key": "text",
     },
@@ -272,8 +276,8 @@ SUSPEND_NODES = Statement(
     "chain_nodes.suspend",
     "Let running nodes wait for something that happens elsewhere.",
     f"""
-    UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact, updated_at = {{now}},
-        reason = given_reason,
+    UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact,
+        artifact_bytes = given_bytes, updated_at = {{now}}, reason = given_reason,
         wait_until = CASE WHEN given_timeout_us IS NULL THEN given_until
             WHEN given_until IS NULL OR started_at + given_timeout_us < given_until THEN started_at + given_timeout_us
             ELSE given_until END
@@ -289,6 +293,7 @@ SUSPEND_NODES = Statement(
         "given_until": "bigint",
         "given_timeout_us": "bigint",
         "given_artifact": "jsonb",
+        "given_bytes": "bigint",
         "given_reason": "text",
     },
 )

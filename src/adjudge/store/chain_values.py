@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from adjudge.domain.states import NodeStatus, RunStatus
 
@@ -21,6 +21,9 @@ class Artifact:
     text: str | None = None
     digest: str | None = None
     size_bytes: int = 0
+
+
+NO_ARTIFACT: Final = Artifact()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adjudge.blobs.driver import Blobs
+from adjudge.chains import artifacts
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
 from adjudge.chains.schemas import check_rendered
@@ -33,9 +34,6 @@ from adjudge.store.job_values import Fence, Job
 from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import Completion
 
-INLINE_BYTES: Final = 256 * 1024
-"""What an artifact may measure to be kept in its node's row; a larger one becomes a blob."""
-ARTIFACT_BYTES_MAX: Final = 64 * 1024 * 1024
 INSTANCES_MAX: Final = 10_000
 LOG_LINE_CHARACTERS: Final = 16_384
 _POLL_MS: Final = 2_000
@@ -161,7 +159,7 @@ class NodeHandler:
         executors: Mapping[str, Executor],
         dags: Dags | None = None,
         *,
-        inline_bytes: int = INLINE_BYTES,
+        inline_bytes: int = artifacts.INLINE_BYTES,
     ) -> None:
         self._database = database
         self._blobs = blobs
@@ -318,27 +316,15 @@ class NodeHandler:
 
     async def _kept(self, node: Node, result: NodeResult | Waiting) -> object:
         if isinstance(result, Waiting):
-            artifact = await self._artifact(result.artifact)
+            artifact = await artifacts.kept(result.artifact, self._blobs, self._inline_bytes)
+            if artifact.digest is not None:  # who may answer a question is read from the row
+                raise InvalidInput(
+                    f"artifact: a node waits with at most {self._inline_bytes} bytes, these are "
+                    f"{artifact.size_bytes}; shorten what is shown meanwhile, or name a blob.",
+                    field="artifact",
+                )
             return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
-        return Done(await self._artifact(result.artifact))
-
-    async def _artifact(self, value: Any) -> Artifact:
-        """Make an artifact of any JSON value: in the row where it fits, in a blob where it is large."""
-        if value is None:
-            return Artifact()
-        try:
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"artifact: not a JSON value: {error}.", field="artifact") from error
-        data = text.encode("utf-8", "replace")
-        if len(data) > ARTIFACT_BYTES_MAX:
-            raise InvalidInput(
-                f"artifact: {len(data)} bytes are more than {ARTIFACT_BYTES_MAX}; store files as blobs and name them.",
-                field="artifact",
-            )
-        if len(data) <= self._inline_bytes:
-            return Artifact(text, None, len(data))
-        return Artifact(None, await self._blobs.put(data), len(data))
+        return Done(await artifacts.kept(result.artifact, self._blobs, self._inline_bytes))
 
 
 async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:

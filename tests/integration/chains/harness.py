@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from adjudge.chains.artifacts import in_row
 from adjudge.chains.engine import Engine
 from adjudge.domain.states import JobStatus, NodeStatus, RunStatus
 from adjudge.store import chain_runs, chains
@@ -92,7 +93,9 @@ class Rig:
 
     async def complete(self, run_id: str, node_id: str, artifact: Any = None) -> NodeView:
         """Complete a node by hand."""
-        return await self.store.do(lambda tx: self.engine.complete(tx, run_id, node_id, actor="ann", artifact=artifact))
+        return await self.store.do(
+            lambda tx: self.engine.complete(tx, run_id, node_id, actor="ann", artifact=in_row(artifact))
+        )
 
     async def update(self, chain_id: str, version: int, document: Mapping[str, Any], name: str) -> Chain:
         """Change a chain."""

@@ -112,6 +112,28 @@ async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> No
     assert figure("chain_nodes_inflight") == 0
 
 
+async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: Shop) -> None:
+    async def ask(_: NodeContext) -> Waiting:
+        return Waiting("timer", "k", {"approvers": ["eva"], "details": "x" * 2_000})
+
+    shop.script.acts["a"] = ask
+    run_id = await shop.rig.start(dag(node("a")))
+    assert await shop.ends(run_id) == "failed"
+    assert "at most 1000 bytes" in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "\0", float("inf")])
+async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(shop: Shop, bad: object) -> None:
+    async def leave(_: NodeContext) -> NodeResult:
+        return NodeResult({"x": bad})
+
+    shop.script.acts["a"] = leave
+    run_id = await shop.rig.start(dag(node("a"), node("b")))
+    assert await shop.ends(run_id) == "failed"
+    assert await shop.rig.states(run_id) == {"a": "failed", "b": "success"}
+    assert "artifact.x: " in ((await shop.rig.nodes(run_id))["a"].last_error or "")
+
+
 async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: Shop) -> None:
     run_id = await shop.rig.start(dag(node("a", cfg={"n": "{{ parameters.n }}"})), {"n": "many"})
     assert await shop.ends(run_id) == "failed"

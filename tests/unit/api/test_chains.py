@@ -264,6 +264,46 @@ async def test_a_run_is_watched_until_it_ends(desk: Desk) -> None:
     assert names == ["node", "run", "end"]
 
 
+@pytest.mark.parametrize("bad", ["\ud800", "\0", float("nan")])
+async def test_documents_that_could_never_be_shown_again_are_refused(desk: Desk, bad: object) -> None:
+    chain = await desk.define(line("a"))
+    hook = await desk.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})
+    run_id = await desk.start()
+    await desk.work(status=JobStatus.FAILED)
+    secret = {"X-Adjudge-Trigger-Secret": hook["secret"]}
+    spec = {"cron": "0 3 * * *", "parameters": {"x": bad}}
+    named = {"nodes": [{"id": "a", "type": "noop", "cfg": {"artifact": {"x": bad}}}]}
+    asked: list[tuple[str, str, Any, dict[str, str], str]] = [
+        ("POST", "/chains", {"name": "other", "dag": named}, {}, "dag.nodes[0].cfg.artifact.x: "),
+        ("PUT", f"/chains/{chain['id']}", {"name": "n", "dag": named, "version": 1}, {}, "dag.nodes[0].cfg.artifact.x"),
+        ("POST", "/chains/nightly:start", {"parameters": {"x": [bad]}}, {}, "parameters.x[0]: "),
+        ("POST", "/chains/nightly/triggers", {"name": "t", "kind": "cron", "spec": spec}, {}, "spec.parameters.x: "),
+        ("POST", f"/triggers/{hook['id']}:call", {"x": bad}, secret, "body.x: "),
+        ("POST", f"/runs/{run_id}/nodes/a:complete", {"artifact": {"x": bad}}, {}, "artifact.x: "),
+    ]
+    for method, path, body, headers, place in asked:
+        content = json.dumps(body)
+        answer = await desk.client.request(
+            method, ROOT + path, content=content, headers={**headers, "Content-Type": "application/json"}
+        )
+        assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_INPUT"), path
+        assert answer.json()["detail"].startswith(place)
+    assert [item["id"] for item in (await desk.get("/runs"))["items"]] == [run_id], "and everybody still sees their own"
+
+
+async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: Desk) -> None:
+    await desk.define(line("a", "b"))
+    run_id = await desk.start()
+    await desk.work(status=JobStatus.FAILED)
+    large = ["x" * 300_000]
+    done = await desk.post(f"/runs/{run_id}/nodes/a:complete", 200, {"artifact": large})
+    assert (done["artifact"], done["artifact_bytes"]) == (None, 300_004), "it is no burden on every list"
+    assert await desk.get(f"/runs/{run_id}/nodes/a/artifact") == large
+    await desk.work(status=JobStatus.FAILED)
+    done = await desk.post(f"/runs/{run_id}/nodes/b:complete", 200, {"artifact": "\xe4"})
+    assert (done["artifact"], done["artifact_bytes"]) == ("\xe4", 4)
+
+
 async def test_the_types_of_nodes_are_described(desk: Desk) -> None:
     found = {item["type"]: item for item in (await desk.get("/executors"))["items"]}
     assert {"noop", "sleep", "http", "sandbox", "judge", "wait_approval", "chain", "notify"} <= set(found)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from adjudge.api.actions import run_access
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
+from adjudge.chains import artifacts
 from adjudge.chains.dags import check_dag
 from adjudge.chains.executors.approval import WaitApproval, decide
 from adjudge.chains.sugar import without_sugar
@@ -207,8 +208,9 @@ async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, a
     await run_access.controllable(parts, viewer, run_id)
     if (await node(parts, viewer, run_id, node_id)).type == WaitApproval.type:
         viewer.require(Permission.CHAIN_WRITE)
+    left = await artifacts.kept(artifact, parts.blobs)
     return await parts.database.transact(
-        lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=artifact, reason=reason)
+        lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=left, reason=reason)
     )
 
 

@@ -1,0 +1,34 @@
+"""What nodes leave behind: any JSON value, in the node's row where it fits, in a blob where it is large."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.documents import as_text
+from adjudge.domain.errors import InvalidInput
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact
+
+INLINE_BYTES: Final = 256 * 1024
+"""What an artifact may measure to be kept in its node's row; a larger one becomes a blob."""
+ARTIFACT_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+def in_row(value: Any) -> Artifact:
+    """An artifact that is kept in its node's row, whatever it measures; none is made of null."""
+    text = None if value is None else as_text(value, "artifact")
+    return NO_ARTIFACT if text is None else Artifact(text, None, len(text.encode()))
+
+
+async def kept(value: Any, blobs: Blobs, inline_bytes: int = INLINE_BYTES) -> Artifact:
+    """An artifact where it belongs by its size; what is too large for either is refused."""
+    found = in_row(value)
+    if found.text is None or found.size_bytes <= inline_bytes:
+        return found
+    if found.size_bytes > ARTIFACT_BYTES_MAX:
+        raise InvalidInput(
+            f"artifact: {found.size_bytes} bytes are more than {ARTIFACT_BYTES_MAX}; store files as blobs and name "
+            "them.",
+            field="artifact",
+        )
+    return Artifact(None, await blobs.put(found.text.encode()), found.size_bytes)

@@ -1,0 +1,60 @@
+"""JSON documents that both databases hold and every answer can carry.
+
+Python reads more than that: NaN and infinity, which are no JSON; half a surrogate pair, which is no text; a zero byte,
+for which PostgreSQL has no place. A document with one of them would be taken here and refused there, or could be kept
+and never be shown again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from adjudge.domain.errors import InvalidInput
+
+
+def as_text(document: Any, place: str) -> str:
+    """The document as JSON; one that cannot be kept is refused, and what is wrong is said with its place."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(_trouble(document, place) or f"{place}: not a JSON value: {error}.", field=place) from None
+    if "\\u0000" in text and (trouble := _trouble(document, place)):
+        raise InvalidInput(trouble, field=place)
+    return text
+
+
+def _trouble(document: Any, place: str) -> str | None:
+    """The first thing that is wrong, by a walk without recursion: what is deep is no reason to fall over."""
+    seen, waiting = set[int](), [(place, document)]
+    while waiting:
+        where, value = waiting.pop()
+        if isinstance(value, str):
+            if (trouble := _wrong(value)) is not None:
+                return f"{where}: {trouble}."
+        elif isinstance(value, float):
+            if value - value != 0:
+                return f"{where}: {value} is no JSON number; give one, or null."
+        elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
+            seen.add(id(value))
+            for key in value if isinstance(value, Mapping) else ():
+                if isinstance(key, str) and (trouble := _wrong(key)) is not None:
+                    return f"{where}: of its names, {trouble}."
+            waiting += reversed(_below(where, value))
+    return None
+
+
+def _below(where: str, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -> list[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        return [(f"{where}.{key}", item) for key, item in value.items()]
+    return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
+
+
+def _wrong(text: str) -> str | None:
+    if "\0" in text:
+        return f"{text[:40]!r} has a zero byte, which a database cannot hold; leave it out"
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return f"{text[:40]!r} has half a surrogate pair, which is no character; leave it out"
+    return None

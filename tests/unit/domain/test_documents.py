@@ -1,0 +1,46 @@
+"""JSON that can be kept and shown again, and what is said of any other."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from adjudge.domain.documents import as_text
+from adjudge.domain.errors import InvalidInput
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+DEEP: list[Any] = []
+for _ in range(5_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("document", [None, [], {"ä": ["\N{GRINNING FACE}", 1.5, True]}, "\\u0000", {"a": "\\ud800"}])
+def test_what_is_json_comes_back_as_it_was(document: Any) -> None:
+    assert json.loads(as_text(document, "x")) == document
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"a": [0, {"b": math.nan}]}, "x.a[1].b: nan is no JSON number; give one, or null."),
+        ([-math.inf], "x[0]: -inf is no JSON number; give one, or null."),
+        ({"a": "b\0"}, "x.a: 'b\\x00' has a zero byte, which a database cannot hold; leave it out."),
+        ({"b\0": 1}, "x: of its names, 'b\\x00' has a zero byte, which a database cannot hold; leave it out."),
+        (["\\u0000", "\ud800"], "x[1]: '\\ud800' has half a surrogate pair, which is no character; leave it out."),
+        ({"a": {1, 2}}, "x: not a JSON value: Object of type set is not JSON serializable."),
+        (CIRCLE, "x: not a JSON value: Circular reference detected."),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_with_its_place(document: Any, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        as_text(document, "x")
+    assert refused.value.message == said
+
+
+def test_what_is_too_deep_is_refused_too() -> None:
+    with pytest.raises(InvalidInput, match="x: not a JSON value"):
+        as_text(DEEP, "x")
