@@ -36,15 +36,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
     """The browser, driven."""
     async with async_playwright() as driver:
-        browser = await driver.chromium.connect_over_cdp(browser_server.endpoint)
+        browser = await driver.chromium.connect_over_cdp(browser_server.endpoint, timeout=PATIENCE_MS)
         yield browser
         await browser.close()
 
 
 @pytest.fixture(scope="session")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """``adjudge up`` on SQLite, which may call this machine."""
-    with embedded(tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8") as house:
+    """``adjudge up`` on SQLite, which may call this machine and waits for its answer as long as it may."""
+    with embedded(tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50) as house:
         seed(house)
         yield house
 

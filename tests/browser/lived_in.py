@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.browser.seeding import HOSTILE, SUM
-from tests.support.problems import archive, package
+from tests.browser.seeding import HOSTILE, SUM, patient
 from tests.support.running import Installation
 
 CHECKER: Final = f"""
@@ -35,10 +34,10 @@ class Traces:
 
 def live_in(house: Installation) -> Traces:
     """Let everything happen once; say where it can be seen."""
-    checked = package("Checked", **{"output_validator/check.py": CHECKER})
-    house.publish_by_hand(archive(checked), "checked")  # its own solutions are rejected
-    house.publish(archive(package("Twice")), slug="twice")
-    twice = house.publish(archive(package("Twice", **{"attachments/hint.txt": HOSTILE})), slug="twice", verify=True)
+    checked = patient("Checked", **{"output_validator/check.py": CHECKER})
+    house.publish_by_hand(checked, "checked")  # its own solutions are rejected
+    house.publish(patient("Twice"), slug="twice")
+    twice = house.publish(patient("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True)
     with house.client("contestant") as contestant:
         accepted = house.judged(contestant, "sum", SUM)
         rejected = house.judged(contestant, "checked", SUM)

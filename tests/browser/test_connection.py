@@ -5,32 +5,35 @@ from __future__ import annotations
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Visit
+from tests.browser.gate import Gate
 from tests.browser.proxy import Wire
-from tests.browser.seeding import slowly
 from tests.browser.watch import write
 from tests.support.running import Installation
 
 LOST = r"net::ERR|Failed to load resource"
 
 
-async def _submit(page: Page, seconds: float) -> None:
+async def _submit(page: Page, gate: Gate) -> None:
     await page.locator("#language").select_option("python3")
-    await write(page, slowly(seconds))
+    await write(page, gate.source)
     await page.locator("#submit button").click()
     await page.wait_for_url("**/submissions/*")
 
 
 async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, visit: Visit) -> None:
-    async with Wire(house.url) as wire:
+    async with Wire(house.url) as wire, Gate(house) as gate:
         tab = await visit(house, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
-        await _submit(page, 0.9)
+        await _submit(page, gate)
         live = page.locator("[data-live]")
         await expect(live).to_have_attribute("data-state", "live")
-        await expect(live.locator("tbody tr").first).to_be_visible()
+        for number, numbers in enumerate(("1 2", "1 1"), start=1):  # the first may be seen before anything is told
+            await gate.open(numbers)
+            await expect(live.locator("tbody tr")).to_have_count(number)
         arrived, before = list(tab.navigations), len(wire.sent)
         await wire.drop()
+        await gate.open()
         await expect(page.locator(".verdict")).to_contain_text("Accepted")
         assert b"last-event-id: " in bytes(wire.sent[before:]).lower(), "the browser said how far it had come"
         assert tab.navigations == arrived
@@ -38,16 +41,17 @@ async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, vis
 
 
 async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up: Installation, visit: Visit) -> None:
-    async with Wire(up.url) as wire:
+    async with Wire(up.url) as wire, Gate(up) as gate:
         tab = await visit(up, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
-        await _submit(page, 0.9)
+        await _submit(page, gate)
         submission_id = page.url.rpartition("/")[2]
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "live")
         arrived = list(tab.navigations)
         await wire.cut()
         await expect(page.locator("[data-live]")).not_to_have_attribute("data-state", "live")
+        await gate.open()
         up.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
         await expect(page.locator(".verdict")).not_to_contain_text("Accepted")
         wire.mend()
@@ -61,8 +65,10 @@ async def test_where_no_stream_gets_through_the_page_asks(up: Installation, visi
     tab.expected.append(LOST)
     await tab.context.route("**/events", lambda route: route.abort())
     page = await tab.open("/problems/sum")
-    await _submit(page, 0.9)
-    await expect(page.locator("[data-live]")).to_have_attribute("data-state", "polling")
-    arrived = list(tab.navigations)
-    await expect(page.locator(".verdict")).to_contain_text("Accepted")
-    assert tab.navigations == arrived
+    async with Gate(up) as gate:
+        await _submit(page, gate)
+        await expect(page.locator("[data-live]")).to_have_attribute("data-state", "polling")
+        arrived = list(tab.navigations)
+        await gate.open()
+        await expect(page.locator(".verdict")).to_contain_text("Accepted")
+        assert tab.navigations == arrived

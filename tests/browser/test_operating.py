@@ -10,8 +10,7 @@ from pathlib import Path
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.seeding import HOSTILE, SUM
-from tests.support.problems import archive, package
+from tests.browser.seeding import HOSTILE, SUM, patient
 from tests.support.running import Installation
 
 
@@ -34,7 +33,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
     await expect(page).to_have_url(run)
     await expect(_node(page, "fragile")).to_contain_text("failed")
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
-    house.publish(archive(package("Later")), slug="later")
+    house.publish(patient("Later"), slug="later")
     await page.get_by_role("link", name="fragile", exact=True).last.click()
     await page.locator("#reason").fill("it is there now")
     await page.get_by_role("button", name="Retry").click()
@@ -51,7 +50,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
 
 async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Installation, visit: Visit) -> None:
     secret = "640 2\n"
-    house.publish(archive(package("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"})), slug="lost")
+    house.publish(patient("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost")
     file = _blob(house.blobs, sha256(secret.encode()).hexdigest())
     kept = file.read_bytes()
     file.unlink()

@@ -7,15 +7,15 @@ import re
 from playwright.async_api import FilePayload, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.seeding import HOSTILE, SUM
-from tests.support.problems import archive, package
+from tests.browser.seeding import HOSTILE, SUM, patient
+from tests.support.problems import archive
 from tests.support.running import Installation
 
 
 async def test_a_package_is_uploaded_watched_verified_and_published(house: Installation, visit: Visit) -> None:
     tab = await visit(house, "setter")
     page = await tab.open("/setting")
-    data = archive(package("Brand new"))
+    data = patient("Brand new")
     await page.locator("#package").set_input_files(FilePayload(name="new.zip", mimeType="application/zip", buffer=data))
     await page.locator("#slug").fill("brand-new")
     await page.get_by_role("button", name="Upload a package").click()
@@ -52,11 +52,11 @@ async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installatio
 
 
 async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: Visit) -> None:
-    house.publish(archive(package("Moving")), slug="moving")
+    house.publish(patient("Moving"), slug="moving")
     with house.client("contestant") as contestant:
         submission_id = house.judged(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
-    house.publish_by_hand(archive(package("Moving", **moved)), "moving")
+    house.publish_by_hand(patient("Moving", **moved), "moving")
     tab = await visit(house, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")

@@ -102,7 +102,7 @@ class Installation:
 
     def user(self, name: str, role: str = "contestant", **fields: Any) -> None:
         """Create a user who logs in with ``PASSWORD``."""
-        with httpx.Client(base_url=self.url, timeout=30) as client:
+        with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as client:
             _choose_password(client, name, self.newcomer(name, role, **fields))
 
     def newcomer(self, name: str, role: str = "contestant", **fields: Any) -> str:
@@ -115,7 +115,7 @@ class Installation:
     def session(self, name: str) -> str:
         """The cookie of a session of ``name``, opened once; the form is tested elsewhere."""
         if name not in self._sessions:
-            with httpx.Client(base_url=self.url) as visitor:
+            with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as visitor:
                 answer = visitor.post("/api/v1/login", json={"name": name, "password": PASSWORD})
                 assert answer.status_code == 200, answer.text
                 self._sessions[name] = visitor.cookies[SESSION_COOKIE]
@@ -124,7 +124,7 @@ class Installation:
     @contextmanager
     def client(self, name: str) -> Iterator[httpx.Client]:
         """A client of a user, with a token of its own."""
-        with httpx.Client(base_url=self.url, timeout=30) as client:
+        with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as client:
             order = {"name": name, "password": PASSWORD, "token_name": "tests"}
             answer = client.post("/api/v1/login:token", json=order)
             assert answer.status_code == 201, answer.text
@@ -199,7 +199,7 @@ def embedded(folder: Path, **settings: object) -> Iterator[Installation]:
         stack.callback(server.stop)
         one_time = server.wait_for(_ONE_TIME).partition(",")[0]
         url = server.wait_for(_READY)
-        admin = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_PATIENCE_SEC))
         _choose_password(admin, "admin", one_time)
         _take_token(admin, PASSWORD)
         yield Installation(url, folder, admin, [server])
@@ -217,7 +217,7 @@ def distributed(folder: Path, database_url: str, redis_url: str, **settings: obj
         for process in processes:
             stack.callback(process.stop)
         url = processes[0].wait_for(_READY)
-        admin = stack.enter_context(httpx.Client(base_url=url, timeout=30))
+        admin = stack.enter_context(httpx.Client(base_url=url, timeout=_PATIENCE_SEC))
         _take_token(admin, PASSWORD)
         yield Installation(url, folder, admin, processes)
 
