@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -124,25 +126,51 @@ time.sleep(600)
 """
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A place for folders of servers where no other test run sweeps."""
+    with tempfile.TemporaryDirectory(prefix="apart-", dir="/tmp") as place:
+        Path(place).chmod(0o755)
+        monkeypatch.setattr(tempfile, "tempdir", place)
+        yield Path(place)
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals) -> None:
+def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, apart: Path) -> None:
     run = subprocess.Popen(
-        [sys.executable, "-c", _RUN_AND_WAIT], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", _RUN_AND_WAIT],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(apart)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert run.stdout is not None
     with run.stdout:
         pid, folder = run.stdout.readline().split()
         server = os.pidfd_open(int(pid))
         run.send_signal(end)
-        run.wait(30)
+        run.wait(120)
     try:
         _wait_for_end(server)
     finally:
         os.close(server)
+    assert Path(folder).parent == apart
     if end is signal.SIGKILL:
         assert Path(folder).exists()
         sweep()
     assert not Path(folder).exists()
+
+
+def test_a_port_is_told_once_and_to_one_process_only() -> None:
+    told = service.free_port()
+    ask = f"from tests.support import service; print(service._reserve({told}))"
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", told))
+        assert not service._is_free(told)
+    assert service.free_port() != told
+    answer = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert answer == "False\n"
 
 
 def test_only_folders_of_runs_that_are_gone_are_swept(redis_server: RedisServer) -> None:
@@ -155,5 +183,5 @@ def test_only_folders_of_runs_that_are_gone_are_swept(redis_server: RedisServer)
 
 def _wait_for_end(pidfd: int) -> None:
     """Wait on the process itself, a signal and not a sleep: its descriptor becomes readable when it ends."""
-    readable, _, _ = select.select([pidfd], [], [], 30)
+    readable, _, _ = select.select([pidfd], [], [], 120)
     assert readable, "the server outlived its test run"
