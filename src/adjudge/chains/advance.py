@@ -73,7 +73,7 @@ class Advance:
         while level:
             depth += 1
             joined = await self._join(tx, level)
-            found, skips = await self._decide(tx, dags, await self._count_deps(tx, dags, level))
+            found, skips = await self._decide(tx, dags, await self._count_deps(tx, runs, dags, level))
             starts += found
             if depth >= _LEVELS_BY_STATEMENT and skips:
                 far, decided = await self._skip_far(tx, dags, skips)
@@ -87,7 +87,8 @@ class Advance:
         limited = {node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].is_limited}
         pools = await self._pools(tx, runs, {*yielding, *(node.run_id for node in ended if node.pool)})
         going = {run_id: runs[run_id] for run_id in dags}
-        await self._starter.start(tx, going, dags, starts, Freed(limited, pools), offers=offers)
+        turns = [start for start in starts if not runs[start.run_id].waits]
+        await self._starter.start(tx, going, dags, turns, Freed(limited, pools), offers=offers)
         return also
 
     async def _pools(self, tx: Tx, runs: Runs, run_ids: Iterable[str]) -> set[str]:
@@ -126,7 +127,9 @@ class Advance:
             ],
         )
 
-    async def _count_deps(self, tx: Tx, dags: Mapping[str, Dag], level: Sequence[EndedNode]) -> list[Counted]:
+    async def _count_deps(
+        self, tx: Tx, runs: Runs, dags: Mapping[str, Dag], level: Sequence[EndedNode]
+    ) -> list[Counted]:
         tallies: dict[Key, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is None:
@@ -134,7 +137,7 @@ class Advance:
                     tallies[node.run_id, dependent][_outcome(node.status)] += 1
         if not tallies:
             return []
-        minted = {key: self._job_for(dags, key) for key in sorted(tallies)}
+        minted = {key: None if runs[key[0]].waits else self._job_for(dags, key) for key in sorted(tallies)}
         found = await tx.fetch(
             sql.COUNT_DEPS, [(*_tally_row(key, tallies[key]), job_id) for key, job_id in minted.items()]
         )
@@ -172,7 +175,7 @@ class Advance:
         return starts, skips
 
     async def begin(self, tx: Tx, run: Standing) -> tuple[list[Start], list[EndedNode]]:
-        """Decide on what can be decided as a run stands: its roots at first, what waits again later on."""
+        """Decide on what can be decided as a run stands: its roots at first, what waits or is retried later on."""
         dag = await self.dag_of(tx, run)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run.id)
         fresh = [
@@ -181,6 +184,11 @@ class Advance:
             if row["status"] == NodeStatus.PENDING and row["job_id"] is None and row["parent_id"] is None
         ]
         starts, skips = await self._decide(tx, {run.id: dag}, fresh)
+        starts += [
+            Start(run.id, row["node_id"], dag.node(row["node_id"]), attempts_before=row["attempt"] - 1)
+            for row in rows
+            if row["status"] == NodeStatus.RETRYING and row["job_id"] is None
+        ]
         return starts, await self._skip(tx, {run.id: dag}, skips)
 
     async def _skip(self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[Key, str]) -> list[EndedNode]:

@@ -20,6 +20,7 @@ from adjudge.store import chain_control_statements as by_hand
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NodeView
 from adjudge.store.driver import Tx
+from adjudge.store.job_values import NewJob
 from adjudge.store.jobs import Jobs
 
 _RETRIABLE: Final = (NodeStatus.FAILED, NodeStatus.STOPPED)
@@ -48,6 +49,8 @@ class _Sheet:
     attempt: Mapping[str, int]
     job: Mapping[str, str | None]
     instances: Mapping[str, list[str]]
+    takes_turn: bool
+    """Whether the run waits for its turn, or would have to if it were opened again."""
     delta: dict[str, int] = field(default_factory=lambda: {"open": 0, "failed": 0})
 
     def began(self, node_id: str) -> bool:
@@ -139,26 +142,23 @@ class Control:
             run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=artifact
         )
         over = await close(tx, [closing])
-        await _settle_letters(tx, {sheet.job[node_id]: None}, "discarded", actor, "its node was completed by hand")
+        letters = dict.fromkeys(sheet.job[item] for item in (node_id, *sheet.instances.get(node_id, ())))
+        await _settle_letters(tx, letters, "discarded", actor, "its node was completed by hand")
         await self._go_on(tx, sheet, by, over=over)
         await _record(tx, "complete", run_id, node_id, by)
         return await chain_runs.node(tx, run_id, node_id)
 
-    async def adopt(self, tx: Tx, run_id: str, node_id: str, *, origin_job_id: str, job_id: str, actor: str) -> bool:
-        """Let the replay of a node's dead letter be another attempt of the node; false where the node has moved on."""
+    async def replay(self, tx: Tx, letter: NewJob, *, reason: str) -> str | None:
+        """Let the replay of a node's dead letter be another attempt of the node; return its job, if it has one yet."""
+        run_id, node_id, by = letter.chain_run_id or "", letter.node_id or "", _By(letter.actor or "engine", reason)
         sheet = await self._sheet(tx, run_id, node_id)
-        if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != origin_job_id:
-            return False
-        if sheet.run.status is RunStatus.STOPPING:
-            return False
-        by = _By(actor, "dead letter replayed")
-        sheet.reopen(node_id, NodeStatus.RETRYING)
-        await tx.fetch(by_hand.RETRY_NODES, [(run_id, node_id, job_id)], **by.why(""))
-        if sheet.dag.is_limited:  # it runs already: it is counted, and waits for no place
-            await tx.execute(sql.GIVE_JOBS, [(run_id, node_id, job_id, "held")])
+        if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != letter.origin_job_id:
+            raise Conflict(f"Node {node_id!r} of run {run_id!r} has moved on; discard its letter.", node_id=node_id)
+        self._refuse(sheet, node_id, _RETRIABLE, "retried")
+        starts = await self._retry_all(tx, sheet, [node_id], by)
         await self._reopen_above(tx, sheet, node_id, by)
-        await self._go_on(tx, sheet, by)
-        return True
+        await self._go_on(tx, sheet, by, starts)
+        return (await chain_runs.node(tx, run_id, node_id)).job_id
 
     async def _locked(self, tx: Tx, run_id: str) -> Standing:
         runs = await lock(tx, [run_id])
@@ -175,17 +175,23 @@ class Control:
         for row in rows:
             if row["parent_id"] is not None:
                 instances.setdefault(row["parent_id"], []).append(row["node_id"])
+        dag = await self._progress.advance.dag_of(tx, run)
         sheet = _Sheet(
             run,
-            await self._progress.advance.dag_of(tx, run),
+            dag,
             {row["node_id"]: NodeStatus(row["status"]) for row in rows},
             {row["node_id"]: row["attempt"] for row in rows},
             {row["node_id"]: row["job_id"] for row in rows},
             instances,
+            run.waits or (run.status in CHAIN_RUN.terminal and await self._takes_turns(tx, run_id, dag)),
         )
         if node_id not in sheet.status:
             raise NotFound("node", node_id)
         return sheet
+
+    async def _takes_turns(self, tx: Tx, run_id: str, dag: Dag) -> bool:
+        """Whether the chain limits its runs, and this one is not what another waits for."""
+        return dag.over_runs.max_runs is not None and (await chain_runs.find(tx, run_id)).parent_run_id is None
 
     def _refuse(self, sheet: _Sheet, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
         status = sheet.status[node_id]
@@ -195,12 +201,17 @@ class Control:
                 node_id=node_id,
                 status=str(status),
             )
+        base = base_id(node_id)
+        if base != node_id and sheet.status[base] is NodeStatus.SUCCESS:
+            raise Conflict(
+                f"Node {node_id!r} is over: the mapped node {base!r} was completed by hand.", node_id=node_id
+            )
         if sheet.run.status is RunStatus.STOPPING and status is not NodeStatus.RUNNING:
             raise Conflict(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
 
     async def _retry_all(self, tx: Tx, sheet: _Sheet, targets: Sequence[str], by: _By) -> list[Start]:
-        run_id, is_limited = sheet.run.id, sheet.dag.is_limited
-        job_ids = {node_id: None if is_limited else self._mint() for node_id in targets}
+        run_id, later = sheet.run.id, sheet.dag.is_limited or sheet.takes_turn
+        job_ids = {node_id: None if later else self._mint() for node_id in targets}
         for node_id in targets:
             sheet.reopen(node_id, NodeStatus.RETRYING)
         rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
@@ -249,12 +260,14 @@ class Control:
         """Let the run go on from where it was opened again."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
-            place = None if sheet.dag.over_runs.max_runs is None else "held"
+            place = None if sheet.dag.over_runs.max_runs is None else "wanted" if sheet.takes_turn else "held"
             await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, place=place, **by.why("a node was opened again"))
         ended = ended_delta(over).get(run_id, Delta())
         delta = Delta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
         runs = await count(tx, {run_id: delta})
         await self._progress.proceed(tx, runs, over, starts)
+        if sheet.takes_turn:
+            await self._progress.take_turn(tx, run_id, sheet.run.chain_id, sheet.dag.over_runs)
 
 
 def _parent(node_id: str) -> str | None:

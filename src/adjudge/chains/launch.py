@@ -10,7 +10,7 @@ from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Delta, Standing, count
-from adjudge.domain.chain import Dag, OverRuns, WhenFull
+from adjudge.domain.chain import Dag
 from adjudge.domain.documents import as_text
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId
@@ -148,22 +148,12 @@ class Launch:
         if kept:
             await self._count_kept(tx, run_id, dag, kept)
         if takes_turns:
-            await self._take_turn(tx, run_id, wanted.chain_id, dag.over_runs)
+            await self._progress.take_turn(tx, run_id, wanted.chain_id, dag.over_runs)
             return
         decided, skipped = await self._progress.advance.begin(tx, runs[run_id])
         if skipped:
             runs = await count(tx, {run_id: Delta(0, -len(skipped), 0)})
         await self._progress.proceed(tx, runs, skipped, [*starts, *decided])
-
-    async def _take_turn(self, tx: Tx, run_id: str, chain_id: str, over_runs: OverRuns) -> None:
-        """Begin if it is the run's turn; one of a chain that refuses what would have to wait is refused."""
-        admitted = await self._progress.admit(tx, chain_id)
-        if run_id not in admitted and over_runs.when_full is WhenFull.REFUSE:
-            raise Conflict(
-                f"Chain {chain_id!r} has as many runs under way as it may ({over_runs.max_runs}) and refuses more; "
-                "start it again when one has ended, or stop one.",
-                id=chain_id,
-            )
 
     async def _count_kept(self, tx: Tx, run_id: str, dag: Dag, kept: Collection[str]) -> None:
         rows = []

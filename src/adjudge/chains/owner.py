@@ -23,7 +23,7 @@ from adjudge.store import chain_openings
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Ended, Finish, Job, Offer, Room
+from adjudge.store.job_values import Ended, Finish, Job, NewJob, Offer, Room
 from adjudge.store.statement import Dialect
 
 
@@ -57,9 +57,6 @@ class NodeOwner:
 
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""
-        for job in jobs:
-            if job.origin_job_id is not None and job.attempt_id == 1:
-                await self._adopt(tx, job, job.origin_job_id)
         roots = sorted({(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id})
         fresh = sorted(start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
         if roots and fresh and tx.dialect is Dialect.POSTGRES:
@@ -73,15 +70,12 @@ class NodeOwner:
         if again:
             await tx.execute(sql.TAKE_OVER_NODES, again)
 
-    async def _adopt(self, tx: Tx, job: Job, origin_job_id: str) -> None:
-        await self._control.adopt(
-            tx,
-            job.chain_run_id or "",
-            job.node_id or "",
-            origin_job_id=origin_job_id,
-            job_id=job.id,
-            actor=job.actor or "engine",
-        )
+    async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:
+        """The replay of a node's dead letter is another attempt of the node, within all limits."""
+        return {
+            job.id: await self._control.replay(tx, job, reason=reason)
+            for job in sorted(jobs, key=lambda job: job.chain_run_id or "", reverse=True)
+        }
 
     async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node that ran waits for another attempt; one that had not begun just goes on waiting."""

@@ -23,6 +23,8 @@ from adjudge.chains.standing import (
     lock,
     standing_of,
 )
+from adjudge.domain.chain import OverRuns, WhenFull
+from adjudge.domain.errors import Conflict
 from adjudge.domain.states import CHAIN_RUN, NodeStatus, RunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
@@ -98,6 +100,17 @@ class Progress:
             for run in sorted((standing_of(row) for row in rows), key=lambda run: run.id):
                 admitted.add(run.id)
                 await self._begin(tx, run)
+
+    async def take_turn(self, tx: Tx, run_id: str, chain_id: str, over_runs: OverRuns) -> None:
+        """Let a run begin or go on if it is its turn; a chain that lets nobody wait refuses it otherwise."""
+        await self.admit(tx, chain_id)
+        (run,) = (await lock(tx, [run_id])).values()
+        if run.waits and over_runs.when_full is WhenFull.REFUSE:
+            raise Conflict(
+                f"Chain {chain_id!r} has as many runs under way as it may ({over_runs.max_runs}) and refuses more; "
+                "try it again when one has ended, or stop one.",
+                id=chain_id,
+            )
 
     async def share_out(self, tx: Tx, chain_id: str) -> int:
         """Give what a chain shares to whoever waits for it; return to how many runs and nodes."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from adjudge.domain.chain import Counts, is_failed
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, Place
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row
 
@@ -55,6 +55,12 @@ class Standing:
     nodes_open: int
     nodes_failed: int
     trace_id: str | None
+    place: Place | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not its turn yet: what could start in it does so when it is."""
+        return self.place == "wanted"
 
     @property
     def goes_on(self) -> bool:

@@ -89,7 +89,8 @@ def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
         lambda database: database.transact(lambda tx: dead_letters.replay(tx, jobs, keys, actor=actor, reason=reason))
     )
     for letter_id, job_id in replayed.items():
-        click.echo(f"{letter_id} runs again as job {job_id}")
+        again = f"runs again as job {job_id}" if job_id else "runs again as soon as its chain's limits let it"
+        click.echo(f"{letter_id} {again}")
 
 
 @command.command()

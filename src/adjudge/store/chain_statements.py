@@ -18,7 +18,7 @@ KEY = {"given_run_id": "text", "given_node_id": "text"}
 
 # Runs.
 
-STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id"
+STANDING = "id, status, chain_id, chain_version, nodes_open, nodes_failed, trace_id, place"
 _LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id"
 
 LOCK_RUNS = Statement(

@@ -96,7 +96,7 @@ async def count_open(tx: Tx) -> int:
     return int((await tx.fetch(COUNT_OPEN))[0]["n"])
 
 
-async def replay(tx: Tx, jobs: Jobs, letter_ids: Sequence[str], *, actor: str, reason: str) -> dict[str, str]:
+async def replay(tx: Tx, jobs: Jobs, letter_ids: Sequence[str], *, actor: str, reason: str) -> dict[str, str | None]:
     """Run what dead letters speak of again, all or none, and remember who asked; return letter id → new job id."""
     replayed = await jobs.replay(tx, letter_ids, actor=actor, note=reason)
     await _refuse_missing(tx, letter_ids, list(replayed))

@@ -244,6 +244,15 @@ class Opening(Protocol):
         ...
 
 
+@runtime_checkable
+class Replaying(Protocol):
+    """An owner of jobs that sees itself to what dead letters speak of being done again."""
+
+    async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> Mapping[str, str | None]:
+        """By the ids of the jobs that would do it: those that do, or none where they are still to be made."""
+        ...
+
+
 class JobOwner(Protocol):
     """What a kind of job belongs to: told of its fate in the transaction that decides it."""
 

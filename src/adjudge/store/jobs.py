@@ -37,6 +37,7 @@ from adjudge.store.job_values import (
     QueuedJob,
     Refused,
     Release,
+    Replaying,
     Room,
     Step,
     Stepping,
@@ -60,6 +61,7 @@ class Jobs:
         self._owners = owners
         self._stepping = {kind: owner for kind, owner in owners.items() if isinstance(owner, Stepping)}
         self._opening = {kind: owner for kind, owner in owners.items() if isinstance(owner, Opening)}
+        self._replaying = {kind: owner for kind, owner in owners.items() if isinstance(owner, Replaying)}
         self._policy = policy or RetryPolicy()
         self._mint = mint
         self._random_unit = random_unit
@@ -269,15 +271,24 @@ class Jobs:
         rows = await _update(tx, sql.DEFER, job_ids, delay_us=delay_ms * MILLISECOND, actor=actor, reason=reason)
         return await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
 
-    async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str]:
-        """Run buried jobs again as new jobs that name the old, whose history stays; return letter id → new job id."""
+    async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str | None]:
+        """Run buried jobs again as new jobs, the old keep their history; return letter id → new job id.
+
+        There is none yet where an owner makes it later: when there is a place for it.
+        """
         letters = await _update(tx, sql.OPEN_LETTERS, letter_ids)
         new = {letter["letter_id"]: replay_of(letter, self._mint(), actor) for letter in letters}
-        await self.enqueue(tx, list(new.values()))
+        doing: dict[str, str | None] = {job.id: job.id for job in new.values()}
+        for kind in sorted({job.kind for job in new.values()}):
+            group = [job for job in new.values() if job.kind == kind]
+            if owner := self._replaying.get(kind):
+                doing.update(await owner.replay(tx, group, reason=note))
+            else:
+                await self.enqueue(tx, group)
         resolved = (
             await tx.fetch(
                 sql.RESOLVE_LETTERS,
-                [(key, job.id) for key, job in new.items()],
+                [(key, doing[job.id]) for key, job in new.items()],
                 state="replayed",
                 actor=actor,
                 note=note,
@@ -285,7 +296,7 @@ class Jobs:
             if new
             else []
         )
-        return {row["id"]: new[row["id"]].id for row in resolved}
+        return {row["id"]: doing[new[row["id"]].id] for row in resolved}
 
     async def discard(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> list[str]:
         """Close dead letters that nobody will replay; return those that were open."""

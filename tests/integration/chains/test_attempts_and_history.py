@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from adjudge.chains.engine import Engine
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.domain.errors import FenceRefused
+from adjudge.domain.errors import Conflict, FenceRefused
 from adjudge.store import Tx, chain_runs, dead_letters
-from adjudge.store.chain_values import Expanded, NewRun, RunEnded
+from adjudge.store.chain_values import Expanded, Halted, NewRun, RunEnded
 from adjudge.store.job_values import Burial, Fence
 from tests.integration.chains.harness import Rig, dag, done, line, node
 from tests.support.stores import Store, fence_of, figure
@@ -44,6 +45,20 @@ async def test_a_replayed_dead_letter_is_another_attempt_of_its_node(rig: Rig) -
     assert await rig.drain(run_id) == ["n1"]
     run = await rig.run(run_id)
     assert (run.status, run.nodes_open, run.nodes_failed) == ("success", 0, 0)
+
+
+async def test_a_letter_is_replayed_as_long_as_its_node_stands_where_it_failed(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("a"), node("b")))
+    await rig.fail((await rig.claim("a"))["a"])
+    (letter,) = await rig.store.database.read(dead_letters.page)
+    replay = partial(dead_letters.replay, jobs=rig.jobs, letter_ids=[letter.id], actor="ann", reason="again")
+    running = await rig.claim("b")
+    await rig.stop(run_id)
+    with pytest.raises(Conflict, match="is stopping"):
+        await rig.store.do(replay)
+    await rig.finish(running["b"], outcome=Halted("stopped"))
+    made = await rig.store.do(replay)
+    assert made == {letter.id: (await rig.nodes(run_id))["a"].job_id}
 
 
 async def test_a_lost_worker_costs_an_attempt_and_its_late_word_changes_nothing(rig: Rig) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.domain.errors import Conflict
-from adjudge.store import chain_runs
+from adjudge.store import chain_runs, dead_letters
 from adjudge.store.chain_values import Expanded
 from tests.integration.chains.harness import Rig, dag, done, line, node
 
@@ -118,6 +118,18 @@ async def test_a_failed_instance_fails_the_map_and_is_retried_alone(rig: Rig) ->
     assert await rig.drain(run_id) == ["m[0]", "end"]
     run = await rig.run(run_id)
     assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
+
+
+async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("m", map={"over": [1, 2]})))
+    await rig.step("m", outcome=Expanded((1, 2)))
+    await rig.fail(*(await rig.claim()).values())
+    await rig.complete(run_id, "m", ["by hand"])
+    for act in (rig.retry, rig.complete):
+        with pytest.raises(Conflict, match="the mapped node 'm'"):
+            await act(run_id, "m[0]")
+    assert (await rig.run(run_id)).status == "success"
+    assert await rig.store.database.read(dead_letters.page) == [], "nothing is left to be done"
 
 
 async def test_an_instance_completed_by_hand_joins_the_map(rig: Rig) -> None:

@@ -26,8 +26,8 @@ def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         jobs, job_id = Jobs({}), new_id()
 
         async def do(tx: Tx) -> None:
-            await jobs.enqueue(tx, [NewJob(job_id, "node")])
-            await jobs.bury(tx, [Burial(job_id, "NO_HANDLER", "nobody runs nodes here")], actor="worker")
+            await jobs.enqueue(tx, [NewJob(job_id, "execute")])
+            await jobs.bury(tx, [Burial(job_id, "NO_HANDLER", "nobody executes here")], actor="worker")
 
         async with open_database(url) as database:
             await database.transact(do)
@@ -46,7 +46,7 @@ def test_list_and_show_say_why_a_job_was_given_up(letter: str) -> None:
     assert (code, [row["id"] for row in json.loads(output)]) == (0, [letter])
     code, output = _run("show", letter, "--json")
     shown = json.loads(output)
-    assert (code, shown["error_code"], shown["error"]) == (0, "NO_HANDLER", "nobody runs nodes here")
+    assert (code, shown["error_code"], shown["error"]) == (0, "NO_HANDLER", "nobody executes here")
     assert shown["attempts"] == []
 
 

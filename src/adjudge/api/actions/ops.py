@@ -75,8 +75,8 @@ async def letter(parts: Parts, letter_id: str) -> tuple[DeadLetter, list[Attempt
     return await parts.database.read(lambda tx: dead_letters.find(tx, known))
 
 
-async def replay(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> dict[str, str]:
-    """Run what dead letters speak of again, all or none; return letter id → new job id."""
+async def replay(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> dict[str, str | None]:
+    """Run what dead letters speak of again, all or none; return letter id → new job id, if there is one yet."""
     known = [named_id(letter_id, "dead_letter") for letter_id in letter_ids]
     return await parts.database.transact(
         lambda tx: dead_letters.replay(tx, parts.jobs, known, actor=viewer.id, reason=reason)

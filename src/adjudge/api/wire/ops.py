@@ -187,7 +187,9 @@ class LettersOrder(Wire):
 class Replayed(Wire):
     """Dead letter → the job that runs it again."""
 
-    jobs: dict[str, str]
+    jobs: dict[str, str | None] = Field(
+        description="null: a node that waits for a place, or its run for its turn, and gets its job then."
+    )
 
 
 class AuditEntry(Wire):
