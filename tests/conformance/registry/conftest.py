@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from itertools import count
 
+import httpx
 import pytest
 
 from adjudge.registry import Registry
@@ -17,30 +18,38 @@ from tests.support.services import EtcdServer
 from tests.support.stores import Store, opened
 
 _ENVIRONMENTS = count(1)
-_PATIENCE_SEC = 20.0
+LEASE_SEC = 60
+"""Longer than any test takes, whatever else the machine does: etcd's leases run by real time."""
 
 
 class Side(ABC):
     """One registry that several roles open."""
 
     @abstractmethod
-    def open(self) -> Registry:
+    def open(self, lease_sec: int = LEASE_SEC) -> Registry:
         """Open it once more, as another process would."""
 
     @abstractmethod
-    async def lapse(self, registry: Registry, name: str) -> None:
-        """Let time pass until the lease of ``name`` has ended."""
+    async def pass_time(self) -> None:
+        """Let a little time pass, on the clock that leases run by."""
+
+    @abstractmethod
+    async def lapse(self, name: str) -> None:
+        """End the lease of ``name``, as time would."""
 
 
 class DatabaseSide(Side):
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def open(self) -> DatabaseRegistry:
-        return DatabaseRegistry(self.store.database, lease_sec=1)
+    def open(self, lease_sec: int = LEASE_SEC) -> DatabaseRegistry:
+        return DatabaseRegistry(self.store.database, lease_sec=lease_sec)
 
-    async def lapse(self, registry: Registry, name: str) -> None:
-        await self.store.clock.advance(1000)
+    async def pass_time(self) -> None:
+        await self.store.clock.advance(100)
+
+    async def lapse(self, name: str) -> None:
+        await self.store.clock.advance(LEASE_SEC * 1_000)
 
 
 class EtcdSide(Side):
@@ -49,16 +58,18 @@ class EtcdSide(Side):
         self.environment = f"test-{next(_ENVIRONMENTS)}"
         self.opened: list[EtcdRegistry] = []
 
-    def open(self) -> EtcdRegistry:
-        self.opened.append(EtcdRegistry([self.server.endpoint], environment=self.environment, lease_sec=1))
+    def open(self, lease_sec: int = LEASE_SEC) -> EtcdRegistry:
+        self.opened.append(EtcdRegistry([self.server.endpoint], environment=self.environment, lease_sec=lease_sec))
         return self.opened[-1]
 
-    async def lapse(self, registry: Registry, name: str) -> None:
-        """etcd's leases take real seconds; the shortest one is a second."""
-        deadline = time.monotonic() + _PATIENCE_SEC
-        while name in [worker.info.name for worker in await registry.list()]:
-            assert time.monotonic() < deadline, "the lease outlived itself"
-            await asyncio.sleep(0.05)
+    async def pass_time(self) -> None:
+        await asyncio.sleep(0.05)
+
+    async def lapse(self, name: str) -> None:
+        key = b64encode(f"/adjudge/{self.environment}/workers/{name}".encode()).decode()
+        async with httpx.AsyncClient(base_url=f"{self.server.endpoint}/v3", timeout=60) as client:
+            (found,) = (await client.post("/kv/range", json={"key": key})).json()["kvs"]
+            (await client.post("/lease/revoke", json={"ID": found["lease"]})).raise_for_status()
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "etcd"])

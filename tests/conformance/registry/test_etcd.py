@@ -24,8 +24,8 @@ def own_server() -> Iterator[EtcdServer]:
 
 
 async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> None:
-    production = EtcdRegistry([etcd_server.endpoint], environment="prod", lease_sec=5)
-    staging = EtcdRegistry([etcd_server.endpoint], environment="prod2", lease_sec=5)
+    production = EtcdRegistry([etcd_server.endpoint], environment="prod", lease_sec=60)
+    staging = EtcdRegistry([etcd_server.endpoint], environment="prod2", lease_sec=60)
     await production.announce(ANNA)
     assert await names(staging) == []
     await production.leave("anna-1")
@@ -35,7 +35,7 @@ async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> No
 
 async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServer) -> None:
     addresses = [f"http://127.0.0.1:{free_port()}", etcd_server.endpoint + "/"]
-    registry = EtcdRegistry(addresses, environment="several", lease_sec=5)
+    registry = EtcdRegistry(addresses, environment="several", lease_sec=60)
     await registry.announce(ANNA)
     assert await names(registry) == ["anna-1"]
     await registry.leave("anna-1")
@@ -56,8 +56,8 @@ async def test_etcd_away_and_back(own_server: EtcdServer) -> None:
 
 
 async def test_a_key_taken_over_is_not_written_by_its_former_owner(etcd_server: EtcdServer) -> None:
-    former = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=5)
-    owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=5)
+    former = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
+    owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
     await former.announce(ANNA)
     await owner.announce(replace(ANNA, pid=1))
     assert not await former.keep_alive("anna-1", health=Health.DEGRADED)
@@ -68,7 +68,7 @@ async def test_a_key_taken_over_is_not_written_by_its_former_owner(etcd_server: 
 
 async def test_user_and_password(own_server: EtcdServer) -> None:
     secret = "s3cret-pass"
-    async with httpx.AsyncClient(base_url=f"{own_server.endpoint}/v3/auth") as admin:
+    async with httpx.AsyncClient(base_url=f"{own_server.endpoint}/v3/auth", timeout=60) as admin:
         for path, body in (
             ("user/add", {"name": "root", "password": secret}),
             ("role/add", {"name": "root"}),
