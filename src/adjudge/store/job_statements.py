@@ -288,6 +288,20 @@ DEFER = Statement(
     given={"given_id": "text"},
 )
 
+DEFER_PENDING = Statement(
+    "jobs.defer_pending",
+    "Let due jobs wait a little longer whose delivery is not noted yet.",
+    f"""
+    UPDATE jobs SET prior_status = status, available_at = {{now}} + :delay_us,
+        actor = :actor, reason = :reason, updated_at = {{now}}
+    FROM {{given}}
+    WHERE id = given_id AND {_STANDS} = 'pending' AND available_at <= {{now}}
+    RETURNING {RETURNED}
+    """,
+    given={"given_id": "text"},
+)
+"""A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
+
 SELECT_QUEUED_LONG = Statement(
     "jobs.select_queued_long",
     "Find jobs queued for so long that their message may be lost.",

@@ -268,8 +268,14 @@ class Jobs:
 
     async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
         """Send waiting jobs back to wait a little longer: something they need is in full use."""
-        rows = await _update(tx, sql.DEFER, job_ids, delay_us=delay_ms * MILLISECOND, actor=actor, reason=reason)
-        return await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
+        await outbox.hold(tx, job_ids)
+        wait = {"delay_us": delay_ms * MILLISECOND, "actor": actor, "reason": reason}
+        rows = await _update(tx, sql.DEFER, job_ids, **wait)
+        queued = await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
+        left = set(job_ids).difference(job.id for job in queued)
+        pending = tuple(job_of(row) for row in await _update(tx, sql.DEFER_PENDING, list(left), **wait))
+        await outbox.again(tx, [(job.id, delay_ms * MILLISECOND) for job in pending])
+        return (*queued, *pending)
 
     async def replay(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> dict[str, str | None]:
         """Run buried jobs again as new jobs, the old keep their history; return letter id → new job id.

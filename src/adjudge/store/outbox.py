@@ -37,6 +37,14 @@ AGAIN = Statement(
 )
 """A job that was claimed as it was created has no row until it comes back."""
 
+HOLD = Statement(
+    "outbox.hold",
+    "Wait for whoever is noting deliveries of jobs, before touching the jobs: who notes takes the outbox first.",
+    "SELECT job_id FROM {given} JOIN outbox ON job_id = given_id ORDER BY job_id FOR UPDATE OF outbox",
+    given={"given_id": "text"},
+    only=Dialect.POSTGRES,
+)
+
 DROP = Statement(
     "outbox.drop",
     "Deliver no more messages about jobs that have ended.",
@@ -172,6 +180,12 @@ async def again(tx: Tx, rows: Rows) -> None:
     if rows:
         await tx.execute(AGAIN, rows)
         tx.ring(OUTBOX)
+
+
+async def hold(tx: Tx, job_ids: Sequence[str]) -> None:
+    """Let nobody note a delivery of these jobs until the transaction is over; SQLite has one writer anyway."""
+    if job_ids and tx.dialect is Dialect.POSTGRES:
+        await tx.fetch(HOLD, [(job_id,) for job_id in job_ids])
 
 
 async def drop(tx: Tx, job_ids: Sequence[str]) -> None:

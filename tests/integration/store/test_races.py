@@ -11,8 +11,8 @@ import pytest
 
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import SubmissionStatus
-from adjudge.store import submissions
-from adjudge.store.job_values import Burial, Finish
+from adjudge.store import Tx, outbox, submissions
+from adjudge.store.job_values import Burial, Delivery, Finish
 from adjudge.store.submissions import Change
 from tests.support.stores import Store, fence_of, opened
 
@@ -120,6 +120,27 @@ async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: li
         "SELECT submissions.status AS s, jobs.status AS j FROM submissions JOIN jobs ON submission_id = submissions.id"
     )
     assert {(row["s"], row["j"]) for row in rows} <= {("canceled", "canceled"), ("error", "succeeded")}
+
+
+async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list[Store]) -> None:
+    """A worker defers what it has just read, while the pump notes that it was delivered: each wants job and outbox."""
+    job_ids, begun = await rivals[0].enqueue_many(200), 0
+    taken = await rivals[0].do(lambda tx: outbox.take_due(tx, at_most=500))
+    sent = [Delivery(row.job_id, "1-1", row.taking) for row in taken]
+
+    async def note(tx: Tx) -> None:
+        nonlocal begun
+        begun += 1
+        await rivals[0].jobs.mark_queued(tx, sent, actor="pump")
+
+    async def defer(tx: Tx) -> object:
+        nonlocal begun
+        begun += 1
+        return await rivals[1].jobs.defer(tx, job_ids, delay_ms=3_000, actor="worker", reason="busy")
+
+    await asyncio.wait_for(asyncio.gather(rivals[1].do(defer), rivals[0].do(note)), 30)
+    assert begun == 2, "PostgreSQL ended one of the two, and it was run again"
+    assert {row["status"] for row in await rivals[0].rows("SELECT status FROM jobs")} == {"pending"}
 
 
 async def test_two_replays_of_one_letter_make_one_job(rivals: list[Store]) -> None:

@@ -117,6 +117,27 @@ async def test_a_deferred_job_waits_longer_and_is_announced_then(store: Store) -
     assert [row.job_id for row in await take(store)] == [job_id]
 
 
+async def test_a_job_is_deferred_before_its_delivery_is_noted_too(store: Store) -> None:
+    """A worker is quicker than the note: were the job not deferred, its message would lie with the worker unheeded."""
+    job_id = await store.enqueue()
+    taken = await take(store)
+    (job,) = await store.do(lambda tx: store.jobs.defer(tx, [job_id], delay_ms=3_000, actor="worker", reason="busy"))
+    assert (job.status, job.reason) == ("pending", "busy")
+    await note(store, *taken)
+    assert (await store.job(job_id))["status"] == "pending"
+    assert await take(store) == []
+    await store.clock.advance(ms=3_000)
+    assert [row.job_id for row in await take(store)] == [job_id]
+
+
+async def test_what_is_not_due_is_not_made_due_sooner_by_deferring_it(store: Store) -> None:
+    """A late message about a job that waits for its next attempt says nothing about how long it should wait."""
+    job_id = await store.enqueue(delay_ms=60_000)
+    assert not await store.do(lambda tx: store.jobs.defer(tx, [job_id], delay_ms=250, actor="worker", reason="busy"))
+    await store.clock.advance(ms=30_000)
+    assert await take(store) == []
+
+
 async def test_a_commit_with_something_to_deliver_rings(store: Store) -> None:
     rung = asyncio.Event()
     silence = store.database.listen(OUTBOX, rung.set)
