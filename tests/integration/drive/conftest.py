@@ -29,6 +29,11 @@ from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.rate import Pace
 
 _ENVIRONMENTS = count(1)
+_PATIENCE_SEC = 120
+IDLE_MS = 1_100
+"""How long a message lies with a silent reader before others look at it; the rows say whether it is lost."""
+LOST_AFTER_MS = 1_000
+"""The lease of a worker that is to be lost."""
 QUICK = RetryPolicy(max_retries=3, base_ms=10, cap_ms=50)
 
 
@@ -86,16 +91,26 @@ class Drive:
         return await self.database.read(lambda tx: tx.fetch(Statement(sql, "Asked by a test.", sql), **parameters))
 
     async def until(self, holds: Callable[[], Awaitable[bool]], what: str) -> None:
-        async with asyncio.timeout(30):
-            while not await holds():
-                await asyncio.sleep(0.01)
-        assert await holds(), what
+        try:
+            async with asyncio.timeout(_PATIENCE_SEC):
+                while not await holds():
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            raise AssertionError(f"never: {what}") from None
 
     async def until_running(self) -> None:
         async def running() -> bool:
             return bool(self.handler.runs)
 
         await self.until(running, "a job runs")
+
+    async def until_acknowledged(self) -> None:
+        """Until no message is left: acknowledging follows what is written."""
+
+        async def empty() -> bool:
+            return sum((await self.stream.depth()).values()) == 0
+
+        await self.until(empty, "every message is acknowledged")
 
     async def until_decided(self, submissions: list[str]) -> dict[str, tuple[str, str | None]]:
         async def decided() -> bool:
@@ -132,15 +147,12 @@ class Drive:
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", pace: Pace | None = None, **settings: Any) -> AsyncIterator[Worker]:
-        quick = {"slots": 2, "lease_ms": 1_000, "heartbeat_ms": 200, "reclaim_interval_ms": 100, "read_wait_ms": 100}
-        worker = Worker(
-            self.database,
-            self.jobs,
-            self.stream,
-            {JUDGE: self.handler},
-            WorkerSettings(name, **{"retry": QUICK, "reclaim_grace_ms": 100, **quick, **settings}),
-            pace=pace,
-        )
+        """A worker with a lease that outlasts any pause of the machine; who is to lose it is told a short one."""
+        told: dict[str, Any] = {"slots": 2, "lease_ms": 60_000, "heartbeat_ms": 200, "retry": QUICK}
+        told |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
+        told.setdefault("reclaim_grace_ms", IDLE_MS - told["lease_ms"])
+        handlers = {JUDGE: self.handler}
+        worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerSettings(name, **told), pace=pace)
         async with _running(worker.run()):
             yield worker
 

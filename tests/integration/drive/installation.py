@@ -25,6 +25,8 @@ from adjudge.store.submissions import JUDGE, JudgeRunOwner, NewSubmission, Submi
 from tests.support.service import free_port
 from tests.support.services import RedisServer
 
+LOSABLE = {"JOB_LEASE_SEC": "2"}
+"""For a process that is to be lost: others wait for its lease to run out."""
 PROBLEM = Path(__file__).parents[3] / "examples" / "problems" / "multiples"
 
 
@@ -32,7 +34,7 @@ _NUMBERS = count(1)
 
 
 class Installation:
-    """A database, a stream and a folder that processes share."""
+    """A database, a stream and a folder that processes share; their leases outlast any pause of the machine."""
 
     def __init__(self, url: str, redis: RedisServer | None, folder: Path) -> None:
         self.url = url
@@ -48,7 +50,7 @@ class Installation:
             "ADJUDGE_DATA_DIR": str(folder),
             "ADJUDGE_WORKER_CACHE_DIR": str(folder / "cache"),
             "ADJUDGE_JUDGE_CACHE_DIR": str(folder / "compiled"),
-            "JOB_LEASE_SEC": "2",
+            "JOB_LEASE_SEC": "60",
             "JOB_HEARTBEAT_SEC": "0.5",
             "JOB_RECLAIM_INTERVAL_SEC": "0.5",
             "JOB_RECLAIM_GRACE_SEC": "0.5",
@@ -106,13 +108,14 @@ async def import_problem(database: Database, blobs: DirectoryBlobs) -> tuple[str
 
 
 async def submit(database: Database, blobs: DirectoryBlobs, ids: tuple[str, str, str], sources: list[Path]) -> None:
+    """Hand in, with ids in the order of the sources: those of one millisecond come in any."""
     person, problem, revision = ids
     new = []
-    for source in sources:
+    for submission_id, source in zip(sorted(new_id() for _ in sources), sources, strict=True):
         digest = await blobs.put(source)
         language = {"cpp": "cpp", "py": "python3"}[source.suffix[1:]]
         size = source.stat().st_size
-        new.append(NewSubmission(new_id(), person, problem, revision, language, digest, size))
+        new.append(NewSubmission(submission_id, person, problem, revision, language, digest, size))
     jobs = Jobs({JUDGE: JudgeRunOwner()})
     await database.transact(lambda tx: Submissions(jobs).submit(tx, new))
 
@@ -124,12 +127,12 @@ async def rows(database: Database, sql: str) -> list[Row]:
 def ask_door(port: int) -> tuple[str, str]:
     """What a process says of itself: whether it is live, and its figures."""
     live, figures = (f"http://127.0.0.1:{port}/{path}" for path in ("health/live", "metrics"))
-    with urlopen(live, timeout=10) as first, urlopen(figures, timeout=10) as second:
+    with urlopen(live, timeout=120) as first, urlopen(figures, timeout=120) as second:
         return first.read().decode(), second.read().decode()
 
 
 async def until_all_decided(database: Database) -> list[Row]:
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(240):
         while await rows(database, "SELECT 1 AS one FROM submissions WHERE finished_at IS NULL LIMIT 1"):
             await asyncio.sleep(0.05)
     return await rows(database, "SELECT status, verdict, time_ms, mem_kb FROM submissions ORDER BY id")
@@ -137,7 +140,7 @@ async def until_all_decided(database: Database) -> list[Row]:
 
 async def listed(installation: Installation, name: str) -> dict[str, Any]:
     """What the registry says of a worker, once it has looked for its languages."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(240):
         while True:
             answer = await asyncio.to_thread(installation.ask, "workers", "--json")
             found: list[dict[str, Any]] = [item for item in json.loads(answer) if item["name"] == name]
@@ -146,5 +149,5 @@ async def listed(installation: Installation, name: str) -> dict[str, Any]:
 
 
 def events(log: Path) -> list[dict[str, Any]]:
-    """What a process logged as JSON."""
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    """What a process logged as JSON; a line that it is still writing is left out."""
+    return [json.loads(line) for line in log.read_text().splitlines(keepends=True) if line[0] + line[-1] == "{\n"]

@@ -18,7 +18,7 @@ from adjudge.relay.pump import Pump
 from adjudge.store.job_values import Job
 from adjudge.store.submissions import NewSubmission, Submissions
 from adjudge.worker.handler import Completion
-from tests.integration.drive.conftest import Drive
+from tests.integration.drive.conftest import LOST_AFTER_MS, Drive
 from tests.support.stores import figure
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -67,9 +67,8 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, l
     """A job that is lost, its late writes, an error, a burial: each line names job, attempt and trace."""
     woken = asyncio.Event()
 
-    async def act(job: Job) -> Completion:
-        if job.attempt_id == 1:
-            await woken.wait()
+    async def act(_: Job) -> Completion:
+        await woken.wait()
         raise RuntimeError("the sandbox broke")
 
     drive.handler.act = act
@@ -82,7 +81,8 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, l
                 return '"lease_lost"' in lines.getvalue()
 
             await drive.until(lost, "its lease is lost, and it notices")
-            woken.set()
+        woken.set()
+        async with drive.worker("sound"):
             assert await drive.until_decided([submission]) == {submission: ("error", "SE")}
     (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
     said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
@@ -154,17 +154,21 @@ async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
     drive.handler.act = stuck
     async with drive.scheduler():
         (stalled,) = await drive.submit()
-        async with drive.worker("lost", heartbeat_ms=60_000):
+        async with drive.worker("lost", slots=1, lease_ms=LOST_AFTER_MS, heartbeat_ms=60_000):
             await drive.until_running()
         drive.handler.act = act
         poison, fine = await drive.submit(2)
         async with drive.worker():
             decided = await drive.until_decided([stalled, poison, fine])
-            await asyncio.sleep(0.15)  # one tick of the reclaimer
-        await Census(drive.database, drive.stream).tick()
+            census = Census(drive.database, drive.stream)
+
+            async def moved() -> bool:
+                await census.tick()
+                after = _all_figures()
+                return all(after.get(name, 0) > before.get(name, 0) for name in MOVING)
+
+            await drive.until(moved, f"each of {MOVING} moves")
     assert decided == {stalled: ("accepted", "AC"), fine: ("accepted", "AC"), poison: ("error", "SE")}
-    after = _all_figures()
-    assert [name for name in MOVING if after.get(name, 0) <= before.get(name, 0)] == []
 
 
 def test_every_figure_that_was_asked_for_is_declared() -> None:
@@ -193,7 +197,11 @@ async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: Drive)
     running = asyncio.create_task(pump.run())
     async with drive.worker(slots=4):
         decided = await drive.until_decided(submissions)
+
+        async def has_room() -> bool:
+            return figure("stream_full", band="2") == 0
+
+        await drive.until(has_room, "the pump has seen that there is room again")
     running.cancel()
     assert set(decided.values()) == {("accepted", "AC")}
     assert len(drive.handler.runs) == 20, "each was announced once"
-    assert figure("stream_full", band="2") == 0

@@ -194,7 +194,7 @@ async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_noth
         )
         assert reclaimed.done
         await worker._keeper.beat()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await stopped.wait()
         await stage.quiet(worker)
     assert stage.stream.acks == []

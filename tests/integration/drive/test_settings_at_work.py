@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -30,6 +31,7 @@ from tests.support.services import RedisServer
 pytestmark = pytest.mark.slow
 SOURCE = "import time\ntime.sleep(0.05)\nprint('wrong')\n"
 REQUEST = "a-request-of-the-test"
+STEPS = {"enqueued", "delivered", "started", "finished"}
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def installation(postgres_url: str, redis_server: RedisServer, tmp_path: Path) -
 
 
 async def _until(installation: Installation, sql: str) -> None:
-    async with installation.opened() as database, asyncio.timeout(60):
+    async with installation.opened() as database, asyncio.timeout(240):
         while not await rows(database, sql):
             await asyncio.sleep(0.05)
 
@@ -85,8 +87,20 @@ def _hand_in(url: str, secret: str) -> None:
         "Content-Type": "application/json",
         "X-Request-ID": REQUEST,
     }
-    with urlopen(Request(f"{url}/api/v1/submissions", json.dumps(body).encode(), headers), timeout=30) as answer:
+    with urlopen(Request(f"{url}/api/v1/submissions", json.dumps(body).encode(), headers), timeout=120) as answer:
         assert answer.status == 202
+
+
+def _steps(installation: Installation, job_id: str) -> dict[str, dict[str, Any]]:
+    """What server and worker have logged of a job, by its stage."""
+    said = [event for role in ("api", "worker") for event in events(installation.folder / f"{role}.log")]
+    return {event["stage"]: event for event in said if event.get("job_id") == job_id and "stage" in event}
+
+
+def _requests(installation: Installation) -> list[dict[str, Any]]:
+    """What the server has logged of the request itself."""
+    said = events(installation.folder / "api.log")
+    return [event for event in said if event.get("request_id") == REQUEST and event["event"] == "request"]
 
 
 async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logged_with_its_origin(
@@ -104,19 +118,18 @@ async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logge
         ):
             await asyncio.to_thread(_hand_in, installation.said["api"].split()[-1], secret)
             (decided,) = await until_all_decided(database)
-        (job,) = await rows(database, "SELECT id, submission_id, trace_id FROM jobs")
+            (job,) = await rows(database, "SELECT id, submission_id, trace_id FROM jobs")
+            async with asyncio.timeout(240):  # what is done is logged afterwards
+                while set(steps := _steps(installation, job["id"])) < STEPS or not _requests(installation):
+                    await asyncio.sleep(0.05)
     assert decided["verdict"] == "WA"
-    api, worker = (events(installation.folder / f"{role}.log") for role in ("api", "worker"))
-    steps = {
-        event["stage"]: event for event in [*api, *worker] if event.get("job_id") == job["id"] and "stage" in event
-    }
-    assert set(steps) == {"enqueued", "delivered", "started", "finished"}
+    assert set(steps) == STEPS
     for step in steps.values():
         assert step["request_id"] == REQUEST
         assert (step["submission_id"], step["user_id"], step["language"]) == (job["submission_id"], person, "python3")
         assert step["trace_id"] == job["trace_id"]
     assert steps["started"]["attempt_id"] == steps["finished"]["attempt_id"] == 1
-    (request,) = [event for event in api if event.get("request_id") == REQUEST and event["event"] == "request"]
+    (request,) = _requests(installation)
     assert request["trace_id"] == job["trace_id"]
 
 
@@ -160,7 +173,7 @@ async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_t
             await database.transact(prepare)
             await submit(database, installation.blobs, ids, [source])
             (decided,) = await until_all_decided(database)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 await called.wait()
             await _until(installation, "SELECT 1 AS one FROM chain_runs WHERE status = 'success'")
     assert decided["verdict"] == "WA"
