@@ -88,7 +88,7 @@ class House:
         changed = asyncio.Event()
         silence = self.database.listen(chain_runs.CHANGED, changed.set)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 while not holds(node := await self.node(run_id, node_id)):
                     run = await self.database.read(lambda tx: chain_runs.find(tx, run_id))
                     assert run.finished_at is None, {
@@ -105,7 +105,7 @@ class House:
         changed = asyncio.Event()
         silence = self.database.listen(chain_runs.CHANGED, changed.set)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(240):
                 while (run := await self.database.read(lambda tx: chain_runs.find(tx, run_id))).finished_at is None:
                     await changed.wait()
                     changed.clear()

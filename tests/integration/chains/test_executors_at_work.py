@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from adjudge.chains import shipped
+from adjudge.chains.executor import Waiting
 from adjudge.chains.executors.approval import decide
 from adjudge.chains.triggers import Triggers
 from adjudge.domain.errors import Conflict, InvalidInput
@@ -21,6 +22,7 @@ from adjudge.store import chain_runs, problem_reads, users
 from adjudge.store.chain_values import NewRun, Run
 from adjudge.store.statement import Statement
 from tests.support.chain_house import House, opened_house, zipped
+from tests.support.nodes import context_for
 
 PROBLEMS = Path(__file__).parents[3] / "examples" / "problems"
 
@@ -107,7 +109,7 @@ async def publish(house: House, name: str, folder: Path | None = None) -> str:
 
 async def until_started(house: House, chain_id: str) -> Run:
     """The first run of a chain, as soon as there is one."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(240):
         while not (found := await house.database.read(lambda tx: chain_runs.page(tx, chain_id=chain_id))):
             await asyncio.sleep(0.01)
     return found[0]
@@ -304,6 +306,25 @@ async def test_nobodys_answer_is_a_no(house: House) -> None:
     )
     assert run.status is RunStatus.FAILED
     assert "Timed out" in (nodes["ask"].last_error or "")
+
+
+GIVE_UP = Statement("test.give_up", "Asked by a test.", "UPDATE rejudge_batches SET state = 'canceled' WHERE id = :id")
+
+
+@pytest.mark.slow
+async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(house: House) -> None:
+    await publish(house, "shout")
+    submit = {"problem": "shout", "language": "python3", "source": "print(input().swapcase())"}
+    await house.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
+    context = context_for("rejudge", {"action": "preview", "problem": "shout"})
+    first, again = [await house.executors["rejudge"].execute(context) for _ in range(2)]
+    assert isinstance(first, Waiting)
+    assert isinstance(again, Waiting)
+    assert first.key == again.key, "after a crash it is the same one"
+    await house.database.transact(lambda tx: tx.execute(GIVE_UP, id=first.key))
+    other = await house.executors["rejudge"].execute(context)
+    assert isinstance(other, Waiting)
+    assert other.key != first.key
 
 
 ADD_CONTEST = Statement(

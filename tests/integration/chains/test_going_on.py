@@ -106,6 +106,9 @@ async def test_a_line_needs_one_message_where_another_slot_is_free(
     async with working(rig, tmp_path, slots=slots) as (shop, _):
         run_id = await rig.start(line(6))
         assert await shop.ends(run_id) == "success"
+        async with asyncio.timeout(240):  # a message may be read before its sender has noted that it is sent
+            while await rig.store.rows("SELECT 1 AS n FROM outbox WHERE state = 'pending'"):
+                await asyncio.sleep(0.01)
     assert [context.node_id for context in shop.script.seen] == [f"n{number}" for number in range(6)]
     assert len(await rig.store.rows("SELECT 1 AS n FROM outbox WHERE stream_entry_id IS NOT NULL")) == messages
     assert figure("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages

@@ -50,13 +50,13 @@ class Shop:
         self.rig, self.script = rig, Script()
 
     async def ends(self, run_id: str) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(240):
             while (run := await self.rig.run(run_id)).finished_at is None:
                 await asyncio.sleep(0.01)
         return str(run.status)
 
     async def until(self, run_id: str, node_id: str, status: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(240):
             while (await self.rig.states(run_id))[node_id] != status:
                 await asyncio.sleep(0.01)
 
@@ -208,7 +208,7 @@ async def test_a_node_that_does_not_is_killed(shop: Shop) -> None:
     await shop.rig.store.clock.advance(ms=10_001)
     await ChainPatrol(shop.rig.store.database, shop.rig.jobs, shop.rig.engine, name="p").tick()
     assert (await shop.rig.run(run_id)).status == "stopped"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(240):
         await killed.wait()
 
 

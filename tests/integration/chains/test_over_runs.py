@@ -416,7 +416,7 @@ class Crowd:
 
     async def settle(self) -> None:
         guard = patrol(self.rig)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while await self.rig.store.rows("SELECT id FROM chain_runs WHERE finished_at IS NULL"):
                 await guard.kill()
                 await asyncio.sleep(0.01)
