@@ -163,7 +163,7 @@ async def test_a_deadlock_is_run_again_and_never_surfaces(postgres_store: Store)
 
         await postgres_store.do(operation)
 
-    await asyncio.wait_for(asyncio.gather(swap("a", "b"), swap("b", "a")), 30)
+    await asyncio.wait_for(asyncio.gather(swap("a", "b"), swap("b", "a")), 120)
     assert len(runs) == 3
     rows = await postgres_store.rows("SELECT updated_at - created_at AS n FROM users")
     assert [row["n"] for row in rows] == [2, 2]

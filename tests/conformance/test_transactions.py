@@ -117,7 +117,7 @@ async def test_a_callback_that_fails_neither_undoes_the_commit_nor_stops_the_oth
         tx.on_commit(lambda: seen.append("second"))
         await add(tx, "ada")
 
-    await asyncio.wait_for(store.do(operation), 10)
+    await asyncio.wait_for(store.do(operation), 120)
     assert seen == ["second"]
     assert await names(store) == ["ada"]
 

@@ -266,7 +266,7 @@ async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: 
 
 async def test_a_server_hears_of_a_bump_by_the_bell(store: Store) -> None:
     revisions = Revisions(store.database)
-    async with revisions.followed(), asyncio.timeout(10):
+    async with revisions.followed(), asyncio.timeout(120):
         await store.do(lambda tx: cache_revisions.bump(tx, ["problem:a"]))
         while revisions.of("problem:a") == 0:
             await asyncio.sleep(0.001)

@@ -37,7 +37,7 @@ async def test_nobody_waits_for_a_connection_that_lies_at_hand(postgres_url: str
     async def caller(turns: int) -> int:
         return len([await database.transact(pid) for _ in range(turns)])
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         assert sum(await asyncio.gather(*(caller(turns) for turns in range(1, 30)))) == sum(range(1, 30))
     await database.close()
 
@@ -47,7 +47,7 @@ async def test_one_connection_is_refused_and_two_serve_a_listener_too(postgres_u
     with pytest.raises(InvalidInput, match="max_connections: 1 is too few; give at least 2"):
         async with open_database(postgres_url, migrate=False, max_connections=1):
             pass
-    async with open_database(postgres_url, migrate=False, max_connections=2) as database, asyncio.timeout(10):
+    async with open_database(postgres_url, migrate=False, max_connections=2) as database, asyncio.timeout(120):
         heard = asyncio.Event()
         silence = database.listen("adjudge_test", heard.set)
         await heard.wait()
@@ -106,7 +106,7 @@ async def test_a_hang_up_behind_the_last_answer_takes_nothing_from_who_had_it(po
         other = await asyncpg.connect(postgres_url)
         assert await other.fetchval("SELECT pg_terminate_backend($1, 10000)", own)
         await other.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await gone.wait()
     async with connections.one() as connection:
         assert await connection.fetchval("SELECT pg_backend_pid()") != own
@@ -120,7 +120,7 @@ async def test_closing_waits_for_what_is_under_way_and_no_longer(postgres_url: s
         closing = asyncio.create_task(connections.close())
         await asyncio.sleep(0)
         assert not closing.done()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await closing
     with pytest.raises(Unavailable):
         async with connections.one():
@@ -180,5 +180,5 @@ async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() ->
     bells = PostgresBells(cast("Connections", OnlyOne(connection)))
     bells.listen("adjudge_test", lambda: None)
     await connection.asked.wait()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await bells.close()

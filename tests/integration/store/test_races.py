@@ -95,7 +95,7 @@ async def test_overlapping_batches_in_opposite_orders_never_deadlock(rivals: lis
     job_ids = await rivals[0].enqueue_many(50)
     orders = [job_ids, job_ids[::-1]] * 4
     claims = [store.claim(*order, worker=f"w{n}") for n, (store, order) in enumerate(zip(rivals, orders, strict=True))]
-    outcomes = await asyncio.wait_for(asyncio.gather(*claims), 30)
+    outcomes = await asyncio.wait_for(asyncio.gather(*claims), 120)
     assert Counter(job.id for outcome in outcomes for job in outcome.done) == dict.fromkeys(job_ids, 1)
 
 
@@ -113,7 +113,7 @@ async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: li
             rivals[5].do(lambda tx: rivals[5].jobs.finish(tx, finishes)),
             return_exceptions=True,
         ),
-        30,
+        120,
     )
     assert all(outcome is None or not isinstance(outcome, Conflict) for outcome in outcomes)
     rows = await rivals[0].rows(
@@ -138,7 +138,7 @@ async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list
         begun += 1
         return await rivals[1].jobs.defer(tx, job_ids, delay_ms=3_000, actor="worker", reason="busy")
 
-    await asyncio.wait_for(asyncio.gather(rivals[1].do(defer), rivals[0].do(note)), 30)
+    await asyncio.wait_for(asyncio.gather(rivals[1].do(defer), rivals[0].do(note)), 120)
     assert begun == 2, "PostgreSQL ended one of the two, and it was run again"
     assert {row["status"] for row in await rivals[0].rows("SELECT status FROM jobs")} == {"pending"}
 
