@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any, Final
 
 from adjudge.blobs.driver import Blobs
@@ -18,6 +19,17 @@ def in_row(value: Any) -> Artifact:
     """An artifact that is kept in its node's row, whatever it measures; none is made of null."""
     text = None if value is None else as_text(value, "artifact")
     return NO_ARTIFACT if text is None else Artifact(text, None, len(text.encode()))
+
+
+async def read(found: Artifact, blobs: Blobs) -> bytes:
+    """An artifact as JSON, from its row or its blob."""
+    if found.digest is None:
+        return b"null" if found.text is None else found.text.encode()
+    data = bytearray()
+    async with aclosing(blobs.open(found.digest)) as pieces:
+        async for piece in pieces:
+            data += piece
+    return bytes(data)
 
 
 async def kept(value: Any, blobs: Blobs, inline_bytes: int = INLINE_BYTES) -> Artifact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from adjudge.chains import templating
@@ -55,6 +56,10 @@ class Dags:
 class Types(Protocol):
     """Which node types there are: what ``chains.registry`` answers."""
 
+    def describe(self, type_name: str) -> object:
+        """Refuse an unknown type."""
+        ...
+
     def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
         """Refuse an unknown type, or a cfg that its schema does not allow."""
         ...
@@ -62,7 +67,15 @@ class Types(Protocol):
 
 def check_dag(document: Any, types: Types) -> Dag:
     """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
-    return parse(without_sugar(document), checker(types))
+    return parse(without_sugar(document), checker(types), partial(_unknown, types))
+
+
+def _unknown(types: Types, type_name: str) -> str | None:
+    try:
+        types.describe(type_name)
+    except InvalidInput as error:
+        return error.message.removeprefix("type: ")
+    return None
 
 
 def checker(types: Types) -> CheckNode:

@@ -17,7 +17,7 @@ from adjudge.domain.ids import NewId
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import audit, chain_runs, chains
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NewRun, Started
+from adjudge.store.chain_values import Chain, NewRun, Started
 from adjudge.store.driver import Tx, first
 
 _KEY_CHARACTERS = 200
@@ -36,7 +36,7 @@ class Launch:
         _check(wanted)
         chain = await chains.head(tx, wanted.chain_id)
         if not chain.enabled:
-            raise Conflict(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
+            return await self._known_or_refused(tx, wanted, chain)
         dag = self._dags.known(chain.id, chain.version)
         if dag is None:
             dag = self._dags.put(chain.id, chain.version, (await chains.find(tx, chain.id)).dag or {})
@@ -67,6 +67,9 @@ class Launch:
             origin.chain_id, origin.parameters, idempotency_key, actor, "rerun", reason or None, origin.trace_id
         )
         _check(wanted)
+        chain = await chains.head(tx, wanted.chain_id)
+        if not chain.enabled:
+            return await self._known_or_refused(tx, wanted, chain)
         started = await self._insert(tx, wanted, origin.chain_version, dag, origin=run_id, kept=len(kept))
         if started.is_new:
             run = _fresh(started.run_id, wanted, origin.chain_version, dag)
@@ -74,6 +77,14 @@ class Launch:
             details: Mapping[str, Mapping[str, Any]] = {run_id: {"new_run_id": started.run_id, "from_node": from_node}}
             await audit.record(tx, actor=actor, action="rerun", object_kind="chain_run", objects=details, reason=reason)
         return started
+
+    async def _known_or_refused(self, tx: Tx, wanted: NewRun, chain: Chain) -> Started:
+        """What is asked of a disabled chain: a key that is known starts nothing, and is answered."""
+        key = wanted.idempotency_key
+        known = await first(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
+        if known is None:
+            raise Conflict(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
+        return Started(known["id"], is_new=False)
 
     async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
         if from_node not in dag.by_id:

@@ -94,9 +94,18 @@ def _said(error: ValidationError, place: str) -> Iterator[str]:
     elif error.validator == "required":
         yield f"{where}: {error.message.split(' is a ')[0]} is missing; give it."
     elif error.validator in ("anyOf", "oneOf"):
-        yield f"{where}: {given} fits none of the ways it may be given."
+        yield f"{where}: {_choices(error) or f'{given} fits none of the ways it may be given'}."
     else:
         yield f"{where}: {given} cannot be used: {_rule(error)}."
+
+
+def _choices(error: ValidationError) -> str | None:
+    """What to give, where the ways differ by what is there."""
+    ways: Any = error.validator_value
+    if not all(set(way) == {"required"} for way in ways):
+        return None
+    names = ", ".join(" and ".join(way["required"]) for way in ways)
+    return f"give one of {names}" if error.validator == "anyOf" else f"give exactly one of {names}"
 
 
 def _step(step: Any) -> str | int:

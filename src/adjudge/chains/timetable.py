@@ -140,4 +140,10 @@ def parse_moment(text: str, place: str) -> int:
         raise InvalidInput(
             f"{place}: {text[:64]!r} is no moment with an offset, as in 2026-05-01T18:00:00+02:00.", field=place
         )
-    return _microseconds(moment)
+    try:
+        moment_us = _microseconds(moment.astimezone(UTC))
+    except OverflowError:
+        moment_us = -1
+    if moment_us < 0:
+        raise InvalidInput(f"{place}: {text[:64]!r} is out of reach; give a moment from 1970 to 9999.", field=place)
+    return moment_us

@@ -24,10 +24,10 @@ from adjudge.chains.schemas import check_cfg
 from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
 from adjudge.domain.chain_document import find_cycle
 from adjudge.domain.documents import as_text
-from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
+from adjudge.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from adjudge.domain.ids import NewId, new_id
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx
+from adjudge.store import Database, Tx, chains
 from adjudge.store import chain_triggers as rows
 from adjudge.store.chain_triggers import NewTrigger, Taken, Tick, Trigger
 
@@ -43,6 +43,7 @@ _HOUSEKEEPING_ROUNDS: Final = 3_600
 _SECRET_PREFIX: Final = "adjt_"  # noqa: S105  # what a secret starts with, so that scanners find leaked ones
 
 _PARAMETERS: Final = {"type": "object", "description": "Parameters of the run; templates may name event and trigger."}
+_PLAIN: Final = {"type": ["string", "number"]}
 _MISFIRE: Final = {"enum": [item.value for item in Misfire]}
 SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
     "cron": {
@@ -74,6 +75,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
             "event": {"enum": list(rows.EVENTS), "description": "What to wait for."},
             "filter": {
                 "type": "object",
+                "additionalProperties": {"anyOf": [_PLAIN, {"type": "array", "items": _PLAIN}]},
                 "description": "Fields of the event and the value, or values, they must have.",
             },
             "parameters": _PARAMETERS,
@@ -89,7 +91,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
     "chain": {
         "type": "object",
         "properties": {
-            "chain_id": {"type": "string", "description": "The chain whose runs are watched."},
+            "chain_id": {"type": "string", "description": "The chain whose runs are watched, by name or id."},
             "on": {"enum": ["success", "failure", "any"], "description": "Which ends count; success is the usual."},
             "parameters": _PARAMETERS,
         },
@@ -190,7 +192,7 @@ class Triggers:
         if not hmac.compare_digest(stored, _digest(secret)) or trigger is None or trigger.kind != "webhook":
             raise NotFound("trigger", trigger_id)
         if not trigger.enabled:
-            raise InvalidInput("The trigger is disabled; enable it first.", field="trigger")
+            raise Conflict("The trigger is disabled; enable it first.", id=trigger_id)
         if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
             raise InvalidInput(f"key: use 1 to {_KEY_CHARACTERS} characters.", field="key")
         as_text(payload, "body")
@@ -226,12 +228,16 @@ async def _checked(
         return _Checked(spec, next_at=parse_moment(spec["at"], "spec.at") if "at" in spec else now_us + after_us)
     if kind == "chain":
         return await _after_chain(tx, chain_id, spec, trigger_id)
+    for name in spec.get("filter", {}):
+        if name not in rows.EVENTS[spec["event"]]:
+            known = ", ".join(rows.EVENTS[spec["event"]])
+            raise InvalidInput(f"spec.filter: {spec['event']} has no {name!r}; it has {known}.", field="spec.filter")
     return _Checked(spec, event=spec.get("event"))
 
 
 async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_id: str | None) -> _Checked:
     """Watch another chain; refuse what would start itself for ever, and spell the circle out."""
-    source = str(spec["chain_id"])
+    source = await _chain_id(tx, str(spec["chain_id"]))
     edges: dict[str, list[str]] = {}
     for ended, started in [(source, chain_id), *await rows.chain_edges(tx, but=trigger_id)]:
         edges.setdefault(ended, []).append(started)
@@ -243,6 +249,14 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
         )
     wanted = {"chain_id": source, "status": _ENDS[spec.get("on", "success")]}
     return _Checked({**spec, "filter": wanted}, event=rows.CHAIN_FINISHED)
+
+
+async def _chain_id(tx: Tx, name: str) -> str:
+    """The chain of a name or an id: whoever writes a file knows no ids."""
+    for find in (chains.find, chains.find_by_name):
+        with suppress(NotFound):
+            return (await find(tx, name)).id
+    raise InvalidInput(f"spec.chain_id: there is no chain {name[:128]!r}; define it first.", field="spec.chain_id")
 
 
 def given_spec(trigger: Trigger) -> dict[str, Any]:

@@ -41,7 +41,11 @@ CheckNode = Callable[[Node], Iterable[str]]
 """Says what is wrong with a node's type and cfg; what it says starts with a place, as in ``cfg.url: …``."""
 
 
-def parse(document: Any, check: CheckNode | None = None) -> Dag:
+CheckType = Callable[[str], str | None]
+"""Says what is wrong with the name of a type that is limited."""
+
+
+def parse(document: Any, check: CheckNode | None = None, check_type: CheckType | None = None) -> Dag:
     """Read and check a DAG; what is wrong with it is one InvalidInput that names everything."""
     reader = _Reader()
     try:
@@ -52,6 +56,12 @@ def parse(document: Any, check: CheckNode | None = None) -> Dag:
     if check is not None:
         for node in dag.nodes:
             reader.problems += [f"node {node.id!r}: {problem}" for problem in check(node)]
+    if check_type is not None:
+        limits = {"max_parallel_by_type": dag, "over_runs.max_parallel_by_type": dag.over_runs}
+        found = [
+            (place, check_type(name)) for place, limited in limits.items() for name in limited.max_parallel_by_type
+        ]
+        reader.problems += [f"{place}: {problem}" for place, problem in found if problem]
     if reader.problems:
         text = " ".join(_sentence(problem) for problem in reader.problems)
         raise InvalidInput(text, field="dag", problems=list(reader.problems))

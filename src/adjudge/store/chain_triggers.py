@@ -25,8 +25,12 @@ PROBLEM_PUBLISHED: Final = "problem.published"
 CONTEST_ENDED: Final = "contest.ended"
 REJUDGE_APPLIED: Final = "rejudge.applied"
 CHAIN_FINISHED: Final = "chain.finished"
-EVENTS: Final = (PROBLEM_PUBLISHED, CONTEST_ENDED, REJUDGE_APPLIED)
-"""What an event trigger may wait for. The end of a chain has a kind of trigger of its own."""
+EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    PROBLEM_PUBLISHED: ("problem_id", "slug", "revision"),
+    CONTEST_ENDED: ("contest_id", "contest"),
+    REJUDGE_APPLIED: ("batch_id", "changed", "skipped"),
+}
+"""What an event trigger may wait for, and what is told of it. The end of a chain has a kind of trigger of its own."""
 
 _COLUMNS = (
     "id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, last_tick, last_error, version, "

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ from adjudge.store.job_values import Fence, Job
 from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import Completion
 
+LAST_MOMENT_MS: Final = 253_402_300_799_999
+"""The end of the year 9999: nothing later can be told to anybody."""
 INSTANCES_MAX: Final = 10_000
 LOG_LINE_CHARACTERS: Final = 16_384
 _POLL_MS: Final = 2_000
@@ -268,11 +270,7 @@ class NodeHandler:
             return [await self._loaded(item) for item in value]
         if value.digest is None:
             return None if value.text is None else json.loads(value.text)
-        data = bytearray()
-        async with aclosing(self._blobs.open(value.digest)) as pieces:
-            async for piece in pieces:
-                data += piece
-        return json.loads(bytes(data))
+        return json.loads(await artifacts.read(value, self._blobs))
 
     async def _executed(self, work: _Work) -> object:
         node, task = work.node, work.task
@@ -323,6 +321,8 @@ class NodeHandler:
                     f"{artifact.size_bytes}; shorten what is shown meanwhile, or name a blob.",
                     field="artifact",
                 )
+            if result.until_ms is not None and not 0 <= result.until_ms <= LAST_MOMENT_MS:
+                raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
             return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
         return Done(await artifacts.kept(result.artifact, self._blobs, self._inline_bytes))
 

@@ -14,6 +14,9 @@ from tests.integration.chains.harness import Rig, dag, line, node
 class NoTypes:
     """Every type is known, every cfg is right."""
 
+    def describe(self, type_name: str) -> object:
+        return type_name
+
     def check(self, type_name: str, cfg: object, *, place: str = "cfg", templated: bool = False) -> None:
         return
 

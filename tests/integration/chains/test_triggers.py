@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.triggers import Triggers, TriggerScheduler
+from adjudge.chains.triggers import Triggers, TriggerScheduler, given_spec
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
@@ -133,13 +133,13 @@ async def test_a_delay_fires_once_however_late(store: Store) -> None:
 
 
 async def test_events_tick_who_listens_and_only_if_they_happen(store: Store) -> None:
-    spec = {"event": "problem.published", "filter": {"problem": ["sum", "tree"]}}
-    await create(store, "event", {**spec, "parameters": {"p": "{{ event.problem }}"}})
+    spec = {"event": "problem.published", "filter": {"slug": ["sum", "tree"]}}
+    await create(store, "event", {**spec, "parameters": {"p": "{{ event.slug }}"}})
     await create(store, "event", {"event": "rejudge.applied"})
     await create(store, "event", spec, enabled=False)
 
     async def happen(tx: Tx, key: str, problem: str) -> int:
-        return await rows.fire_event(tx, rows.PROBLEM_PUBLISHED, {"problem": problem}, key=key)
+        return await rows.fire_event(tx, rows.PROBLEM_PUBLISHED, {"slug": problem}, key=key)
 
     async def happen_not(tx: Tx) -> None:
         await happen(tx, "k0", "sum")
@@ -186,6 +186,16 @@ async def test_a_chain_after_a_chain(store: Store) -> None:
         await create(store, "chain", {"chain_id": second}, first)
     with pytest.raises(InvalidInput, match="start each other for ever"):
         await create(store, "chain", {"chain_id": first}, first)
+
+
+async def test_a_chain_is_watched_by_its_name_too(store: Store) -> None:
+    first, second = await add_chain(store, "first"), await add_chain(store)
+    trigger_id = await create(store, "chain", {"chain_id": "first"}, second)
+    await fire(store, rows.CHAIN_FINISHED, "r1", {"chain_id": first, "run_id": "r1", "status": "success"})
+    assert await scheduler(store).tick() == 1
+    assert given_spec(await store.do(lambda tx: rows.get(tx, trigger_id))) == {"chain_id": "first"}, "as it was written"
+    with pytest.raises(InvalidInput, match="start each other for ever"):
+        await create(store, "chain", {"chain_id": second}, first)
 
 
 async def test_a_webhook_asks_for_its_secret(store: Store) -> None:
@@ -267,10 +277,15 @@ async def test_what_could_never_fire_is_refused(store: Store) -> None:
         ("cron", {"cron": "0 0 * *"}, "spec.cron"),
         ("cron", {"cron": "* * * * *", "misfires": "all"}, "did you mean 'misfire'"),
         ("cron", {"cron": "* * * * *", "misfire": "twice"}, "choose one of skip, once, all"),
-        ("delay", {}, "fits none of the ways"),
+        ("delay", {}, "give exactly one of at, after_sec"),
+        ("delay", {"at": "0001-01-01T00:00:00+14:00"}, "spec.at: .* is out of reach"),
+        ("delay", {"at": "9999-12-31T23:59:59-01:00"}, "spec.at: .* is out of reach"),
         ("event", {"event": "sunrise"}, "choose one of problem.published"),
+        ("event", {"event": "contest.ended", "filter": {"slug": "x"}}, "has no 'slug'; it has contest_id, contest"),
+        ("event", {"event": "contest.ended", "filter": {"contest": {}}}, "spec.filter.contest"),
         ("webhook", {"parameters": {"a": "{{ artifacts.x }}"}}, "there is no 'artifacts' here"),
         ("chain", {}, "'chain_id' is missing"),
+        ("chain", {"chain_id": "ghost"}, "spec.chain_id: there is no chain 'ghost'; define it first"),
     ]
     for kind, spec, message in wrong:
         with pytest.raises(InvalidInput, match=message):
@@ -292,7 +307,7 @@ async def test_the_loop_wakes_for_an_event(store: Store) -> None:
     running = asyncio.create_task(TriggerScheduler(store.database, notice, name="s1").run())
     try:
         await fire(store, rows.PROBLEM_PUBLISHED, "k", {})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(240):
             await ticked.wait()
     finally:
         running.cancel()

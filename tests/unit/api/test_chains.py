@@ -16,7 +16,7 @@ from adjudge.chains.executors.approval import decide
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import JobStatus
 from adjudge.store import Tx
-from adjudge.store.chain_values import NODE, Artifact, Done, Suspended
+from adjudge.store.chain_values import NODE, Artifact, Done, Expanded, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
 from tests.support.api import Api, make_api
@@ -118,6 +118,13 @@ async def test_j06_a_disabled_chain_does_not_start(desk: Desk) -> None:
         assert (await desk.post("/chains/nightly:disable", 200))["enabled"] is False
     refused = await desk.post("/chains/nightly:start", 409)
     assert "chain is disabled" in refused["detail"]
+    await desk.post("/chains/nightly:enable", 200)
+    run_id = await desk.start(headers={"Idempotency-Key": "k"})
+    await desk.work()
+    await desk.post("/chains/nightly:disable", 200)
+    assert await desk.start(headers={"Idempotency-Key": "k"}) == run_id, "it was started before"
+    refused = await desk.post(f"/runs/{run_id}:rerun", 409)
+    assert "chain is disabled" in refused["detail"]
     assert (await desk.post("/chains/nightly:enable", 200))["enabled"] is True
 
 
@@ -201,6 +208,19 @@ async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
     entry = (await desk.get("/ops/audit"))["items"][0]
     assert (entry["action"], entry["actor"], entry["actor_name"]) == ("run.approve", me["id"], me["name"])
     assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
+
+
+async def test_only_those_who_were_asked_answer_and_only_once(desk: Desk) -> None:
+    await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?"}}]})
+    run_id = await desk.start()
+    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
+    path, yes = f"/runs/{run_id}/nodes/ask:decide", {"approved": True, "reason": "it is good"}
+    refused = await desk.post(path, 403, yes)
+    assert (refused["code"], refused["detail"]) == ("FORBIDDEN", "Only eva may answer this question.")
+    _, secret = await desk.api.user("setter", "eva")
+    async with desk.api.client(secret) as setter:
+        first, second = [await setter.post(ROOT + path, json=yes) for _ in range(2)]
+    assert (first.status_code, second.status_code, second.json()["code"]) == (200, 409, "CONFLICT")
 
 
 async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_path: Path) -> None:
@@ -302,6 +322,16 @@ async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: Desk) -> None
     await desk.work(status=JobStatus.FAILED)
     done = await desk.post(f"/runs/{run_id}/nodes/b:complete", 200, {"artifact": "\xe4"})
     assert (done["artifact"], done["artifact_bytes"]) == ("\xe4", 4)
+
+
+async def test_what_a_mapped_node_left_is_the_list_of_what_its_instances_did(desk: Desk) -> None:
+    await desk.define({"nodes": [{"id": "m", "type": "noop", "map": {"over": [1, 2]}}, {"id": "n", "type": "noop"}]})
+    run_id = await desk.start()
+    await desk.work(outcome=Expanded((1, 2)))
+    await desk.work()
+    assert await desk.get(f"/runs/{run_id}/nodes/m/artifact") == [{"n": "m[0]"}, {"n": "m[1]"}]
+    assert await desk.get(f"/runs/{run_id}/nodes/m[1]/artifact") == {"n": "m[1]"}
+    assert await desk.get(f"/runs/{run_id}/nodes/n/artifact") is None
 
 
 async def test_the_types_of_nodes_are_described(desk: Desk) -> None:

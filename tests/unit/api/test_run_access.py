@@ -121,7 +121,7 @@ async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(office: Off
     assert await office.code("bot", "POST", f"{run_id}/nodes/a:decide", yes) == 404
     assert await office.code("eva", "GET", f"{run_id}/nodes/a") == 200
     assert await office.code("eva", "POST", f"{run_id}:stop") == 403
-    assert await office.code("ben", "POST", f"{run_id}/nodes/a:decide", yes) == 400, "it is not his to answer"
+    assert await office.code("ben", "POST", f"{run_id}/nodes/a:decide", yes) == 403, "it is not his to answer"
     assert await office.code("joe", "POST", f"{run_id}/nodes/a:decide", yes) == 200, "though he may change no run"
     assert await office.code("joe", "GET", run_id) == 200
     assert await office.code("eva", "GET", run_id) == 404, "nobody asks her any more"

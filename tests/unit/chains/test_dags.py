@@ -13,10 +13,14 @@ from adjudge.domain.errors import InvalidInput
 class Types:
     """Knows two types; one wants a number."""
 
-    def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
-        assert templated
+    def describe(self, type_name: str) -> object:
         if type_name not in ("noop", "count"):
             raise InvalidInput(f"type: there is no executor {type_name!r}")
+        return type_name
+
+    def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
+        assert templated
+        self.describe(type_name)
         if type_name == "count" and not isinstance(cfg.get("n"), int | str):
             raise InvalidInput(f"{place}.n: must be a number")
 
@@ -39,6 +43,14 @@ def test_types_and_cfg_are_checked_with_everything_else() -> None:
         "node 'b': cfg.n: must be a number",
         "node 'b': unknown dependency 'z': no node has that id",
     ]
+
+
+def test_a_limit_of_a_type_that_there_is_not_would_limit_nothing() -> None:
+    limits = {"noop": 1, "ghots": 2}
+    document = {"nodes": [{"id": "a", "type": "noop"}], "max_parallel_by_type": limits}
+    for given, place in ((document, ""), ({**document, "over_runs": {"max_parallel_by_type": limits}}, "over_runs.")):
+        with pytest.raises(InvalidInput, match=f"{place}max_parallel_by_type: there is no executor 'ghots'"):
+            check_dag(given, Types())
 
 
 @pytest.mark.parametrize(

@@ -90,9 +90,9 @@ def test_map_as_a_type_becomes_the_attribute() -> None:
 @pytest.mark.parametrize(
     ("cfg", "message"),
     [
-        ({"over": []}, "fits none of the ways"),
+        ({"over": []}, "give exactly one of node, chain"),
         ({"node": {"type": "noop"}}, "'over' is missing"),
-        ({"over": [], "node": {"type": "noop"}, "chain": "x"}, "fits none of the ways"),
+        ({"over": [], "node": {"type": "noop"}, "chain": "x"}, "give exactly one of node, chain"),
         ({"over": [], "node": {"type": "noop"}, "parameters": {}}, "they are a chain's"),
         ({"over": [], "node": {"type": "noop", "deps": []}}, "there is no 'deps'"),
     ],

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,21 +12,21 @@ from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains import artifacts
 from adjudge.chains.dags import check_dag
-from adjudge.chains.executors.approval import WaitApproval, decide
+from adjudge.chains.executors.approval import APPROVAL, WaitApproval, decide
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import Created, Triggers
 from adjudge.domain.access import Permission
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
 from adjudge.store.bells import Wakeup
 from adjudge.store.chain_triggers import Trigger
-from adjudge.store.chain_values import Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started, StatusChange
+from adjudge.store.chain_values import Artifact, Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started, StatusChange
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.1
 """Between two looks at a run: the bell rings for every run, and a look reads all nodes of one."""
-_LARGEST_ARTIFACT: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +173,27 @@ async def dag_of(parts: Parts, standing: Run) -> Mapping[str, list[str]]:
     return {item.id: list(item.deps) for item in dag.nodes}
 
 
-async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> Any:
-    """What a node left behind, however large."""
-    found = await node(parts, viewer, run_id, node_id)
-    if found.artifact_digest is None:
-        return found.artifact
-    data = bytearray()
-    async with aclosing(parts.blobs.open(found.artifact_digest)) as pieces:
-        async for piece in pieces:
-            data += piece
-            if len(data) > _LARGEST_ARTIFACT:
-                raise InvalidInput(f"The artifact is larger than {_LARGEST_ARTIFACT} bytes.", node_id=node_id)
-    return json.loads(data)
+async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> bytes:
+    """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
+    run, found = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
+    if found.artifact is not None:
+        return as_text(found.artifact, "artifact").encode()
+    if found.artifact_digest is not None:
+        return await artifacts.read(Artifact(None, found.artifact_digest), parts.blobs)
+
+    async def gather(tx: Tx) -> list[Artifact] | None:
+        dag = await parts.engine.dags.of_run(tx, run_id, run.chain_id, run.chain_version)
+        if node_id not in dag.by_id or dag.by_id[node_id].fan is None:
+            return None
+        left = (await chain_runs.artifacts(tx, run_id, (), (node_id,))).get(node_id)
+        return left if isinstance(left, list) else None
+
+    items = await parts.database.read(gather)
+    if items is None:
+        return b"null"
+    if sum(item.size_bytes for item in items) > artifacts.ARTIFACT_BYTES_MAX:
+        raise InvalidInput("They are too large together; fetch those of its instances.", node_id=node_id)
+    return b"[" + b",".join([await artifacts.read(item, parts.blobs) for item in items]) + b"]"
 
 
 async def stop(parts: Parts, viewer: Viewer, run_id: str, reason: str) -> RunStatus:
@@ -231,8 +238,8 @@ async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, ap
     run, asking = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
     if not viewer.may(Permission.RUN_CONTROL):
         viewer.require(Permission.RUN_ANSWER)  # a token that may only read changes nothing
-    if not run_access.may_answer(viewer, run, asking):
-        await run_access.controllable(parts, viewer, run_id)  # else the engine says what is wrong
+    if asking.wait_on == APPROVAL:  # else the engine says what is wrong: it is answered already
+        run_access.require_answer(viewer, run, asking)
     await parts.database.transact(
         lambda tx: decide(
             tx,

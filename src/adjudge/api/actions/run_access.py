@@ -42,12 +42,16 @@ def controls(viewer: Viewer, run: Run) -> bool:
 async def controllable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
     """The run, if the viewer may change it; one that may be read but not changed is refused."""
     run = await readable(parts, viewer, run_id)
+    _require_control(viewer, run)
+    return run
+
+
+def _require_control(viewer: Viewer, run: Run) -> None:
     if not controls(viewer, run):
         raise Forbidden(
-            f"Run {run_id!r} is somebody else's; that needs the permission {Permission.RUN_CONTROL_ALL}.",
+            f"Run {run.id!r} is somebody else's; that needs the permission {Permission.RUN_CONTROL_ALL}.",
             permission=str(Permission.RUN_CONTROL_ALL),
         )
-    return run
 
 
 def may_answer(viewer: Viewer, run: Run, node: NodeView) -> bool:
@@ -57,6 +61,16 @@ def may_answer(viewer: Viewer, run: Run, node: NodeView) -> bool:
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
     return bool({*_names(viewer)} & {*approvers}) if approvers else controls(viewer, run)
+
+
+def require_answer(viewer: Viewer, run: Run, node: NodeView) -> None:
+    """Refuse an answer of somebody who was not asked."""
+    if may_answer(viewer, run, node):
+        return
+    asked = node.artifact if isinstance(node.artifact, Mapping) else {}
+    if approvers := asked.get("approvers"):
+        raise Forbidden(f"Only {', '.join(map(str, approvers))} may answer this question.")
+    _require_control(viewer, run)
 
 
 async def listed(

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Query
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.actions import chains
 from adjudge.api.actions.events import Sent
@@ -120,9 +120,16 @@ def _add_nodes(routes: APIRouter, parts: Parts) -> None:
     async def node(run_id: str, node_id: str, viewer: Reader) -> NodeInfo:
         return NodeInfo.of(await chains.node(parts, viewer, run_id, node_id))
 
-    @routes.get("/runs/{run_id}/nodes/{node_id}/artifact", summary="What a node left behind, however large")
-    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Any:
-        return await chains.artifact(parts, viewer, run_id, node_id)
+    @routes.get(
+        "/runs/{run_id}/nodes/{node_id}/artifact",
+        summary="What a node left behind, however large",
+        description="Of a mapped node: the list of what its instances left.",
+        responses={200: {"content": {"application/json": {"schema": {}}}}},
+        response_class=Response,
+    )
+    async def artifact(run_id: str, node_id: str, viewer: Reader) -> Response:
+        found = await chains.artifact(parts, viewer, run_id, node_id)
+        return Response(found, media_type="application/json")
 
     @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="What a node wrote")
     async def lines(

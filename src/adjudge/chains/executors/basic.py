@@ -33,7 +33,12 @@ class Sleep:
         "type": "object",
         "properties": {
             "seconds": {"type": "number", "minimum": 0, "maximum": 31_536_000, "description": "How long."},
-            "until_ms": {"type": "integer", "minimum": 0, "description": "Or until when: Unix time in milliseconds."},
+            "until_ms": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 253_402_300_799_999,
+                "description": "Or until when: Unix time in milliseconds.",
+            },
         },
         "oneOf": [{"required": ["seconds"]}, {"required": ["until_ms"]}],
         "additionalProperties": False,

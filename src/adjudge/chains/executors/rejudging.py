@@ -15,6 +15,7 @@ from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
 
 BATCH_READY: Final = "rejudge"
 """What a ``rejudge`` node that previews waits on."""
+_GIVEN_UP: Final = ("discarded", "canceled")
 
 
 class Rejudge:
@@ -91,7 +92,7 @@ class Rejudge:
     async def _preview(self, context: NodeContext) -> NodeResult | Waiting:
         """Make one batch, however often this is carried out: its id is kept before it is used."""
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
-        batch_id = kept.get("batch_id") or new_id()
+        batch_id = await self._standing(kept.get("batch_id")) or new_id()
         await context.save_checkpoint({"batch_id": batch_id})
         user_id = await acting_user(self._database, context)
         total = await self._database.transact(lambda tx: self._created(tx, context, batch_id, user_id))
@@ -100,6 +101,13 @@ class Rejudge:
             return NodeResult({"batch_id": None, "total": 0, "changes": 0, "differences": []})
         await context.log(f"batch {batch_id}: judging {total} submissions again")
         return Waiting(BATCH_READY, batch_id, artifact={"batch_id": batch_id, "total": total})
+
+    async def _standing(self, batch_id: str | None) -> str | None:
+        """The batch of an earlier attempt, unless somebody gave it up: then another is worth making."""
+        if batch_id is None:
+            return None
+        state = await self._database.transact(lambda tx: node_work.batch_state(tx, batch_id))
+        return None if state in _GIVEN_UP else batch_id
 
     async def _created(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
         """How many submissions the batch has; None where there is nothing to judge again."""
