@@ -57,11 +57,9 @@ def parse(document: Any, check: CheckNode | None = None, check_type: CheckType |
         for node in dag.nodes:
             reader.problems += [f"node {node.id!r}: {problem}" for problem in check(node)]
     if check_type is not None:
-        limits = {"max_parallel_by_type": dag, "over_runs.max_parallel_by_type": dag.over_runs}
-        found = [
-            (place, check_type(name)) for place, limited in limits.items() for name in limited.max_parallel_by_type
-        ]
-        reader.problems += [f"{place}: {problem}" for place, problem in found if problem]
+        for place, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.over_runs.max_parallel_by_type)):
+            found = map(check_type, limits)
+            reader.problems += [f"{place}max_parallel_by_type: {problem}" for problem in found if problem]
     if reader.problems:
         text = " ".join(_sentence(problem) for problem in reader.problems)
         raise InvalidInput(text, field="dag", problems=list(reader.problems))
