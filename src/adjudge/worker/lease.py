@@ -1,8 +1,8 @@
 """Keeping leases: all of a worker's jobs are renewed in one statement, apart from the work itself.
 
 The keeper only tells; it never ends a job. Whoever holds a job says what is to happen when it is lost. A job is lost
-when a renewal is refused (reclaimed, canceled), or when the database has been away for so long that the lease must have
-expired: from then on nothing of this attempt may be written, so its work is stopped.
+when a renewal is refused (reclaimed, canceled), or when the database has been away or silent for so long that the lease
+must have expired: from then on nothing of this attempt may be written, so its work is stopped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from adjudge.domain.errors import RefusalReason, Unavailable
+from adjudge.domain.errors import RefusalReason
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
@@ -62,14 +62,24 @@ class LeaseKeeper:
             del self._latest[fence.job_id]
 
     async def run(self) -> None:
-        """Beat for ever.
+        """Beat for ever, and look out meanwhile: a beat may wait for a database that does not answer.
 
         A lease younger than half a beat is left to the next one: most short jobs have ended by then, and a renewal that
         meets their end is a write for nothing.
         """
+        async with asyncio.TaskGroup() as loops:
+            loops.create_task(self._beat_for_ever())
+            loops.create_task(self._look_out_for_ever())
+
+    async def _beat_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._heartbeat_ms / 1_000)
             await self.beat(older_ms=self._heartbeat_ms / 2)
+
+    async def _look_out_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(self._heartbeat_ms / 1_000)
+            self._give_up_expired()
 
     async def beat(self, *, older_ms: float = 0) -> None:
         """Renew everything once, but for leases that are younger than ``older_ms``."""
@@ -81,9 +91,9 @@ class LeaseKeeper:
             return
         try:
             outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms))
-        except Unavailable as error:
+        except Exception as error:  # noqa: BLE001 — whatever it was, only the next beat can save these leases
             metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
-            _log.warning("heartbeat_failed", error=error.message, jobs=len(fences))
+            _log.warning("heartbeat_failed", error=repr(error), jobs=len(fences))
             self._give_up_expired()
             return
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))

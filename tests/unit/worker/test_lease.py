@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from adjudge.domain.errors import RefusalReason
+from adjudge.domain.errors import InternalFault, RefusalReason
 from adjudge.store import Database
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Fence, Outcome, Refused
@@ -63,3 +66,62 @@ async def test_what_is_refused_to_an_older_attempt_does_not_end_the_next_one() -
     assert lost == [(1, RefusalReason.STALE_ATTEMPT)]
     await keeper.beat()
     assert renewals.fences == [newer]
+
+
+class Clock:
+    """Time that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def beating(renewals: Renewals, clock: Clock) -> AsyncIterator[asyncio.Queue[RefusalReason]]:
+    """A keeper at work that holds one lease, half over, and what it says when that is lost."""
+    keeper = LeaseKeeper(
+        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=1, clock=clock
+    )
+    lost: asyncio.Queue[RefusalReason] = asyncio.Queue()
+    keeper.hold(Fence("job", 1, "worker"), lost.put_nowait, claimed_at=-0.5, fields={})
+    running = asyncio.create_task(keeper.run())
+    try:
+        yield lost
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_work_is_stopped_when_the_database_does_not_answer_for_as_long_as_the_lease() -> None:
+    """A database that is frozen refuses nothing: the renewal waits, and the lease runs out meanwhile."""
+    asked = asyncio.Event()
+
+    class Silent(Renewals):
+        async def transact(self, operation: Operation[Any]) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+    clock = Clock()
+    async with beating(Silent(), clock) as lost:
+        await asyncio.wait_for(asked.wait(), 10)
+        assert lost.empty()
+        clock.now = 1.0
+        assert await asyncio.wait_for(lost.get(), 10) is RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH
+
+
+async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> None:
+    class Troubled(Renewals):
+        async def transact(self, operation: Operation[Any]) -> Any:
+            if not self.tried:
+                self.tried = True
+                raise InternalFault("PostgreSQL refused a statement: read-only transaction.")
+            renewed.set()
+            return await super().transact(operation)
+
+        tried = False
+
+    renewed = asyncio.Event()
+    async with beating(Troubled(), Clock()) as lost:
+        await asyncio.wait_for(renewed.wait(), 10)
+        assert lost.empty()
