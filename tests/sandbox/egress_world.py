@@ -33,7 +33,7 @@ import json, socket
 def reach(host, port, kind=socket.SOCK_STREAM, family=socket.AF_INET):
     try:
         with socket.socket(family, kind) as client:
-            client.settimeout(5)
+            client.settimeout(30)
             client.connect((host, port))
             client.sendall(b"ping")
             return client.recv(64).decode()

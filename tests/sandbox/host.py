@@ -160,7 +160,7 @@ class Services:
             while True:
                 connection, _ = listener.accept()
                 with connection:
-                    connection.settimeout(5)
+                    connection.settimeout(60)
                     if connection.recv(16) != b"check":
                         self.reached.append(name)
                     connection.sendall(b"well")
@@ -169,7 +169,7 @@ class Services:
         """Assert that nobody came, and that a friend is still served."""
         for family, address in ((socket.AF_INET, ("127.0.0.1", self.port)), (socket.AF_UNIX, str(self.path))):
             with socket.socket(family) as client:
-                client.settimeout(5)
+                client.settimeout(60)
                 client.connect(address)
                 client.sendall(b"check")
                 assert client.recv(16) == b"well"
@@ -217,7 +217,7 @@ class Host:
 
     def _await_walls(self, launchers: int, cgroups: list[str], files: list[tuple[str, int, int]]) -> None:
         """An empty box may come down after its report was given: launcher, cgroup and lock go within moments."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and (
             _count_launchers(descendants()) > launchers or cgroups_of(self.state) != cgroups or self.files() != files
         ):

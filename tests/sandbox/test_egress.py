@@ -66,6 +66,6 @@ async def test_a_program_that_ends_before_its_ways_out_are_open_has_its_report(
 
     monkeypatch.setattr(Launcher, "_receive", noted)
     monkeypatch.setattr(launcher, "carrying", slowly)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         report = await box.sandbox.run(RunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
     assert report.ok, report

@@ -91,7 +91,7 @@ async def test_another_slots_files_cannot_be_seen(box: Box, host: Host) -> None:
     read_end, write_end = os.pipe()
     neighbour = asyncio.create_task(box.sandbox.run(box.script(NEIGHBOUR, mark, within=ROOMY, stdout=write_end)))
     try:
-        line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), 20)
+        line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), ms(120_000) / 1000)
         assert line == b"laid\n"
         report = await box.run("walk.py", mark, within=ROOMY)
         assert json.loads(report.stdout)["found"] == []

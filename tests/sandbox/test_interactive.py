@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures
 
 OK, TLE, OLE, RE, SE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.OLE, RunVerdict.RE, RunVerdict.SE
 SHORT = limits(wall_ms=ms(600))
+LONG = limits(cpu_ms=ms(3_000))
+"""For conversations that do not end by the clock."""
 
 
 async def _pair(
@@ -25,7 +27,7 @@ async def _pair(
     talk = box.sandbox.run_interactive(
         box.spec("talk", *contestant, within=within), box.spec("talk", *interactor, within=within)
     )
-    reports = await asyncio.wait_for(talk, ms(30_000) / 1000)
+    reports = await asyncio.wait_for(talk, ms(120_000) / 1000)
     assert SE not in (reports[0].verdict, reports[1].verdict), reports
     return reports
 
@@ -37,7 +39,7 @@ async def test_a_conversation_of_a_thousand_lines_ends_well(box: Box) -> None:
 
 @pytest.mark.parametrize("death", ["die", "kill"])
 async def test_the_contestants_death_ends_the_conversation(box: Box, death: str) -> None:
-    contestant, interactor, first = await _pair(box, (death,), ("ask",))
+    contestant, interactor, first = await _pair(box, (death,), ("ask",), LONG)
     assert contestant.verdict is RE
     assert interactor.verdict in (RE, OK)
     assert interactor.limit is None
@@ -46,7 +48,7 @@ async def test_the_contestants_death_ends_the_conversation(box: Box, death: str)
 
 @pytest.mark.parametrize("death", ["die", "kill"])
 async def test_the_interactors_death_ends_the_conversation(box: Box, death: str) -> None:
-    contestant, interactor, _ = await _pair(box, ("answer",), (death,))
+    contestant, interactor, _ = await _pair(box, ("answer",), (death,), LONG)
     assert interactor.verdict is RE
     assert contestant.verdict in (OK, RE)
     assert contestant.limit is None
@@ -71,10 +73,10 @@ async def test_three_programs_run_at_once_where_there_is_one_slot(box: Box, host
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     async with Sandbox(slots=1, use_agent=box.way == "agent", state_dir=state) as sandbox:
         async with sandbox.seats(4) as seats:
-            first = box.spec("talk", "ask", "10", within=SHORT)
+            first = box.spec("talk", "ask", "10", within=LONG)
             runs = [
                 replace(first, stdin=pipes[1][0], stdout=pipes[0][1]),
-                replace(box.spec("talk", "answer", within=SHORT), stdin=pipes[0][0], stdout=pipes[1][1]),
+                replace(box.spec("talk", "answer", within=LONG), stdin=pipes[0][0], stdout=pipes[1][1]),
                 box.spec("static_noop"),
             ]
             waiting = [asyncio.create_task(seat.run(spec)) for seat, spec in zip(seats, runs, strict=False)]

@@ -25,7 +25,7 @@ async def test_a_tree_of_a_thousand_dies_with_its_root(box: Box) -> None:
 @pytest.mark.parametrize("how", ["close", "hold"])
 async def test_a_daemon_dies_and_is_not_waited_for(box: Box, how: str) -> None:
     within = limits(wall_ms=ms(60_000))
-    report = await asyncio.wait_for(box.run("daemonise", how, within=within), ms(20_000) / 1000)
+    report = await asyncio.wait_for(box.run("daemonise", how, within=within), ms(50_000) / 1000)
     assert (report.verdict, report.stdout) == (RunVerdict.OK, b"left behind\n")
 
 
@@ -78,7 +78,7 @@ async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, pr
 
 
 async def _until_started(program: str) -> None:
-    async with asyncio.timeout(ms(20_000) / 1000):
+    async with asyncio.timeout(ms(50_000) / 1000):
         while not [process for process in descendants().values() if process.name == program]:
             await asyncio.sleep(0.005)
 
