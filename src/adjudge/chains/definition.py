@@ -25,11 +25,14 @@ from adjudge.chains.triggers import SPECS
 from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput
 
-NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,127}$"
+NAME: Final = r"^[^\s/\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
+"""Of chains and triggers: whatever can stand in an address and on a line. Letters are anybody's."""
+NAME_CHARACTERS: Final = 128
+_NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS}
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "pattern": NAME},
+        "name": _NAME,
         "description": {"type": "string", "maxLength": 4000},
         "enabled": {"type": "boolean"},
         "dag": {"type": "object"},
@@ -38,7 +41,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
             "items": {
                 "type": "object",
                 "properties": {
-                    "name": {"type": "string", "pattern": NAME},
+                    "name": _NAME,
                     "kind": {"enum": list(SPECS)},
                     "spec": {"type": "object"},
                     "enabled": {"type": "boolean"},

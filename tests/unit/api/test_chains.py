@@ -100,6 +100,17 @@ async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
     assert [(item["version"], len(item["dag"]["nodes"])) for item in versions] == [(2, 3), (1, 2)]
 
 
+@pytest.mark.parametrize("name", ["a/b", "a\nb", "  ", "a\x7f", "x" * 129])
+async def test_names_that_would_lead_nowhere_are_refused(desk: Desk, name: str) -> None:
+    refused = await desk.post("/chains", 400, {"name": name, "dag": line("a")})
+    assert refused["errors"][0]["field"] == "body.name"
+    made = await desk.define(line("a"), " \u6bcf\u665a: 1 ")
+    assert (await desk.get("/chains/\u6bcf\u665a: 1"))["id"] == made["id"], "letters are anybody's"
+    assert (await desk.post(f"/chains/{made['id']}/triggers", 400, {"name": name, "kind": "webhook", "spec": {}}))[
+        "code"
+    ]
+
+
 async def test_everything_that_is_wrong_is_said_at_once(desk: Desk) -> None:
     nodes = [
         {"id": "a", "type": "noop", "deps": ["c"]},

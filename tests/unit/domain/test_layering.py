@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.domain.layering import Bend, Layering, lay_out
+from adjudge.domain.layering import Bend, Layering, lay_out, places_of
 
 
 @st.composite
@@ -25,7 +25,7 @@ def _layer_of(found: Layering) -> dict[object, int]:
 def test_every_node_has_one_place_and_every_edge_goes_down_layer_by_layer(graph: dict[str, list[str]]) -> None:
     found = lay_out(graph)
     places = [place for layer in found.layers for place in layer]
-    assert len(places) == len(set(places))
+    assert len(places) == len(set(places)) == places_of(graph)
     assert {place for place in places if not isinstance(place, Bend)} == set(graph)
     layer = _layer_of(found)
     assert {(edge[0], edge[-1]) for edge in found.edges} == {

@@ -58,9 +58,22 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
         assert "Go on &lt;script&gt;" in node.text
         unsaid = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": " "})
         assert unsaid.status_code == 400
+        neither = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "perhaps", "reason": "good"})
+        assert (neither.status_code, "say yes or no" in neither.text) == (400, True)
         said = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": "good"})
         assert said.status_code == 303
         assert "data-live-done" in (await setter.get(f"{path}/state")).text
+
+
+async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_null(pages: Api) -> None:
+    plain = {"nodes": [{"id": "a", "type": "noop", "deps": None}]}
+    dense = {"nodes": [{"id": f"n{i}", "type": "noop", "deps": [f"n{j}" for j in range(i)]} for i in range(120)]}
+    async with pages.as_role("admin") as admin:
+        for name, dag in (("plain", plain), ("dense", dense)):
+            assert (await admin.post("/api/v1/chains", json={"name": name, "dag": dag})).status_code == 201
+            run = (await admin.post(f"/chains/{name}/start")).headers["Location"]
+            drawn = ['<svg class="dag"' in (await admin.get(path)).text for path in (f"/chains/{name}", run)]
+            assert drawn == [name == "plain"] * 2
 
 
 async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: Api) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from adjudge.api.moments import moment
 from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.chains.definition import NAME, NAME_CHARACTERS
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import chain_triggers
 from adjudge.store.chain_values import Chain, ChainVersion, LogLine, NodeView, Run, StatusChange
@@ -20,7 +21,11 @@ _DAG_EXAMPLE = {
 }
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
 _NEXT = Field(description="The cursor of the next page; null at the end.")
-Name = Annotated[str, Field(min_length=1, max_length=128, examples=["nightly-verify"])]
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS, pattern=NAME),
+    Field(description="No slash, no control characters.", examples=["nightly-verify"]),
+]
 Reason = Annotated[str, Field(max_length=500, description="Kept with what was done.", examples=["the disk was full"])]
 Dag = Annotated[
     dict[str, Any], Field(description="The DAG; the how-to on chains explains it.", examples=[_DAG_EXAMPLE])

@@ -20,6 +20,7 @@ from adjudge.api.viewer import Viewer
 from adjudge.chains.executors.approval import WaitApproval
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.layering import places_of
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
 from adjudge.store.chain_values import NodeView, Run
 from adjudge.web import forms
@@ -36,7 +37,8 @@ Controller = Annotated[Viewer, needs(Permission.RUN_CONTROL)]
 _PAGE: Final = 30
 _LINES: Final = 500
 _DRAWN: Final = 300
-"""Nodes beyond this are listed, not drawn: nobody can read such a picture."""
+_DRAWN_PLACES: Final = 3_000
+"""Nodes, or nodes and bends of edges, beyond this are listed, not drawn: nobody can read such a picture."""
 _SECOND_US: Final = 1_000_000
 
 
@@ -90,10 +92,10 @@ async def _listed(
 
 
 def _draw_definition(name: str, nodes: Sequence[Mapping[str, Any]]) -> str:
-    if len(nodes) > _DRAWN:
-        return ""
     types = {node["id"]: node["type"] for node in nodes}
-    dependencies = {node["id"]: list(node.get("deps", ())) for node in nodes}
+    dependencies = {node["id"]: list(node.get("deps") or ()) for node in nodes}
+    if not _can_be_read(dependencies):
+        return ""
     return draw_dag(name, dependencies, meaning=lambda _: "", caption=lambda node: types[node])
 
 
@@ -134,7 +136,7 @@ async def _run_state(parts: Parts, viewer: Viewer, request: Request, run_id: str
 
 async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeView]) -> str:
     dependencies = await chains.dag_of(parts, run)
-    if len(dependencies) > _DRAWN:
+    if not _can_be_read(dependencies):
         return ""
     standing = {node.node_id: node for node in nodes}
 
@@ -152,6 +154,10 @@ async def _draw_run(parts: Parts, spoken: Words, run: Run, nodes: Sequence[NodeV
         caption=caption,
         link=lambda node_id: f"/runs/{run.id}/nodes/{quote(node_id, safe='')}",
     )
+
+
+def _can_be_read(dependencies: Mapping[str, Sequence[str]]) -> bool:
+    return len(dependencies) <= _DRAWN and places_of(dependencies) <= _DRAWN_PLACES
 
 
 def _waits_for(node: NodeView) -> str | None:
@@ -226,8 +232,11 @@ def _control(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post("/runs/{run_id}/nodes/{node_id}/decide")
     async def decide(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
-        approved = await forms.text(request, "answer", at_most=10) == "yes"
-        await chains.approve(parts, viewer, run_id, node_id, approved=approved, reason=await _reason(request))
+        answer = await forms.text(request, "answer", at_most=10)
+        if answer not in ("yes", "no"):
+            raise InvalidInput("answer: say yes or no.", field="answer")
+        reason = await _reason(request)
+        await chains.approve(parts, viewer, run_id, node_id, approved=answer == "yes", reason=reason)
         return see_other(f"/runs/{run_id}")
 
 
