@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.store import migrations
 from adjudge.store.driver import Database
 
@@ -40,7 +40,7 @@ async def open_database(
             field="max_connections",
         )
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
     if migrate:
         await migrations.upgrade(url)
     database: Database
@@ -56,3 +56,13 @@ async def open_database(
         yield database
     finally:
         await database.close()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Unavailable(
+            f"The database's folder {folder} cannot be made: {error.strerror}. Check ADJUDGE_DATABASE_URL or "
+            "ADJUDGE_DATA_DIR."
+        ) from error

@@ -16,7 +16,7 @@ from adjudge.domain.errors import InternalFault, InvalidInput, OutcomeUnknown, U
 from adjudge.store.constraints import from_postgres
 from adjudge.store.driver import CONCLUDED, Operation, Unfit, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
-from adjudge.store.postgres_connections import Connection, Connections, is_gone
+from adjudge.store.postgres_connections import Connection, Connections, is_gone, reaching
 from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
 
 T = TypeVar("T")
@@ -179,12 +179,8 @@ class PostgresDatabase:
     @classmethod
     async def open(cls, url: str, *, max_connections: int = 16, now: str = DATABASE_CLOCK) -> PostgresDatabase:
         """Connect, or say why not."""
-        try:
+        with reaching():
             connections = await Connections.open(url, at_most=max_connections, session=SESSION)
-        except (asyncpg.PostgresError, *_LOST) as error:
-            raise Unavailable(
-                f"Cannot connect to PostgreSQL: {error}. Check ADJUDGE_DATABASE_URL and the server."
-            ) from error
         return cls(connections, now)
 
     async def transact(self, operation: Operation[T]) -> T:

@@ -8,18 +8,21 @@ pool waits for a cancelation that is under way, and drops what is of no more use
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
 
 import asyncpg
 
-from adjudge.domain.errors import Unavailable
+from adjudge.domain.errors import InvalidInput, Unavailable
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
 """How many a connection keeps planned: more than any process uses, or some would be planned again each time."""
+_PATIENCE_SEC: Final = 10.0
+"""How long a server may take to let us in; whatever else listens on its port may never answer."""
 
 
 class ConnectionGone(ConnectionError):
@@ -40,6 +43,7 @@ class Connections:
         return cls(
             await asyncpg.create_pool(
                 url,
+                timeout=_PATIENCE_SEC,
                 min_size=1,
                 max_size=at_most,
                 reset=_keep_session,
@@ -119,6 +123,30 @@ class Lent:
             await self._connections.give_back(self._connection)
         else:
             await self._connections.hand_back(self._connection, error)
+
+
+async def connect(url: str) -> asyncpg.Connection[asyncpg.Record]:
+    """A connection of its own, outside of any pool."""
+    with reaching():
+        return await asyncpg.connect(url, timeout=_PATIENCE_SEC)
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Say why a server cannot be reached. Of an address that cannot be read nothing is repeated: it has a password."""
+    try:
+        yield
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            "database_url: cannot be read; give postgresql://USER:PASSWORD@HOST:PORT/NAME, and in the password %2F for "
+            "/, %3A for : and %40 for @.",
+            field="database_url",
+        ) from None
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        words = str(error).rstrip(".") or "it does not answer"
+        raise Unavailable(
+            f"Cannot connect to PostgreSQL: {words}. Check ADJUDGE_DATABASE_URL and the server."
+        ) from error
 
 
 def is_gone(connection: Connection) -> bool:

@@ -59,7 +59,9 @@ async def _mark(url: str) -> Any:
 async def _postgres_mark(url: str) -> Any:
     import asyncpg  # noqa: PLC0415  # only where it is chosen
 
-    connection = await asyncpg.connect(url)
+    from adjudge.store.postgres_connections import connect  # noqa: PLC0415  # as above
+
+    connection = await connect(url)
     try:
         return await connection.fetchval(_MARK)
     except asyncpg.UndefinedTableError:

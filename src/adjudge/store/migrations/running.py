@@ -9,8 +9,11 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
+
+from adjudge.domain.errors import Unavailable
 
 _LOCK = 0x61646A75646765
 """An advisory lock of PostgreSQL's that no one else uses: 'adjudge' in ASCII."""
@@ -53,7 +56,11 @@ def _run_sqlite(url: str, step: Any, revision: str) -> None:
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    with engine.begin() as connection:
+    try:
+        opened = engine.connect()
+    except DatabaseError as error:
+        raise Unavailable(f"Cannot open the database file {engine.url.database}: {error.orig}.") from error
+    with opened as connection, connection.begin():
         step(_config(connection), revision)
     engine.dispose()
 
