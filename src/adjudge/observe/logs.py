@@ -29,6 +29,8 @@ Fields = Mapping[str, object]
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = ("password", "secret", "token", "authorization", "cookie", "api_key", "source_code")
 _LIBRARIES: Final = ("uvicorn", "uvicorn.error", "uvicorn.access", "fastapi", "asyncio", "alembic")
+_TELLTALES: Final = ("httpx", "httpcore")
+"""Libraries that log every address they ask, which may hold a key: nothing but their warnings is let through."""
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m", "error": "\033[31m"}
 _PLAIN: Final = "\033[0m"
@@ -113,6 +115,8 @@ def configure(level: Level = "info", log_format: Format = "console", stream: Tex
         library = logging.getLogger(name)
         library.handlers, library.propagate = [], True
         library.setLevel(logging.WARNING if level == "info" else logging.NOTSET)  # their progress is not our news
+    for name in _TELLTALES:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def get_logger(name: str) -> Logger:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import ClassVar
 
+import httpx
 import pytest
 
 from adjudge.observe import logs
@@ -83,6 +84,16 @@ def test_levels_filter_and_libraries_take_the_same_road() -> None:
     logging.getLogger("uvicorn.error").warning("from a %s", "library")
     (line,) = _lines(stream)
     assert (line["event"], line["logger"], line["level"]) == ("from a library", "uvicorn.error", "warning")
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_addresses_that_were_asked_are_not_logged_by_the_library_that_asked(level: logs.Level) -> None:
+    """A webhook's address may be all that keeps others from using it."""
+    stream = io.StringIO()
+    logs.configure(level, "json", stream)
+    with httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(204))) as client:
+        client.post("https://example.org/hooks/s3cret?key=s3cret")
+    assert "s3cret" not in stream.getvalue()
 
 
 def test_exceptions_are_kept_whole_in_both_formats() -> None:
