@@ -36,7 +36,10 @@ class BlobCache:
         self._blobs, self._folder, self._max_bytes = blobs, folder, max_bytes
         self._flights: dict[Digest, asyncio.Lock] = {}
         self._checked: dict[Digest, _Signature] = {}
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"cache_dir: {folder} cannot be made: {error.strerror}.", field="cache_dir") from error
 
     @asynccontextmanager
     async def hold(self, digest: Digest) -> AsyncIterator[Path]:

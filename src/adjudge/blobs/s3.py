@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -18,6 +19,7 @@ from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
@@ -30,6 +32,7 @@ from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 _PART_BYTES: Final = 8 << 20
 _PARTS_AT_ONCE: Final = 4
 _RESUMES: Final = 4
+_NOT_ALLOWED: Final = re.compile(r"status code: 40[13]\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +173,37 @@ class S3Blobs:
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise Unavailable(f"S3 at {self._place} refused our keys ({type(error).__name__}).") from error
         except (BaseError, OSError) as error:
-            raise Unavailable(f"S3 at {self._place} is away ({type(error).__name__}).") from error
+            raise _failure(error, self._place) from error
+
+
+def _failure(error: Exception, place: str) -> Unavailable:
+    """What an error means that has no kind of its own: a list's have none, whatever S3 answered."""
+    words = str(error)
+    if "NoSuchBucket" in words:
+        return Unavailable(f"S3 has no bucket {place}: create it.")
+    if _NOT_ALLOWED.search(words):
+        return Unavailable(f"S3 at {place} refused our keys.")
+    return Unavailable(f"S3 at {place} is away ({type(error).__name__}).")
+
+
+def _check_endpoint(endpoint: str | None) -> None:
+    """Refuse what is no address here: the library would panic over it at the first request."""
+    if endpoint is None:
+        return
+    try:
+        parts = urlsplit(endpoint)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise InvalidInput(
+            f"s3_endpoint: {endpoint!r} cannot be used; give http://HOST:PORT or https://HOST:PORT.",
+            field="s3_endpoint",
+        )
 
 
 def _connect(settings: S3Settings) -> S3Store:
+    _check_endpoint(settings.endpoint)
     optional: dict[str, Any] = {
         "endpoint": settings.endpoint,
         "access_key_id": settings.access_key_id,

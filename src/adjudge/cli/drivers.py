@@ -82,7 +82,13 @@ async def open_registry(settings: Settings, database: Database) -> AsyncIterator
     if endpoints:
         from adjudge.registry.etcd import EtcdRegistry  # noqa: PLC0415  # only where it is chosen
 
-        registry = EtcdRegistry(endpoints, environment=settings.server.environment, lease_sec=settings.jobs.lease_sec)
+        registry = EtcdRegistry(
+            endpoints,
+            environment=settings.server.environment,
+            lease_sec=settings.jobs.lease_sec,
+            user=settings.worker.etcd_user or None,
+            password=settings.worker.etcd_password.reveal() or None,
+        )
     else:
         registry = DatabaseRegistry(database, lease_sec=settings.jobs.lease_sec)
     try:

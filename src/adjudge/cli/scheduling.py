@@ -6,11 +6,12 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.chaining import make_engine, make_jobs, run_starter
+from adjudge.domain.errors import InvalidInput
 from adjudge.observe.door import Pulse, open_door
 from adjudge.relay.direct import delivering
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
@@ -45,7 +46,16 @@ async def watched(settings: Settings, *pulses: Pulse) -> AsyncIterator[None]:
     if not settings.server.metrics_port:
         yield
         return
-    async with open_door(settings.server.metrics_port, pulses):
+    port = settings.server.metrics_port
+    async with AsyncExitStack() as opened:
+        try:
+            await opened.enter_async_context(open_door(port, pulses))
+        except OSError as error:
+            raise InvalidInput(
+                f"server.metrics_port: cannot listen on 127.0.0.1 port {port}: {error.strerror or error}. "
+                "Every worker and scheduler of a machine needs a port of its own.",
+                field="server.metrics_port",
+            ) from error
         yield
 
 

@@ -21,6 +21,7 @@ from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, c
 
 _NOT_FOUND: Final = 5
 """What the gateway answers, in gRPC's codes, of a lease that has ended."""
+_MOST_PORT: Final = 65_535
 _NOT_ALLOWED: Final = (7, 16)
 """PERMISSION_DENIED, and UNAUTHENTICATED: also of a token that has grown old."""
 
@@ -162,8 +163,12 @@ def _parsed(response: httpx.Response) -> dict[str, Any]:
 
 
 def _address(endpoint: str) -> str:
-    url = httpx.URL(endpoint)
-    if url.scheme not in {"http", "https"} or not url.host:
+    try:
+        url = httpx.URL(endpoint)
+        is_one = url.scheme in {"http", "https"} and bool(url.host) and (url.port or 1) <= _MOST_PORT
+    except httpx.InvalidURL:
+        is_one = False
+    if not is_one:
         raise InvalidInput("etcd_endpoints: give http://HOST:PORT or https://HOST:PORT.", field="etcd_endpoints")
     return endpoint.rstrip("/")
 

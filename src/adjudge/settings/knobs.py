@@ -210,6 +210,10 @@ class Worker:
     etcd_endpoints: str = _knob(
         "", "http://HOST:2379, several with commas: workers are listed there; empty: in the database.", "ETCD_ENDPOINTS"
     )
+    etcd_user: str = _knob("", "Who we are to etcd, where it asks.", "ETCD_USER")
+    etcd_password: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
+        Secret(""), "The password that proves it.", "ETCD_PASSWORD"
+    )
     cache_dir: Path = _knob(  # noqa: RUF009  # it is dataclasses.field
         Path("~/.cache/adjudge/blobs"), "Folder for test data that it has fetched.", "WORKER_CACHE_DIR"
     )

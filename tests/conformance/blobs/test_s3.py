@@ -86,11 +86,23 @@ async def test_wrong_keys_are_refused_and_not_shown(fast: S3Settings) -> None:
         await blobs.put(b"x")
     assert "wr0ng-secret" not in str(caught.value)
     assert "wr0ng-secret" not in repr(fast)
+    with pytest.raises(Unavailable, match="refused our keys") as caught:
+        _ = [info async for info in blobs.list()]
+    assert "wr0ng-secret" not in str(caught.value)
 
 
 async def test_a_missing_bucket_is_named(fast: S3Settings) -> None:
+    blobs = S3Blobs(replace(fast, bucket="no-such-bucket"))
     with pytest.raises(Unavailable, match="no-such-bucket"):
-        await S3Blobs(replace(fast, bucket="no-such-bucket")).put(b"x")
+        await blobs.put(b"x")
+    with pytest.raises(Unavailable, match=r"no bucket .*no-such-bucket: create it"):
+        _ = [info async for info in blobs.list()]
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "http://", "::bad", "http://127.0.0.1:99999", "ftp://host"])
+def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidInput, match="s3_endpoint"):
+        S3Blobs(S3Settings("bucket", endpoint=endpoint))
 
 
 def test_a_bucket_must_be_named() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 import httpx
 import pytest
 
+from adjudge import settings
+from adjudge.cli.drivers import open_registry
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.registry import Health
 from adjudge.registry.etcd import EtcdRegistry
+from adjudge.store import Database
 from tests.conformance.registry.test_registry import ANNA, names
 from tests.support.service import free_port
 from tests.support.services import EtcdServer
@@ -81,6 +85,10 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
     await registry.announce(ANNA)
     assert await names(registry) == ["anna-1"]
     await registry.close()
+    told = {"ADJUDGE_ENVIRONMENT": "test", "ADJUDGE_ETCD_ENDPOINTS": own_server.endpoint}
+    told |= {"ADJUDGE_ETCD_USER": "root", "ADJUDGE_ETCD_PASSWORD": secret}
+    async with open_registry(settings.load(environ=told), cast("Database", None)) as by_settings:
+        assert await names(by_settings) == ["anna-1"]
     for stranger in (
         EtcdRegistry(address, environment="test"),
         EtcdRegistry(address, environment="test", user="root", password="wr0ng-pass"),
@@ -91,7 +99,10 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
         await stranger.close()
 
 
-@pytest.mark.parametrize("endpoints", [[], ["127.0.0.1:2379"], ["redis://127.0.0.1"]])
+@pytest.mark.parametrize(
+    "endpoints",
+    [[], ["127.0.0.1:2379"], ["redis://127.0.0.1"], ["http://[::1"], ["http://127.0.0.1:99999"], ["http://"]],
+)
 def test_addresses_that_are_none_are_refused(endpoints: list[str]) -> None:
     with pytest.raises(InvalidInput, match="etcd_endpoints"):
         EtcdRegistry(endpoints, environment="test")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from adjudge import settings
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.cli.parts import _info, _looked, _worker_settings
+from adjudge.cli.scheduling import watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.artifacts import ArtifactCache
 from adjudge.judge.languages import Language, Languages
@@ -34,6 +38,22 @@ def test_limits_and_rate_are_settings() -> None:
 def test_a_limit_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="WORKER_LIMITS"):
         settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+
+
+async def test_a_door_that_somebody_else_has_is_named() -> None:
+    """Two workers of one machine that were given the same port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
+        with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1 port {port}"):
+            async with watched(told):
+                pass
+
+
+def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be made: Not a directory"):
+        BlobCache(DirectoryBlobs(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
 
 
 async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path: Path) -> None:
