@@ -14,7 +14,8 @@ from adjudge.judge.pipeline import Judge, Options, Submission
 from adjudge.judge.result import JudgeResult
 from adjudge.judge.sources import Source, SourceFile
 
-LIMITS = Limits(cpu_ms=1_000, wall_ms=3_000, memory_bytes=128 * MIB)
+LIMITS = Limits(cpu_ms=1_000, wall_ms=60_000, memory_bytes=128 * MIB)
+"""The wall is one that only a fault can hit: how long a busy machine takes to run a program says nothing of it."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from adjudge.judge.sources import Source, SourceFile
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-LIMITS = Limits(cpu_ms=1_000, wall_ms=3_000, memory_bytes=256 * MIB)
+LIMITS = Limits(cpu_ms=1_000, wall_ms=60_000, memory_bytes=256 * MIB)
 
 
 def source(text: str) -> Source:

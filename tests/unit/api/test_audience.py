@@ -21,7 +21,7 @@ HOUR_US = 3_600_000_000
 
 async def seated(api: Api, count: int) -> None:
     """Wait until so many watch."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while len(api.parts.audience) != count:
             await asyncio.sleep(0.005)
 
@@ -34,7 +34,7 @@ async def opened(api: Api, client: httpx.AsyncClient, path: str = WATCH) -> asyn
 
 
 async def ended(reading: asyncio.Task[httpx.Response]) -> str:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         answer = await reading
     assert answer.status_code == 200
     return answer.text

@@ -24,7 +24,6 @@ from tests.support.stores import Store
 LIMITS: dict[str, object] = {
     "server.body_limit_bytes": 1_024,
     "server.upload_limit_bytes": 4_096,
-    "server.request_timeout_sec": 1.0,
     "server.cors_origins": "https://pages.example",
 }
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -36,8 +35,14 @@ class _Words(Wire):
 
 
 @pytest.fixture
-async def app(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[FastAPI]:
-    async with make_parts(sqlite_store, tmp_path, LIMITS) as parts:
+def limits() -> dict[str, object]:
+    """The server's; a test may have others."""
+    return LIMITS
+
+
+@pytest.fixture
+async def app(sqlite_store: Store, tmp_path: Path, limits: dict[str, object]) -> AsyncIterator[FastAPI]:
+    async with make_parts(sqlite_store, tmp_path, limits) as parts:
         with app_around(parts) as app:
             yield _with_routes(app)
 
@@ -132,6 +137,7 @@ async def test_texts_that_cannot_be_stored_are_the_callers_fault(client: httpx.A
     assert (await client.get("/api/v1/health/%00")).json()["code"] == "ROUTE_NOT_FOUND"
 
 
+@pytest.mark.parametrize("limits", [LIMITS | {"server.request_timeout_sec": 1.0}], ids=["hurried"])
 async def test_a_request_has_its_time_and_waiting_is_no_slowness(client: httpx.AsyncClient) -> None:
     late, waited = await asyncio.gather(client.get("/slow"), client.get("/slow", params={"wait": 5}))
     assert (late.status_code, late.json()["code"]) == (503, "TIMED_OUT")

@@ -72,7 +72,7 @@ class Watching:
 
     async def next(self, name: str = "status") -> Sent:
         """The next event of a name."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while (event := await self._next()).name != name:
                 pass
         return event
@@ -235,7 +235,7 @@ async def test_the_reader_rests_when_nobody_watches(small_hall: Hall) -> None:
         reader = hall.api.parts.tail._reader  # what is tested is that it ends
     assert reader is not None
     hall.api.parts.tail._wakeup.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         await reader
 
 

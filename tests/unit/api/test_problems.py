@@ -341,7 +341,7 @@ async def test_an_import_is_watched_until_it_ends(api: Api, tmp_path: Path) -> N
         while not len(api.parts.audience):
             await asyncio.sleep(0)
         await work(api, tmp_path)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             told = (await watching).text.split("\n\n")
     names = [
         line.removeprefix("event: ") for event in told for line in event.splitlines() if line.startswith("event: ")

@@ -152,7 +152,7 @@ async def test_a_change_that_is_being_committed_wins_over_applying(postgres_stor
                         ids[0],
                     )
                     applying = asyncio.create_task(judge.post(f"{ROOT}/{batch_id}:apply"))
-                    async with asyncio.timeout(10):
+                    async with asyncio.timeout(120):
                         while not await connection.fetchval(
                             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
                         ):

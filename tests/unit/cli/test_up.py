@@ -63,7 +63,7 @@ def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signa
         assert (me["role"], me["must_change_password"]) == ("admin", True)
         assert httpx.get(f"{address}/api/v1/openapi.json", timeout=60).json()["info"]["title"] == "Adjudge"
         process.send_signal(end)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert "Traceback" not in errors
     assert password[1] not in errors, "what is printed once is never logged"
@@ -76,7 +76,7 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with _start(tmp_path, "--port", str(port)) as process:
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=120)
         assert process.returncode == 3
         assert f"cannot listen on 127.0.0.1 port {port}: Address already in use" in errors
         assert "--port" in errors

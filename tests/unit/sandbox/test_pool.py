@@ -67,7 +67,7 @@ async def test_whoever_stops_waiting_leaves_the_slot_to_the_next(already_given: 
         await asyncio.wait([first, second])
     assert first.cancelled()
     assert order == ["b"]
-    async with asyncio.timeout(5), box.seats(1):
+    async with asyncio.timeout(120), box.seats(1):
         pass
 
 
@@ -83,9 +83,9 @@ async def test_seats_at_once_are_given_back_when_their_taker_is_cancelled() -> N
         await turns()
         both.cancel()
         await asyncio.wait([both])
-        async with asyncio.timeout(5), box.seats(1):
+        async with asyncio.timeout(120), box.seats(1):
             pass
-    async with asyncio.timeout(5), box.seats(2):
+    async with asyncio.timeout(120), box.seats(2):
         pass
 
 
@@ -97,6 +97,6 @@ async def test_a_pair_that_is_cancelled_before_it_begins_leaves_no_slot_and_no_p
     asyncio.get_running_loop().call_soon(pair.cancel)  # behind its first step, before the first step of either run
     await asyncio.wait([pair])
     assert pair.cancelled()
-    async with asyncio.timeout(5), box.seats(2):
+    async with asyncio.timeout(120), box.seats(2):
         pass
     assert len(list(descriptors.iterdir())) == before

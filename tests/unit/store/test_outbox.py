@@ -142,7 +142,7 @@ async def test_a_commit_with_something_to_deliver_rings(store: Store) -> None:
     rung = asyncio.Event()
     silence = store.database.listen(OUTBOX, rung.set)
     await store.enqueue()
-    await asyncio.wait_for(rung.wait(), 10)
+    await asyncio.wait_for(rung.wait(), 120)
     silence()
 
 

@@ -149,7 +149,7 @@ async def test_what_is_logged_while_a_run_is_being_deleted_is_swept_too(postgres
         await mover.execute("UPDATE chain_nodes SET status = 'success', ended_at = 1 WHERE run_id = $1", run_id)
         deleting = asyncio.create_task(deleter.execute("DELETE FROM chain_runs"))
         waits = "SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             while not await mover.fetchval(waits, deleter.get_server_pid()):
                 await asyncio.sleep(0)
         await moving.commit()
