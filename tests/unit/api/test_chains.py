@@ -123,6 +123,23 @@ async def test_everything_that_is_wrong_is_said_at_once(desk: Desk) -> None:
         assert part in said
 
 
+async def test_a_chain_and_its_triggers_are_applied_together_or_not_at_all(desk: Desk) -> None:
+    hook = {"name": "hook", "kind": "webhook", "spec": {}}
+    wanted = {"name": "night", "dag": line("a"), "triggers": [hook, {**hook, "name": "t", "kind": "cron"}]}
+    for cron, said in (("at three", "spec.cron"), ("0 3 * * *", None)):
+        wanted["triggers"][1]["spec"] = {"cron": cron}  # type: ignore[index]  # it is a list of objects
+        answer = await desk.client.post(f"{ROOT}/chains:apply", json=wanted)
+        assert (answer.status_code == 200) is (said is None)
+        assert (await desk.client.get(f"{ROOT}/chains/night")).status_code == (200 if said is None else 404)
+    done = answer.json()
+    assert (done["outcome"], done["triggers"]) == ("created", {"hook": "created", "t": "created"})
+    assert list(done["secrets"]) == ["hook"]
+    again = await desk.post("/chains:apply", 200, {**wanted, "triggers": [hook]})
+    assert (again["outcome"], again["triggers"]) == ("unchanged", {"hook": "unchanged", "t": "removed"})
+    twice = await desk.post("/chains:apply", 400, {**wanted, "triggers": [hook, hook]})
+    assert "'hook' is used twice" in twice["detail"]
+
+
 async def test_j06_a_disabled_chain_does_not_start(desk: Desk) -> None:
     await desk.define(line("a"))
     for _ in range(2):
@@ -250,7 +267,7 @@ async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_
             about = {"run_id": run_id, "node_id": "ask", "approved": actor == "yes", "actor": actor, "reason": "so"}
             await api.store.do(lambda tx: decide(tx, resume, **about))  # type: ignore[arg-type]  # by name
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             first, second = await asyncio.gather(answer("yes"), answer("no"), return_exceptions=True)
         assert [type(item) for item in (first, second) if item is not None] == [Conflict]
         (entry,) = await api.store.rows("SELECT actor FROM audit_log WHERE object_id = :id", id=run_id)
