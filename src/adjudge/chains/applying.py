@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from adjudge.chains.dags import Types, check_dag
-from adjudge.chains.definition import Definition, TriggerDefinition
+from adjudge.chains.definition import Definition, TriggerDefinition, check_names
 from adjudge.chains.triggers import Triggers, given_spec
 from adjudge.domain.errors import NotFound
 from adjudge.store import Tx, audit, chain_triggers, chains
 from adjudge.store.chain_triggers import Trigger
 from adjudge.store.chain_values import Chain
+
+Outcome = Literal["created", "changed", "unchanged"]
+TriggerOutcome = Literal["created", "changed", "unchanged", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,9 @@ class Applied:
 
     chain_id: str
     version: int
-    outcome: str
-    """``created``, ``changed`` or ``unchanged``."""
-    triggers: Mapping[str, str] = field(default_factory=dict)
-    """Name → ``created``, ``changed``, ``unchanged`` or ``removed``."""
+    outcome: Outcome
+    triggers: Mapping[str, TriggerOutcome] = field(default_factory=dict)
+    """By name."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """The secrets of new webhooks by the triggers' names; they are shown this once."""
 
@@ -35,9 +38,10 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
     created: a chain that somebody switched off stays off.
     """
     check_dag(definition.dag, types)
+    check_names(definition.triggers)
     chain, outcome = await _chain(tx, definition, actor)
     standing = {trigger.name: trigger for trigger in await chain_triggers.of_chain(tx, chain.id)}
-    done, secrets = dict[str, str](), dict[str, str]()
+    done, secrets = dict[str, TriggerOutcome](), dict[str, str]()
     wanted = {item.name for item in definition.triggers}
     for name, trigger in standing.items():
         if name not in wanted:
@@ -56,7 +60,7 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
     return Applied(chain.id, chain.version, outcome, done, secrets)
 
 
-async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, str]:
+async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, Outcome]:
     try:
         standing = await chains.find_by_name(tx, wanted.name)
     except NotFound:
@@ -91,7 +95,7 @@ async def _trigger(
     chain_id: str,
     standing: Trigger | None,
     actor: str,
-) -> tuple[str, str | None]:
+) -> tuple[Outcome, str | None]:
     if standing is not None and standing.kind != wanted.kind:
         await chain_triggers.remove(tx, standing.id)
         standing = None

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -101,9 +101,7 @@ def read_definition(text: str, place: str = "chain") -> Definition:
     as_text(document, place)
     check_cfg(_SCHEMA, document, place=place)
     triggers = tuple(TriggerDefinition(**item) for item in document.get("triggers", ()))
-    names = [item.name for item in triggers]
-    for twice in sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"{place}.triggers: the name {twice!r} is used twice; rename one.", field=place)
+    check_names(triggers, f"{place}.")
     return Definition(
         name=document["name"],
         dag=without_sugar(document["dag"]),
@@ -111,3 +109,10 @@ def read_definition(text: str, place: str = "chain") -> Definition:
         enabled=document.get("enabled", True),
         triggers=triggers,
     )
+
+
+def check_names(triggers: Sequence[TriggerDefinition], place: str = "") -> None:
+    """Refuse triggers of one name."""
+    names = [item.name for item in triggers]
+    for twice in sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(f"{place}triggers: the name {twice!r} is used twice; rename one.", field=f"{place}triggers")

@@ -55,58 +55,21 @@ def chain_apply(
 ) -> Program[Applied]:
     """Make the server's chain as it is given here: what is new is created, what differs changed, the rest stays.
 
-    Triggers that are not given are removed. ``enabled`` counts when the chain is created: one that somebody switched
-    off stays off. ``Conflicting`` where somebody else changes it in the meantime: apply it again.
+    All of it is done, or nothing. Triggers that are not given are removed. ``enabled`` counts when the chain is
+    created: one that somebody switched off stays off. ``Conflicting`` where somebody else changes it in the meantime:
+    apply it again.
     """
-    standing, outcome = yield from _chain_made(patience, name, dag, description, enabled)
-    known = {item.name: item for item in (yield from chain_triggers(patience, standing.id))}
-    outcomes, secrets = dict[str, str](), dict[str, str]()
-    for old in known.values():
-        if old.name not in {item.name for item in triggers}:
-            yield from done(Request("DELETE", path("triggers", old.id), is_repeatable=True), patience)
-            outcomes[old.name] = "removed"
-    for item in triggers:
-        made, outcomes[item.name] = yield from _trigger_made(patience, standing.id, item, known.get(item.name))
-        if made.secret:
-            secrets[item.name] = made.secret
-    return Applied(standing, outcome, outcomes, secrets)
-
-
-def _chain_made(
-    patience: Patience, name: str, dag: Mapping[str, Any], description: str | None, enabled: bool
-) -> Program[tuple[Chain, str]]:
-    body = {"name": name, "description": description, "dag": dict(dag)}
-    try:
-        standing = yield from chain(patience, name)
-    except Missing:
-        request = post(path("chains"), {**body, "enabled": enabled})
-        return (yield from asked(Chain, request, patience)), "created"
-    if standing.dag == dag and standing.description == description:
-        return standing, "unchanged"
-    request = Request("PUT", path("chains", standing.id), json={**body, "version": standing.version})
-    return (yield from asked(Chain, request, patience)), "changed"
-
-
-def _trigger_made(
-    patience: Patience, chain_id: str, wanted: NewTrigger, standing: Trigger | None
-) -> Program[tuple[Trigger, str]]:
-    if standing is not None and standing.kind != wanted.kind:
-        yield from done(Request("DELETE", path("triggers", standing.id), is_repeatable=True), patience)
-        standing = None
-    spec = dict(wanted.spec)
-    if standing is None:
-        body = {"name": wanted.name, "kind": wanted.kind, "spec": spec, "enabled": wanted.enabled}
-        return (yield from asked(Trigger, post(path("chains", chain_id, "triggers"), body), patience)), "created"
-    if _given(standing) == spec:
-        return standing, "unchanged"
-    body = {"version": standing.version, "spec": spec}
-    request = Request("PATCH", path("triggers", standing.id), json=body)
-    return (yield from asked(Trigger, request, patience)), "changed"
-
-
-def _given(trigger: Trigger) -> dict[str, Any]:
-    """A spec as it was given: the server derives a filter for all but events."""
-    return {name: value for name, value in trigger.spec.items() if trigger.kind == "event" or name != "filter"}
+    wanted = {
+        "name": name,
+        "description": description,
+        "dag": dict(dag),
+        "enabled": enabled,
+        "triggers": [
+            {"name": item.name, "kind": item.kind, "spec": dict(item.spec), "enabled": item.enabled}
+            for item in triggers
+        ],
+    }
+    return (yield from asked(Applied, post(path("chains", action="apply"), wanted), patience))
 
 
 def chain_switch(patience: Patience, name: str, *, enabled: bool) -> Program[Chain]:

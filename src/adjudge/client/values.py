@@ -305,7 +305,7 @@ class Trigger(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Value):
     """What applying a chain did: created, changed or unchanged; the same, or removed, for each trigger by name."""
 
     chain: Chain

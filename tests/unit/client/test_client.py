@@ -229,44 +229,23 @@ def test_executions_say_their_limits_only_where_there_are_any(ask: Ask) -> None:
 
 
 CHAIN = {"id": "c1", "name": "n", "description": None, "enabled": True, "version": 4, "dag": {"nodes": [1]}}
-TRIGGER = {"id": "t1", "name": "old", "kind": "cron", "spec": {"cron": "* * * * *"}, "enabled": True, "version": 2}
 
 
-def test_applying_changes_what_differs_and_nothing_else(ask: Ask) -> None:
-    hook = TRIGGER | {"id": "t2", "name": "hook", "kind": "webhook", "spec": {}, "secret": "shh"}
-    every = TRIGGER | {"id": "t3", "name": "every"}
-    server = Server(
-        httpx.Response(200, json=CHAIN),
-        httpx.Response(200, json=CHAIN | {"version": 5}),
-        httpx.Response(200, json={"items": [TRIGGER, every]}),
-        httpx.Response(204),
-        httpx.Response(201, json=hook),
-        httpx.Response(200, json=every | {"spec": {"cron": "0 3 * * *"}}),
-    )
-    triggers = [NewTrigger("hook", "webhook", {}), NewTrigger("every", "cron", {"cron": "0 3 * * *"})]
-    applied = ask(server, "chain_apply", "n", {"nodes": [2]}, triggers=triggers)
-    assert (applied.outcome, applied.chain.version, applied.secrets) == ("changed", 5, {"hook": "shh"})
-    assert applied.triggers == {"old": "removed", "hook": "created", "every": "changed"}
-    assert json.loads(server.asked[1].content)["version"] == 4
-    assert server.lines[1:] == [
-        "PUT /api/v1/chains/c1",
-        "GET /api/v1/chains/c1/triggers",
-        "DELETE /api/v1/triggers/t1",
-        "POST /api/v1/chains/c1/triggers",
-        "PATCH /api/v1/triggers/t3",
-    ]
-
-
-def test_applying_creates_and_leaves_alone(ask: Ask) -> None:
-    empty = httpx.Response(200, json={"items": []})
-    server = Server(problem(404), httpx.Response(201, json=CHAIN), empty)
-    assert ask(server, "chain_apply", "n", {"nodes": [1]}, enabled=False).outcome == "created"
-    assert json.loads(server.asked[1].content)["enabled"] is False
-    derived = TRIGGER | {"spec": TRIGGER["spec"] | {"filter": {"x": 1}}}  # type: ignore[operator]  # both are objects
-    server = Server(httpx.Response(200, json=CHAIN), httpx.Response(200, json={"items": [derived]}))
-    trigger = NewTrigger("old", "cron", {"cron": "* * * * *"})
-    applied = ask(server, "chain_apply", "n", {"nodes": [1]}, triggers=[trigger])
-    assert (applied.outcome, dict(applied.triggers)) == ("unchanged", {"old": "unchanged"})
+def test_a_chain_is_applied_by_one_request(ask: Ask) -> None:
+    done = {"outcome": "changed", "triggers": {"old": "removed", "hook": "created"}, "secrets": {"hook": "shh"}}
+    server = Server(httpx.Response(200, json={"chain": CHAIN, **done}))
+    hook = NewTrigger("hook", "webhook", {}, enabled=False)
+    applied = ask(server, "chain_apply", "n", {"nodes": [2]}, enabled=False, triggers=[hook])
+    assert (applied.outcome, applied.chain.version, applied.secrets) == ("changed", 4, {"hook": "shh"})
+    assert applied.triggers == {"old": "removed", "hook": "created"}
+    assert server.lines == ["POST /api/v1/chains:apply"]
+    assert json.loads(server.asked[0].content) == {
+        "name": "n",
+        "description": None,
+        "dag": {"nodes": [2]},
+        "enabled": False,
+        "triggers": [{"name": "hook", "kind": "webhook", "spec": {}, "enabled": False}],
+    }
 
 
 def test_a_package_is_sent_as_it_is_and_once(ask: Ask) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.api.actions import run_access
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.chains import artifacts
+from adjudge.chains import applying, artifacts
+from adjudge.chains.applying import Applied
 from adjudge.chains.dags import check_dag
+from adjudge.chains.definition import Definition as ChainFile
 from adjudge.chains.executors.approval import APPROVAL, WaitApproval, decide
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import Created, Triggers
@@ -77,6 +79,17 @@ async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition
             description=wanted.description,
         )
     )
+
+
+async def apply(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[Applied, Chain]:
+    """Make a chain and its triggers as a file has them, all of it or nothing."""
+    plain = replace(wanted, dag=without_sugar(wanted.dag))
+
+    async def write(tx: Tx) -> tuple[Applied, Chain]:
+        done = await applying.apply(tx, plain, parts.executors, Triggers(parts.mint), actor=viewer.name)
+        return done, await chains.find(tx, done.chain_id)
+
+    return await parts.database.transact(write)
 
 
 async def switch(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> Chain:

@@ -11,6 +11,7 @@ from adjudge.api.actions.chains import Definition
 from adjudge.api.asking import needs
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
+from adjudge.api.wire.chain_apply import ChainApplied, WantedChain
 from adjudge.api.wire.chains import (
     ChainChange,
     ChainDetail,
@@ -30,6 +31,8 @@ from adjudge.api.wire.chains import (
     VersionInfo,
     VersionList,
 )
+from adjudge.chains.definition import Definition as ChainFile
+from adjudge.chains.definition import TriggerDefinition
 from adjudge.domain.access import Permission
 from adjudge.store import chains as rows
 
@@ -105,6 +108,23 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
 
 
 def _add_actions(routes: APIRouter, parts: Parts) -> None:
+    @routes.post(
+        "/chains:apply",
+        summary="Make a chain and its triggers as a file has them",
+        description="What is new is created, what differs changed, the rest stays; all of it is done, or nothing. "
+        "A chain is known by its name.",
+    )
+    async def apply(body: WantedChain, viewer: Writer) -> ChainApplied:
+        triggers = tuple(TriggerDefinition(item.name, item.kind, item.spec, item.enabled) for item in body.triggers)
+        wanted = ChainFile(body.name, body.dag, body.description, body.enabled, triggers)
+        done, chain = await chains.apply(parts, viewer, wanted)
+        return ChainApplied(
+            chain=ChainDetail.whole(chain),
+            outcome=done.outcome,
+            triggers=dict(done.triggers),
+            secrets=dict(done.secrets),
+        )
+
     @routes.post("/chains/{chain}:enable", summary="Let a chain be started")
     async def enable(chain: str, viewer: Writer) -> ChainDetail:
         chain_id = (await chains.find(parts, chain)).id

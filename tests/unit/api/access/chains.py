@@ -8,6 +8,7 @@ CONTROLLERS = {"admin", "setter", "service"}
 ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/chains"): READERS,
     ("POST", "/api/v1/chains"): ADMIN,
+    ("POST", "/api/v1/chains:apply"): ADMIN,
     ("GET", "/api/v1/chains/{chain}"): READERS,
     ("PUT", "/api/v1/chains/{chain}"): ADMIN,
     ("GET", "/api/v1/chains/{chain}/versions"): READERS,
