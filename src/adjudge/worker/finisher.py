@@ -277,7 +277,9 @@ def error_code(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+    """What is kept of an error; whatever it says, every database can hold it."""
+    words = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS]
+    return words.encode(errors="replace").decode().replace("\0", "␀")
 
 
 def _finish(end: End, completion: Completion, offer: Offer | None) -> Finish:

@@ -21,7 +21,7 @@ from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.claims import Claimer
-from adjudge.worker.finisher import End, Finisher
+from adjudge.worker.finisher import DRAINED, End, Finisher
 from adjudge.worker.going import Going
 from adjudge.worker.handler import Completion, Foresight, Handler, briefed, foreseen
 from adjudge.worker.lease import LeaseKeeper
@@ -283,7 +283,7 @@ class Worker:
                 end = await self._execute(job, fence)
                 if not self._may_go_on(end):
                     self._work_is_done(fence)
-                refused = await self._write(end)
+                end, refused = await self._write(end)
                 self._work_is_done(fence)
             except asyncio.CancelledError:
                 if not await self._stopped(job, fence, message):
@@ -316,10 +316,16 @@ class Worker:
         if (needs := self._working.pop(fence, None)) is not None:
             self._slots.give_back(needs)
 
-    async def _write(self, end: End) -> RefusalReason | None:
+    async def _write(self, end: End) -> tuple[End, RefusalReason | None]:
+        """Write the end, or, where that is impossible, why it is: else the job would seem to have lost its worker."""
         self._writing.add(end.fence)
         try:
-            return await self._finisher.write(end)
+            return end, await self._finisher.write(end)
+        except Exception as error:
+            if end.error is not None:
+                raise
+            instead = End(end.job, end.fence, error=error)
+            return instead, await self._finisher.write(instead)
         finally:
             self._writing.discard(end.fence)
 
@@ -376,7 +382,8 @@ class Worker:
         """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
         lost, messages = self._lost.get(fence), [] if message is None else [message]
         if lost is None and self._handing_back:
-            await self._write(End(job, fence))
+            _, refused = await self._write(End(job, fence))
+            _log.info("job_handed_back", stage="handed_back", reason=str(refused or DRAINED))
             await self._acknowledge(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
             await self._acknowledge(messages)  # canceled by somebody: there is nothing left to run

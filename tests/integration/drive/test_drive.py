@@ -58,6 +58,35 @@ async def test_retryable_errors_backoff_and_cap(drive: Drive) -> None:
     assert all(back - gone >= least for gone, back, least in zip(released, again, least_us, strict=True))
 
 
+async def test_an_end_that_cannot_be_written_is_kept_with_its_reason(drive: Drive) -> None:
+    """Its worker is well: a dead letter that says otherwise, a lease later, would send the operator the wrong way."""
+
+    async def unwritable(_: Job) -> Completion:
+        return Completion(result={"figures": object()}, outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+
+    drive.handler.act = unwritable
+    stalled = figure("stalled_total")
+    async with drive.scheduler(), drive.worker():
+        await drive.until_decided(await drive.submit())
+    (letter,) = await drive.rows("SELECT attempt_id, error_code, error FROM dead_letters")
+    assert (letter["attempt_id"], letter["error_code"]) == (4, "TypeError")
+    assert letter["error"] == "TypeError: Object of type object is not JSON serializable"
+    reasons = {row["reason"] for row in await drive.rows("SELECT reason FROM job_attempts")}
+    assert "lease_expired" not in reasons
+    assert figure("stalled_total") == stalled
+
+
+async def test_an_error_is_kept_whatever_it_says(drive: Drive) -> None:
+    async def fails(_: Job) -> Completion:
+        raise InvalidInput("a zero \0 and half a letter \ud800")
+
+    drive.handler.act = fails
+    async with drive.scheduler(), drive.worker():
+        await drive.until_decided(await drive.submit())
+    (letter,) = await drive.rows("SELECT error_code, error FROM dead_letters")
+    assert (letter["error_code"], letter["error"]) == ("INVALID_INPUT", "InvalidInput: a zero ␀ and half a letter ?")
+
+
 async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(drive: Drive) -> None:
     async def refused(_: Job) -> Completion:
         raise InvalidInput("language: no such thing")
