@@ -99,8 +99,11 @@ async def test_an_idle_agent_killed_is_noticed_by_the_next_run_and_replaced(prog
             for pid, name in _launchers().items():
                 if pid not in before and name == "adjudge-agent":
                     os.kill(pid, signal.SIGKILL)
+            assert not sandbox.is_degraded
             assert (await sandbox.run(box.spec("static_noop"))).verdict is RunVerdict.OK
+            assert sandbox.is_degraded
             await _until_recovered(box)
+        assert not sandbox.is_degraded
 
 
 async def test_a_waiting_child_killed_costs_nothing(program_folder: Path, host: Host) -> None:

@@ -81,7 +81,7 @@ async def open_worker(
                 registry,
                 _info(name, slots),
                 partial(_looked, judge, _info(name, slots)),
-                lambda: Health.DRAINING if worker.is_draining else Health.READY,
+                lambda: _health(worker, judge),
                 every_sec=settings.jobs.heartbeat_sec,
             ),
         ):
@@ -94,18 +94,27 @@ def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
 
 
 def _info(name: str, slots: int) -> WorkerInfo:
-    return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots, isolation="sandbox")
+    return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots)
+
+
+def _health(worker: Worker, judge: Judge) -> Health:
+    if worker.is_draining:
+        return Health.DRAINING
+    return Health.DEGRADED if judge.box.is_degraded else Health.READY
 
 
 async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
-    """With the languages that it can judge, in which versions; the others are left out, and admission goes by that."""
+    """With what holds its programs, and with the languages that it can judge, in which versions.
+
+    Languages that it cannot are left out, and admission goes by that.
+    """
     versions = {}
     for language in judge.languages:
         with suppress(AdjudgeError):  # a box that cannot be asked about one may well answer for the next
             version = await judge.languages.version(language, judge.box)
             if judge.languages.toolchain(language).usable:
                 versions[language.id] = version
-    return replace(info, languages=versions, health=Health.READY)
+    return replace(info, languages=versions, isolation=str(judge.box.isolation or ""), health=Health.READY)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:

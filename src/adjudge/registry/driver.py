@@ -24,7 +24,7 @@ class Health(StrEnum):
     STARTING = "starting"
     READY = "ready"
     DEGRADED = "degraded"
-    """At work, but not all of it works: a toolchain is missing, the sandbox fell back to its slow way."""
+    """At work, but slower than it could be: the sandbox fell back from its agent to one process for each run."""
     DRAINING = "draining"
     """Takes no new jobs."""
 
@@ -41,7 +41,7 @@ class WorkerInfo:
     languages: Mapping[str, str] = field(default_factory=dict)
     """Language → version of its toolchain."""
     isolation: str = ""
-    """What holds its programs, as the sandbox's doctor puts it."""
+    """What holds its programs: whose rights the launcher has, and what keeps their memory."""
     health: Health = Health.STARTING
 
 

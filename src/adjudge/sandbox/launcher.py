@@ -59,6 +59,10 @@ class Isolation:
     has_proc: bool
     memory_source: MemorySource
 
+    def __str__(self) -> str:
+        """In a few words, for a list of workers."""
+        return f"{'user namespace' if self.rootless else 'root'}, {self.memory_source}"
+
 
 @dataclass(frozen=True, slots=True)
 class LauncherOptions:

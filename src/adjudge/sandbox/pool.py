@@ -103,6 +103,11 @@ class Sandbox:
         """How many runs can be on at once."""
         return len(self._all)
 
+    @property
+    def is_degraded(self) -> bool:
+        """Whether some slot runs programs the slow way, because its agent died and has not come back."""
+        return self.use_agent and any(slot.agent is None for slot in self._all)
+
     async def __aenter__(self) -> Self:
         """Start the agents; raises ``Unavailable`` where no box can be made, with the step that failed."""
         try:

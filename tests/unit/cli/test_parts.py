@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from adjudge import settings
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.cli.parts import _info, _looked, _worker_settings
+from adjudge.cli.parts import _health, _info, _looked, _worker_settings
 from adjudge.cli.scheduling import watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.artifacts import ArtifactCache
@@ -18,6 +21,7 @@ from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.registry import Health
 from adjudge.sandbox import Sandbox
+from adjudge.worker.loop import Worker
 
 
 def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() -> None:
@@ -65,3 +69,21 @@ async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path
     after = await _looked(judge, before)
     assert (before.health, after.health) == (Health.STARTING, Health.READY)
     assert after.languages == {"shell": "unknown"}
+
+
+async def test_a_worker_announces_what_holds_its_programs(tmp_path: Path) -> None:
+    async with Sandbox(slots=1, state_dir=tmp_path / "state", unsafe=True) as box:
+        judge = Judge(box, Languages([]), ArtifactCache(tmp_path / "compiled", 1))
+        found = (await _looked(judge, _info("w-1", 1))).isolation
+        assert _health(worker(draining=False), judge) is Health.READY
+    assert re.fullmatch(r"(root|user namespace), (cgroup1|cgroup2|rlimit)", found)
+
+
+def test_a_worker_whose_agents_are_gone_is_degraded(tmp_path: Path) -> None:
+    judge = Judge(Sandbox(), Languages([]), ArtifactCache(tmp_path, 1))
+    assert _health(worker(draining=False), judge) is Health.DEGRADED
+    assert _health(worker(draining=True), judge) is Health.DRAINING
+
+
+def worker(*, draining: bool) -> Worker:
+    return cast("Worker", SimpleNamespace(is_draining=draining))
