@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adjudge.domain.chain import Dag, Node
+from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import InvalidInput
 from adjudge.store import chain_runs
 from adjudge.store.chain_values import Artifact
@@ -19,33 +20,43 @@ async def holding(
     """Say for each (run, node) whether its ``if`` holds.
 
     One that cannot be decided (values that do not compare, an artifact too large for its row) counts as holding: the
-    node's job meets the same difficulty, and fails with it where everybody can see.
+    node's job looks again, and where it must not run it fails and says so where everybody can see.
     """
     answers = []
     for run_id in sorted({run_id for run_id, _ in conditional}):
         nodes = [node for run, node in conditional if run == run_id]
-        scope = await scope_of(tx, dags[run_id], run_id, {dep for node in nodes for dep in node.deps})
-        answers += [(run_id, node, _holds(node, scope)) for node in nodes]
+        dag, deps = dags[run_id], {dep for node in nodes for dep in node.deps}
+        mapped = {dep for dep in deps if dag.by_id[dep].fan is not None}
+        found = await chain_runs.artifacts(tx, run_id, deps - mapped, mapped)
+        parameters = (await chain_runs.find(tx, run_id)).parameters
+        answers += [(run_id, node, _holds(node, parameters, found)) for node in nodes]
     return answers
 
 
-def _holds(node: Node, scope: Mapping[str, Any]) -> bool:
+def out_of_sight(condition: Condition, found: Mapping[str, Artifact | list[Artifact]]) -> str | None:
+    """The first dependency whose artifact a condition looks at and that lies in a blob, where no row tells of it."""
+    for path in condition.paths:
+        if path[0] == "artifacts" and (dep := str(path[1])) in found and _is_large(found[dep]):
+            return dep
+    return None
+
+
+def _holds(node: Node, parameters: Mapping[str, Any], found: Mapping[str, Artifact | list[Artifact]]) -> bool:
+    if node.condition is None or out_of_sight(node.condition, found) is not None:
+        return True
+    seen = {path[1] for path in node.condition.paths if path[0] == "artifacts"}
+    artifacts = {key: _plain(value) for key, value in found.items() if key in seen}
     try:
-        return node.condition is None or node.condition.holds(scope)
+        return node.condition.holds({"parameters": parameters, "artifacts": artifacts})
     except InvalidInput:
         return True
 
 
-async def scope_of(tx: Tx, dag: Dag, run_id: str, deps: set[str]) -> dict[str, Any]:
-    """What conditions and templates look at, as far as the rows tell; what lies in a blob is not among it."""
-    mapped = {dep for dep in deps if dag.by_id[dep].fan is not None}
-    found = await chain_runs.artifacts(tx, run_id, deps - mapped, mapped)
-    run = await chain_runs.find(tx, run_id)
-    return {"parameters": run.parameters, "artifacts": {key: plain(value) for key, value in found.items()}}
+def _is_large(value: Artifact | list[Artifact]) -> bool:
+    return any(map(_is_large, value)) if isinstance(value, list) else value.digest is not None
 
 
-def plain(value: Artifact | list[Artifact]) -> Any:
-    """An artifact as JSON; one that lies in a blob is nothing here."""
+def _plain(value: Artifact | list[Artifact]) -> Any:
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return None if value.text is None else json.loads(value.text)

@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from adjudge.blobs.driver import Blobs
 from adjudge.chains import artifacts
+from adjudge.chains.conditions import out_of_sight
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
 from adjudge.chains.schemas import check_rendered
 from adjudge.chains.templating import render
 from adjudge.domain.chain import Dag, Node, When, is_instance
+from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
 from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.observe import metrics
@@ -149,6 +151,7 @@ class _Work:
     task: NodeTask
     node: Node
     scope: Mapping[str, Any]
+    stored: Stored
 
 
 class NodeHandler:
@@ -259,7 +262,7 @@ class NodeHandler:
             "artifacts": {key: await self._loaded(value) for key, value in stored.items()},
             "run": {"id": run_id, "chain": task.chain_name, "node": node_id, "started_by": task.started_by},
         }
-        work = _Work(job, run_id, node_id, task, node, scope)
+        work = _Work(job, run_id, node_id, task, node, scope, stored)
         if node.fan is not None and not is_instance(node_id):
             return _expanded(work)
         return await self._executed(work)
@@ -275,7 +278,7 @@ class NodeHandler:
     async def _executed(self, work: _Work) -> object:
         node, task = work.node, work.task
         if node.condition is not None and node.when is not When.ALWAYS:
-            node.condition.holds(work.scope)  # decided already, unless it cannot be: then it says why here
+            _refuse_false(node.condition, work)
         executor = self._executors.get(node.type)
         if executor is None:
             raise NodeFailed(f"This worker has no executor for nodes of type {node.type!r}; install or enable it.")
@@ -325,6 +328,17 @@ class NodeHandler:
                 raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
             return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
         return Done(await artifacts.kept(result.artifact, self._blobs, self._inline_bytes))
+
+
+def _refuse_false(condition: Condition, work: _Work) -> None:
+    """A condition was decided before its node began, unless it could not be: then it says why, or is decided here."""
+    holds, dep = condition.holds(work.scope), out_of_sight(condition, work.stored)
+    if not holds and dep is not None:
+        raise InvalidInput(
+            f"if: {condition.text} is false. That is seen only now, because the artifact of {dep!r} lies in a blob; "
+            "where it leaves a smaller one, this node is skipped.",
+            field="if",
+        )
 
 
 async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:

@@ -220,6 +220,24 @@ async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: Shop) -> 
     assert "cannot be decided" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
 
 
+async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(shop: Shop) -> None:
+    large = {"big": "x" * 2_000, "go": True}
+    run_id = await shop.rig.start(
+        dag(
+            node("a", cfg={"out": large}),
+            node("yes", "a", **{"if": "artifacts.a.go"}),
+            node("no", "a", **{"if": "not artifacts.a.go"}),
+            node("other", "a", **{"if": "parameters.nothing"}),
+            node("each", map={"over": [1, 2]}, cfg={"out": large}),
+            node("some", "each", **{"if": "artifacts.each[1].go"}),
+        )
+    )
+    assert await shop.ends(run_id) == "failed"
+    states = await shop.rig.states(run_id)
+    assert (states["yes"], states["no"], states["other"], states["some"]) == ("success", "failed", "skipped", "success")
+    assert "the artifact of 'a' lies in a blob" in ((await shop.rig.nodes(run_id))["no"].last_error or "")
+
+
 async def test_a_map_over_what_is_no_list_fails(shop: Shop) -> None:
     run_id = await shop.rig.start(
         dag(node("a", cfg={"out": "text"}), node("b", "a", map={"over": "{{ artifacts.a }}"})),
