@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.databases import PostgresDatabases
 from tests.support.service import MissingService, Service
@@ -38,6 +39,13 @@ __all__ = [
 ]
 
 pytest_plugins = ["tests.support.lanes"]
+
+# Properties are tried on the same examples each time, and no example has a time limit: nothing fails by chance.
+# Others are looked for with ``pytest --hypothesis-profile=explore``.
+_TIMELESS = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", _TIMELESS, derandomize=False)
+settings.register_profile("same", _TIMELESS, derandomize=True)
+settings.load_profile("same")
 
 S = TypeVar("S", bound=Service)
 
