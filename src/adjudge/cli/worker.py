@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
+from typing import Final
 
 import click
 import uvloop
@@ -21,6 +22,9 @@ from adjudge.settings import Settings
 from adjudge.store import open_database
 from adjudge.stream import consumer_name
 
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_PATIENT_SIGNALS: Final = 2
+
 
 @click.command(name="worker")
 @click.option("--slots", type=click.IntRange(1, 1024), help="How many submissions to judge at once; by default, cores.")
@@ -28,7 +32,8 @@ from adjudge.stream import consumer_name
 def command(slots: int | None, name: str | None) -> None:
     """Judge submissions.
 
-    SIGTERM lets it finish what runs and hand back what takes too long; a second one hands everything back at once.
+    SIGTERM lets it finish what runs and hand back what takes too long; a second one hands everything back at once, and
+    a third ends it where even that has to wait for the database.
     """
     settings = settings_source.load({"worker.slots": slots, "worker.name": name})
     logs.configure(settings.log.level, settings.log.format)
@@ -60,6 +65,16 @@ async def _run(settings: Settings) -> None:
 
 
 def on_signals(drain: Callable[[], None]) -> None:
-    """Drain when asked to end."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, drain)
+    """Drain when asked to end. Whoever asks a third time has waited for a database that does not answer: just die."""
+    loop, asked = asyncio.get_running_loop(), 0
+
+    def hear() -> None:
+        nonlocal asked
+        asked += 1
+        drain()
+        if asked == _PATIENT_SIGNALS:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, hear)
