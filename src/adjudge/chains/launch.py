@@ -20,7 +20,7 @@ from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Chain, NewRun, Started
 from adjudge.store.driver import Tx, first
 
-_KEY_CHARACTERS = 200
+_KEY_CHARACTERS = 300
 
 
 class Launch:

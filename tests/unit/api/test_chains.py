@@ -16,7 +16,7 @@ from adjudge.chains.executors.approval import decide
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import JobStatus
 from adjudge.store import Tx
-from adjudge.store.chain_values import NODE, Artifact, Done, Expanded, Suspended
+from adjudge.store.chain_values import NODE, Artifact, Done, Expanded, NewRun, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
 from tests.support.api import Api, make_api
@@ -181,6 +181,23 @@ async def test_j09_to_j11_a_run_starts_once_per_key_and_reaches_its_end(desk: De
     log = (await desk.get(f"/runs/{run_id}/log"))["items"]
     assert [item["to_status"] for item in log if item["node_id"] is None] == ["running", "success"]
     assert [item["id"] for item in (await desk.get("/runs?chain=nightly"))["items"]] == [run_id]
+
+
+async def test_a_key_is_its_owners(desk: Desk) -> None:
+    await desk.define(line("a"))
+    made = await desk.post(
+        "/chains/nightly/triggers", 201, {"name": "t", "kind": "cron", "spec": {"cron": "0 3 * * *"}}
+    )
+    key = {"Idempotency-Key": f"{made['id']}:1"}
+    first = await desk.start(headers=key)
+    async with desk.api.as_role("setter") as setter:
+        other = (await setter.post(f"{ROOT}/chains/nightly:start", headers=key)).json()
+        assert (other["is_new"], (await setter.get(f"{ROOT}/runs/{other['run_id']}")).status_code) == (True, 200)
+    tick = NewRun(made["chain_id"], idempotency_key=key["Idempotency-Key"], actor="trigger")
+    started = await desk.api.store.do(lambda tx: desk.api.parts.engine.start(tx, tick))
+    assert started.is_new, "nobody starts a trigger's run in its place"
+    again = await desk.client.post(f"{ROOT}/runs/{first}:rerun", headers={"Idempotency-Key": ""})
+    assert again.status_code == 400
 
 
 async def test_j12_a_run_is_stopped(desk: Desk) -> None:

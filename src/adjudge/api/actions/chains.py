@@ -131,10 +131,15 @@ async def start(
     reason: str = "",
     trace_id: str | None = None,
 ) -> Started:
-    """Start a chain; the same key answers with the run it started the first time."""
+    """Start a chain; the same key of theirs answers with the run it started the first time."""
     chain_id = (await find(parts, chain)).id
-    wanted = NewRun(chain_id, parameters, key, viewer.name, "manual", reason or None, trace_id)
+    wanted = NewRun(chain_id, parameters, _own(viewer, key), viewer.name, "manual", reason or None, trace_id)
     return await parts.database.transact(lambda tx: parts.engine.start(tx, wanted))
+
+
+def _own(viewer: Viewer, key: str | None) -> str | None:
+    """A key is its owner's: nobody's is answered with somebody else's run, nor does it stand for a trigger's tick."""
+    return None if key is None else f"{viewer.id}:{key}"
 
 
 async def runs(
@@ -241,7 +246,7 @@ async def rerun(
     await run_access.controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.rerun(
-            tx, run_id, actor=viewer.name, reason=reason, from_node=from_node, idempotency_key=key
+            tx, run_id, actor=viewer.name, reason=reason, from_node=from_node, idempotency_key=_own(viewer, key)
         )
     )
 

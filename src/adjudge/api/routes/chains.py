@@ -41,7 +41,12 @@ Writer = Annotated[Viewer, needs(Permission.CHAIN_WRITE)]
 Controller = Annotated[Viewer, needs(Permission.RUN_CONTROL)]
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias="Idempotency-Key", max_length=200, description="The same key answers with the run it started."),
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        description="The same key of yours answers with the run it started.",
+    ),
 ]
 
 
