@@ -6,7 +6,7 @@ from typing import Final
 
 from adjudge.domain.chain import Node
 from adjudge.store.chain_values import NODE
-from adjudge.store.job_values import NewJob
+from adjudge.store.job_values import Job, NewJob
 
 SHARES: Final = "shares"
 """In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
@@ -49,3 +49,8 @@ def node_job(
         actor="engine",
         trace_id=trace_id,
     )
+
+
+def node_attempt(job: Job) -> int:
+    """Which attempt of its node a claimed job makes; those of the node's earlier jobs count."""
+    return int(job.payload.get("attempts_before", 0)) + job.attempt_id

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.chains.dags import Dags
-from adjudge.chains.node_jobs import node_job
+from adjudge.chains.node_jobs import node_attempt, node_job
 from adjudge.chains.sharing import MANY, Room, limits_of
 from adjudge.chains.standing import Standing
 from adjudge.domain.chain import Dag, Node
@@ -157,8 +157,7 @@ class Starter:
 
 def start_row(job: Job) -> tuple[str, str, str, int, str, str]:
     """What ``chain_nodes.start`` is given for a claimed job."""
-    attempt = int(job.payload.get("attempts_before", 0)) + job.attempt_id
-    return job.chain_run_id or "", job.node_id or "", job.id, attempt, job.actor or "", job.reason or ""
+    return job.chain_run_id or "", job.node_id or "", job.id, node_attempt(job), job.actor or "", job.reason or ""
 
 
 def _matched(jobs: Sequence[NewJob], offers: Offers) -> dict[str, Offer]:

@@ -19,6 +19,7 @@ from adjudge.chains import artifacts
 from adjudge.chains.conditions import out_of_sight
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
+from adjudge.chains.node_jobs import node_attempt
 from adjudge.chains.schemas import check_rendered
 from adjudge.chains.templating import render
 from adjudge.domain.chain import Dag, Node, When, is_instance
@@ -253,8 +254,8 @@ class NodeHandler:
     async def _outcome(self, job: Job, run_id: str, node_id: str) -> object:
         brief = await self._briefed(job, run_id, node_id)
         task, node, stored = brief.task, brief.node, brief.stored
-        if task.job_id != job.id:
-            raise Conflict(f"Node {node_id!r} of run {run_id} has moved on; it does not belong to this job any more.")
+        if task.job_id != job.id or task.attempt != node_attempt(job):  # read up late, by one that was thought dead
+            raise Conflict(f"Node {node_id!r} of run {run_id} has moved on; it is not this attempt's any more.")
         if task.run_status is RunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
             return Halted("the run is to stop")
         scope = {

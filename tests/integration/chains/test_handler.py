@@ -13,6 +13,7 @@ import pytest
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
 from adjudge.chains.patrol import ChainPatrol
+from adjudge.domain.errors import Conflict
 from adjudge.domain.retry import RetryPolicy
 from adjudge.relay.pump import Pump
 from adjudge.store import chain_runs
@@ -165,6 +166,22 @@ async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: Shop) ->
         "running",
         "success",
     ]
+
+
+async def test_an_attempt_that_begins_after_it_was_superseded_is_not_run_as_its_successor(
+    store: Store, tmp_path: Path
+) -> None:
+    rig, script = Rig(store), Script()
+    handler = NodeHandler(store.database, DirectoryBlobs(tmp_path), {"noop": script}, rig.engine.dags)
+    await rig.start(dag(node("a")))
+    late = (await rig.claim("a", worker="frozen"))["a"]
+    await store.clock.advance(ms=16_000)
+    await store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    await store.clock.advance(ms=3_000)
+    assert (await rig.claim("a"))["a"].attempt_id == 2
+    with pytest.raises(Conflict, match="moved on"):
+        await handler.run(late._replace(brief=None))
+    assert script.seen == []
 
 
 async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: Shop) -> None:
