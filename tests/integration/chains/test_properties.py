@@ -16,13 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.domain.chain import Decision, When, ready
+from adjudge.domain.chain import When
 from adjudge.domain.chain_document import parse
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
 from adjudge.store.chain_values import NewRun
 from adjudge.store.job_values import Job
 from tests.integration.chains.harness import Rig, done
+from tests.support.chain_model import model
 from tests.support.stores import opened
 
 RULES = [*[When.ALL_SUCCESS] * 3, *When]
@@ -172,19 +173,6 @@ class Play:
         assert left == [], "an ended run has open jobs"
 
 
-def model(document: dict[str, Any], succeeds: Callable[[str], bool]) -> dict[str, str]:
-    """How a run ends by the rules alone, looking at everything at every step."""
-    dag = parse(document)
-    states = {node.id: NodeStatus.PENDING for node in dag.nodes}
-    while decisions := ready(dag, states):
-        for node_id, decision in decisions.items():
-            if decision is Decision.SKIP:
-                states[node_id] = NodeStatus.SKIPPED
-            else:
-                states[node_id] = NodeStatus.SUCCESS if succeeds(node_id) else NodeStatus.FAILED
-    return {node_id: str(status) for node_id, status in states.items()}
-
-
 @pytest.fixture
 def played(store_url: str) -> Iterator[Callable[[Callable[[Rig], Coroutine[Any, Any, None]]], None]]:
     """Runs examples one after the other on one open store of each database."""
@@ -225,7 +213,7 @@ def test_a_run_ends_as_the_rules_say_whatever_crashes(played: Played, examples: 
                 for key, item in (await rig.nodes(game.run_id)).items()
                 if item.last_error and "lost" in item.last_error
             }
-            wanted = model(document, lambda node_id: game.succeeds(node_id) and node_id not in lost)
+            wanted = model(parse(document), lambda node_id: game.succeeds(node_id) and node_id not in lost)
             assert states == wanted
 
         played(play)
@@ -246,7 +234,7 @@ def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
                 good = [job for job in jobs if game.succeeds(job.node_id or "")]
                 await rig.finish(*good)
                 await rig.fail(*[job for job in jobs if job not in good])
-            assert await rig.states(game.run_id) == model(document, game.succeeds)
+            assert await rig.states(game.run_id) == model(parse(document), game.succeeds)
             await game.check_end()
 
         played(play)
