@@ -1,27 +1,53 @@
-"""``make simulate SEEDS=1-1000``: run seeds, print those that fail; one seed alone is replayed in full."""
+"""``make simulate SEEDS=1-1000``: run seeds of every kind, print those that fail.
+
+``SEEDS=chains:1-50`` runs one kind alone, ``SEEDS=chains:17`` plays one story again and tells it line by line.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 
-from tests.simulation.run import quiet, simulate, template
+from tests.simulation.run import KINDS, quiet, simulate, template
+from tests.simulation.scenario import Scenario
+
+_say = sys.stdout.write
 
 
 def main(argument: str) -> int:
-    """Run ``FIRST-LAST`` or one seed."""
-    first, _, last = argument.partition("-")
+    """Run ``[KIND:]FIRST-LAST``, or one seed."""
+    kind, _, numbers = argument.rpartition(":")
+    if kind and kind not in KINDS:
+        _say(f"there is no kind {kind!r}; choose one of {', '.join(KINDS)}\n")
+        return 2
+    first, _, last = numbers.partition("-")
     seeds = range(int(first), int(last or first) + 1)
-    connection, failed, started = template(), 0, time.monotonic()
-    say = sys.stdout.write
-    for seed in seeds:
-        violations = simulate(seed, connection)
-        if violations:
-            failed += 1
-            say("\n  ".join([f"seed {seed}: replay it with: make simulate SEEDS={seed}", *violations]) + "\n")
-    say(f"{(time.monotonic() - started) / len(seeds) * 1000:.0f} ms a seed\n")
-    say(f"{len(seeds) - failed} passed, {failed} failed\n")
+    connection, failed = template(), 0
+    if kind and len(seeds) == 1:
+        failed += _run(kind, seeds[0], connection, tells=True)
+        count = 1
+    else:
+        for each in [kind] if kind else KINDS:
+            started = time.monotonic()
+            failed += sum(_run(each, seed, connection) for seed in seeds)
+            _say(f"{each}: {(time.monotonic() - started) / len(seeds) * 1000:.0f} ms a seed\n")
+        count = len(seeds) * (1 if kind else len(KINDS))
+    _say(f"{count - failed} passed, {failed} failed\n")
     return 1 if failed else 0
+
+
+def _run(kind: str, seed: int, connection: sqlite3.Connection, *, tells: bool = False) -> bool:
+    """Whether one seed failed."""
+
+    def tell(scenario: Scenario) -> None:
+        _say("".join(f"{line}\n" for line in scenario.story()))
+
+    violations = simulate(kind, seed, connection, witness=tell if tells else None)
+    if violations:
+        name = f"{kind}:{seed}"
+        _say("\n  ".join([f"{name}: play it again with: make simulate SEEDS={name}", *violations]) + "\n")
+    return bool(violations)
 
 
 if __name__ == "__main__":

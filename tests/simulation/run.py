@@ -1,11 +1,12 @@
-"""From a seed to the list of what went wrong."""
+"""From a kind and a seed to the list of what went wrong."""
 
 from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from sqlalchemy import create_engine
 from sqlalchemy.pool import StaticPool
@@ -13,9 +14,12 @@ from sqlalchemy.pool import StaticPool
 from adjudge.observe import logs
 from adjudge.store import schema
 from tests.simulation import virtual_time
-from tests.simulation.checker import check
+from tests.simulation.chains.scenario import Chaining
+from tests.simulation.judging.scenario import Judging
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import Odds
+
+KINDS: Final[Mapping[str, type[Scenario]]] = {scenario.kind: scenario for scenario in (Judging, Chaining)}
 
 
 def template() -> sqlite3.Connection:
@@ -42,14 +46,14 @@ def quiet() -> Iterator[None]:
 
 
 def simulate(
-    seed: int, connection: sqlite3.Connection, odds: Odds | None = None, witness: Witness | None = None
+    kind: str, seed: int, connection: sqlite3.Connection, odds: Odds | None = None, witness: Witness | None = None
 ) -> list[str]:
     """Run one seed to its end and check it; ``witness`` may look at the world before it is gone."""
 
     async def play() -> list[str]:
-        scenario = Scenario(seed, connection, odds)
+        scenario = KINDS[kind](seed, connection, odds)
         await scenario.run()
-        violations = check(scenario)
+        violations = scenario.check()
         if witness is not None:
             witness(scenario)
         scenario.world.connection.close()

@@ -1,66 +1,46 @@
-"""One simulated contest: submissions arrive, workers judge, everything goes wrong, then it must come to rest."""
+"""One simulated story of any kind: people want something, workers do it, everything goes wrong, then all comes to rest.
+
+What kind of work there is, a kind of scenario says (``judging``, ``chains``); how it is disturbed is said here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from adjudge.domain.errors import InvalidTransition, Unavailable
+from adjudge.domain.errors import Conflict, InvalidTransition, Unavailable
 from adjudge.domain.retry import RetryPolicy
-from adjudge.domain.states import JobStatus
-from adjudge.domain.verdict import Verdict
 from adjudge.relay.patrol import Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
-from adjudge.store import problems, users
 from adjudge.store.driver import Operation, Tx
 from adjudge.store.job_values import Job
 from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
 from adjudge.stream.driver import Message
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import Handler
+from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.loop import Worker, WorkerSettings
 from tests.simulation.world import Door, Odds, Pipe, Process, World
 
-VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE, Verdict.CE)
 WORKERS = 3
-SUBMISSIONS = 24
-FAULTS_UNTIL_S = 60.0
-REST_S = 400.0
-_PERSON, _PROBLEM, _REVISION = "person", "problem", "revision"
 
 
-def oracle(submission_id: str) -> Verdict:
-    """What every judge must say of a submission."""
-    return VERDICTS[int(submission_id[:8]) % len(VERDICTS)]
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """How quickly a story is told. What is left of it is waiting, which costs time and shows nothing."""
 
-
-def is_poison(submission_id: str) -> bool:
-    """Some submissions break whatever judges them, every time: they must end in the dead letters."""
-    return int(submission_id[:8]) % 11 == 3
-
-
-class Oracle:
-    """A judge that takes a while and is never wrong."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-
-    async def run(self, job: Job) -> Completion:
-        world = self._process.world
-        # Most are quick; one in three takes long enough for a zombie to wake while its successor is at work.
-        await asyncio.sleep(world.random.random() * (4 if world.random.random() < 0.7 else 25))
-        await self._process.still_here()
-        submission_id = str(job.submission_id)
-        if is_poison(submission_id) or world.unlucky(0.03):
-            raise RuntimeError("the sandbox broke")
-        verdict = oracle(submission_id)
-        return Completion(JobStatus.SUCCEEDED, {"attempt_id": job.attempt_id}, Judgement(verdict, time_ms=1, mem_kb=1))
-
-    def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
-        return ()
+    faults_until_s: float = 60.0
+    fault_every_s: float = 8.0
+    """At most so far apart."""
+    frozen_s: tuple[float, float] = (1.0, 30.0)
+    """For how long: beyond the lease, so that zombies wake."""
+    rest_s: float = 400.0
+    """How long it may take to come to rest once nothing goes wrong any more."""
+    lease_ms: int = 15_000
+    heartbeat_ms: int = 4_000
 
 
 class WatchedWorker(Worker):
@@ -74,31 +54,62 @@ class WatchedWorker(Worker):
         super()._start(job, message, claimed_at)
 
 
-class Scenario:
+class Scenario(ABC):
     """Everything that happens for one seed."""
+
+    kind: ClassVar[str]
+    tempo: ClassVar[Tempo] = Tempo()
+    slots: ClassVar[int] = 2
 
     def __init__(self, seed: int, template: sqlite3.Connection, odds: Odds | None = None) -> None:
         self.world = World(seed, template, odds or Odds())
-        self.jobs = Jobs({JUDGE: JudgeRunOwner()}, mint=self.world.mint, random_unit=self.world.random.random)
-        self.submissions = Submissions(self.jobs, mint=self.world.mint)
         self.workers: list[Process] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._started = 0
 
+    @abstractmethod
+    def make_jobs(self) -> Jobs:
+        """Jobs, with the owners of the kind's, as each process has its own."""
+
+    @abstractmethod
+    async def create(self, tx: Tx) -> None:
+        """Write what stands before the story begins."""
+
+    @abstractmethod
+    def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
+        """What a worker ends jobs by, and what it runs them by."""
+
+    def schedulers(self) -> int:
+        """How many there are: any number is safe together."""
+        return 2
+
+    @abstractmethod
+    async def people(self) -> None:
+        """Want things, and now and then think better of it."""
+
+    @abstractmethod
+    def check(self) -> list[str]:
+        """Every violation found, in words."""
+
+    @abstractmethod
+    def story(self) -> list[str]:
+        """What happened, line by line: the same for the same seed."""
+
     async def run(self) -> None:
+        """Play until all is quiet, or ought to be."""
         world = self.world
-        await self._set_up()
+        Door(Process(world, "setup")).commit(self.create)
         for _ in range(WORKERS):
             self._start_worker()
-        for number in (1, 2):
-            self._start_scheduler(f"scheduler-{number}")
-        self._spawn(self._people())
-        self._spawn(self._misfortune())
-        await asyncio.sleep(FAULTS_UNTIL_S)
+        for number in range(self.schedulers()):
+            self.start_scheduler(f"scheduler-{number + 1}")
+        self.spawn(self.people())
+        self.spawn(self._misfortune())
+        await asyncio.sleep(self.tempo.faults_until_s)
         world.calm = True
         if not any(worker.alive for worker in self.workers):
             self._start_worker()
-        deadline = world.loop.time() + REST_S
+        deadline = world.loop.time() + self.tempo.rest_s
         while world.loop.time() < deadline and not self.at_rest():
             await asyncio.sleep(1)
 
@@ -111,7 +122,8 @@ class Scenario:
     def _messages(self) -> int:
         return sum(len(band.entries) for band in self.world.stream._bands.values())
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Let something go on by itself; should it die, that is a violation."""
         task = self.world.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
@@ -121,79 +133,66 @@ class Scenario:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.world.violations.append(f"a process died of {error!r}")
 
-    async def _set_up(self) -> None:
-        async def create(tx: Tx) -> None:
-            await users.add(tx, users.NewUser(_PERSON, "person"))
-            await problems.add(tx, problems.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
-            await problems.add_revision(tx, problems.NewRevision(_REVISION, _PROBLEM, "plain", "digest", _PERSON))
-
-        Door(Process(self.world, "setup"))._commit(create)
-
     def _start_worker(self) -> None:
         self._started += 1
         process = Process(self.world, f"worker-{self._started}")
-        settings = WorkerSettings(process.name, slots=2, drain_grace_ms=5_000, retry=RetryPolicy())
+        settings = WorkerSettings(
+            process.name,
+            slots=self.slots,
+            lease_ms=self.tempo.lease_ms,
+            heartbeat_ms=self.tempo.heartbeat_ms,
+            retry=RetryPolicy(),
+        )
+        door, (jobs, handlers) = Door(process), self.equip(process)
+        keeper = LeaseKeeper(
+            door, jobs, lease_ms=settings.lease_ms, heartbeat_ms=settings.heartbeat_ms, clock=process.clock
+        )
         worker = WatchedWorker(
-            Door(process),
-            self.jobs,
-            Pipe(process),
-            {JUDGE: Oracle(process)},
-            settings,
-            random_unit=self.world.random.random,
+            door, jobs, Pipe(process), handlers, settings, keeper=keeper, random_unit=self.world.random.random
         )
         worker.world = self.world
         self.workers.append(process)
-        self._spawn(worker.run())
+        self.spawn(keeper.run())
+        self.spawn(worker.run())
 
-    def _start_scheduler(self, name: str) -> None:
+    def start_scheduler(self, name: str) -> None:
+        """Start what delivers jobs and keeps order."""
         process = Process(self.world, name)
-        door, pipe = Door(process), Pipe(process)
-        self._spawn(Pump(door, self.jobs, pipe, name=name).run())
-        self._spawn(patrol(Watchdog(door, self.jobs, name=name).tick, every_ms=2_000))
-        self._spawn(patrol(Reconciler(door, self.jobs, pipe, name=name).tick, every_ms=5_000))
-
-    async def _people(self) -> None:
-        """Submit, and now and then think better of it."""
-        door = Door(Process(self.world, "api"))
-        for _ in range(SUBMISSIONS):
-            await asyncio.sleep(self.world.random.random() * 2)
-            new = NewSubmission(self.world.mint(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
-            await _insist(door, partial(self._submit_once, new))
-            if self.world.random.random() < 0.1:
-                await asyncio.sleep(self.world.random.random() * 3)
-                await _insist(door, partial(self._cancel, new.id))
-
-    async def _cancel(self, submission_id: str, tx: Tx) -> None:
-        await self.submissions.cancel(tx, submission_id, actor=_PERSON, reason="changed my mind")
-
-    async def _submit_once(self, new: NewSubmission, tx: Tx) -> None:
-        """What an idempotency key does for a client that did not hear the answer."""
-        if not self.world.query("SELECT 1 FROM submissions WHERE id = ?", new.id):
-            await self.submissions.submit(tx, [new])
+        door, pipe, jobs = Door(process), Pipe(process), self.make_jobs()
+        self.spawn(Pump(door, jobs, pipe, name=name).run())
+        self.spawn(patrol(Watchdog(door, jobs, name=name).tick, every_ms=2_000))
+        self.spawn(patrol(Reconciler(door, jobs, pipe, name=name).tick, every_ms=5_000))
 
     async def _misfortune(self) -> None:
-        world = self.world
-        while world.loop.time() < FAULTS_UNTIL_S - 5:
-            await asyncio.sleep(world.random.random() * 8)
-            living = [worker for worker in self.workers if worker.alive]
-            draw = world.random.random()
-            if draw < 0.35 and living:
-                world.random.choice(living).crash()
+        world, tempo = self.world, self.tempo
+        while world.loop.time() < tempo.faults_until_s - 5:
+            await asyncio.sleep(world.random.random() * tempo.fault_every_s)
+            draw, victims = world.random.random(), self._busy()
+            if draw < 0.35 and victims:
+                world.random.choice(victims).crash()
                 self._start_worker()
-            elif draw < 0.7 and living:
-                world.random.choice(living).freeze(world.random.uniform(1, 30))
+            elif draw < 0.7 and victims:
+                world.random.choice(victims).freeze(world.random.uniform(*tempo.frozen_s))
             elif draw < 0.85:
                 world.stream.flush()
 
+    def _busy(self) -> list[Process]:
+        """Living workers: those that hold something, if there are any, since nobody misses the others."""
+        owners = {
+            row["lease_owner"] for row in self.world.query("SELECT lease_owner FROM jobs WHERE status = 'running'")
+        }
+        living = [worker for worker in self.workers if worker.alive]
+        return [worker for worker in living if worker.name in owners] or living
 
-async def _insist(door: Door, operation: Operation[None]) -> None:
+
+async def insist(door: Door, operation: Operation[object]) -> None:
     """What a careful client does: try again what may not have happened; the second time finds it done."""
     while True:
         try:
             await door.transact(operation)
         except Unavailable:
             await asyncio.sleep(0.1)
-        except InvalidTransition:
+        except (InvalidTransition, Conflict):
             return
         else:
             return

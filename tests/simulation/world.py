@@ -93,6 +93,7 @@ class Process:
         self.alive = True
         self._awake = asyncio.Event()
         self._awake.set()
+        self._frozen_at = 0.0
 
     def crash(self) -> None:
         """No code of this process has any effect from now on."""
@@ -100,8 +101,13 @@ class Process:
 
     def freeze(self, seconds: float) -> None:
         """Stop at the next await that touches the world; wake as a zombie."""
+        self._frozen_at = self.clock()
         self._awake.clear()
         self.world.loop.call_later(seconds, self._awake.set)
+
+    def clock(self) -> float:
+        """The time as this process knows it: while it is frozen it cannot know that its leases run out."""
+        return self.world.loop.time() if self._awake.is_set() else self._frozen_at
 
     async def still_here(self) -> None:
         """Pass if alive and awake; wait for ever if dead."""
@@ -125,7 +131,7 @@ class Door:
         await self._process.still_here()
         if world.unlucky(world.odds.database_away):
             raise Unavailable("the database is away")
-        result, callbacks = self._commit(operation)
+        result, callbacks = self.commit(operation)
         await world.linger()
         await self._process.still_here()
         if world.unlucky(world.odds.outcome_unknown):
@@ -134,7 +140,8 @@ class Door:
             callback()
         return result
 
-    def _commit(self, operation: Operation[T]) -> tuple[T, list[Callable[[], None]]]:
+    def commit(self, operation: Operation[T]) -> tuple[T, list[Callable[[], None]]]:
+        """Carry an operation out at once, with no mishaps; return what is to be done after the commit."""
         connection, tx = self._world.connection, self._world.tx
         callbacks: list[Callable[[], None]] = []
         tx.begin(callbacks)
@@ -206,8 +213,18 @@ class Pipe:
     async def ack(self, messages: Sequence[Message]) -> int:
         await self._reach()
         for message in messages:
-            self._check_ack(message)
+            if not self._has_twin(message, messages):
+                self._check_ack(message)
         return await self._world.stream.ack(messages)
+
+    def _has_twin(self, message: Message, gone: Sequence[Message]) -> bool:
+        """Whether the stream keeps another message about the same job: then this one can be spared."""
+        others = {(item.band, item.entry_id) for item in gone}
+        return any(
+            kept.job_id == message.job_id and (kept.band, kept.entry_id) not in others
+            for band in self._world.stream._bands.values()
+            for kept in band.entries.values()
+        )
 
     def _check_ack(self, message: Message) -> None:
         """INV-2: a message that an attempt was won by is acknowledged after the attempt's end is written.

@@ -1,0 +1,36 @@
+"""Breaking guards on purpose: a simulator that does not notice is worth nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from adjudge.store import Tx, job_statements
+from adjudge.store.job_values import Fence, Finish, Job, Outcome
+from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Statement
+
+BreakGuard = Callable[[pytest.MonkeyPatch], None]
+
+
+def without(statement: Statement, *guards: str) -> Statement:
+    """A statement that lets everything through that the guards would not."""
+    text = statement.sql
+    for guard in guards:
+        assert guard in text, guard
+        text = text.replace(guard, "1 = 1")
+    return replace(statement, name=f"{statement.name}.broken", sql=text)
+
+
+def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
+    """Whoever comes with a result writes it, in the name of whoever holds the job."""
+    finish = Jobs.finish
+
+    async def unfenced(self: Jobs, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
+        rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
+        held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
+        return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
+
+    patch.setattr(Jobs, "finish", unfenced)

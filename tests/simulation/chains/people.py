@@ -1,0 +1,99 @@
+"""What people do in a story of chains: start runs, meddle with some of them, answer questions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import partial
+from typing import Any, Final
+
+from adjudge.chains.engine import Engine
+from adjudge.chains.executors.approval import APPROVAL, decide
+from adjudge.store.chain_values import NewRun
+from adjudge.store.driver import Tx
+from tests.simulation.chains.script import Script
+from tests.simulation.scenario import insist
+from tests.simulation.world import Door, Process, World
+
+PERSON: Final = "ann"
+_MEDDLES: Final = ("retry", "retry", "complete", "stop")
+
+
+class People:
+    """Everybody who is not a program. Runs that they may meddle with are chosen when they are started."""
+
+    def __init__(self, world: World, engine: Engine, script: Script) -> None:
+        self._world = world
+        self._engine = engine
+        self._script = script
+        self._door = Door(Process(world, "api"))
+        self.open_to_all: set[str] = set()
+        """Keys of runs that anybody meddles with."""
+
+    async def start(self, chains: dict[str, str], number: int) -> None:
+        """Start so many runs of any chains, each once, whatever is heard of it."""
+        random = self._world.random
+        for index in range(number):
+            await asyncio.sleep(random.random() * 2.5)
+            key, chain_id = f"start-{index}", chains[random.choice(list(chains))]
+            if random.random() < 0.4:
+                self.open_to_all.add(key)
+            wanted = NewRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON)
+            await insist(self._door, partial(self._start, wanted))
+
+    async def _start(self, wanted: NewRun, tx: Tx) -> None:
+        await self._engine.start(tx, wanted)
+
+    async def meddle(self) -> None:
+        """Stop runs, retry and complete nodes, until all is calm; most of it is refused, as it should be."""
+        random = self._world.random
+        while not self._world.calm:
+            await asyncio.sleep(random.random() * 2)
+            runs = [
+                row["id"]
+                for row in self._world.query("SELECT id, idempotency_key FROM chain_runs ORDER BY id")
+                if row["idempotency_key"] in self.open_to_all
+            ]
+            if not runs:
+                continue
+            run_id = random.choice(runs)
+            nodes = self._world.query(
+                "SELECT node_id, status FROM chain_nodes WHERE run_id = ? ORDER BY node_id", run_id
+            )
+            ended = [row["node_id"] for row in nodes if row["status"] in ("failed", "stopped")]
+            every = [row["node_id"] for row in nodes]
+            node_id = random.choice(ended if ended and random.random() < 0.8 else every)
+            await insist(self._door, partial(self._act, random.choice(_MEDDLES), run_id, node_id))
+
+    async def _act(self, action: str, run_id: str, node_id: str, tx: Tx) -> None:
+        if action == "stop":
+            await self._engine.stop(tx, run_id, actor=PERSON)
+        elif action == "retry":
+            await self._engine.retry(tx, run_id, node_id, actor=PERSON)
+        else:
+            await self._engine.complete(tx, run_id, node_id, actor=PERSON)
+
+    async def answer(self) -> None:
+        """Answer what is asked, sooner or later."""
+        while True:
+            await asyncio.sleep(self._world.random.random() * 2)
+            asked = self._world.query(
+                "SELECT n.run_id, n.node_id, c.name, r.parameters FROM chain_nodes n "
+                "JOIN chain_runs r ON r.id = n.run_id JOIN chains c ON c.id = r.chain_id "
+                "WHERE n.wait_on = ? ORDER BY n.run_id, n.node_id LIMIT 1",
+                APPROVAL,
+            )
+            for row in asked:
+                await insist(self._door, partial(self._decide, row))
+
+    async def _decide(self, row: Any, tx: Tx) -> None:
+        approved = self._script.approves(json.loads(row["parameters"])["salt"], row["name"], row["node_id"])
+        await decide(
+            tx,
+            self._engine.resume,
+            run_id=row["run_id"],
+            node_id=row["node_id"],
+            approved=approved,
+            actor=PERSON,
+            reason="so it was written",
+        )

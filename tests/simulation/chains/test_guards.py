@@ -1,0 +1,149 @@
+"""Proof that the simulator would notice if a guard of chains were missing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjudge.chains.advance import Advance
+from adjudge.chains.executors.subchain import Chain
+from adjudge.chains.patrol import ChainPatrol
+from adjudge.chains.progress import Progress
+from adjudge.chains.sharing import MANY, Room
+from adjudge.store import chain_runs, chain_statements, chain_step_statements, chain_waits, job_statements
+from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
+from tests.simulation.run import simulate
+
+SEEDS = range(1, 81)
+_FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
+
+
+def _steps_without_a_fence(patch: pytest.MonkeyPatch) -> None:
+    """Neither way asks who comes with what a node left behind."""
+    finish_without_its_fence(patch)
+    patch.setattr(job_statements, "FINISH", without(job_statements.FINISH, _FENCE, "lease_until > {now}"))
+
+
+def _checkpoint_without_its_fence(patch: pytest.MonkeyPatch) -> None:
+    guards = (_FENCE, "lease_until > {now}")
+    patch.setattr(chain_runs, "SAVE_CHECKPOINT", without(chain_runs.SAVE_CHECKPOINT, *guards))
+
+
+def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
+    """A node gets its job with the first of its dependencies."""
+    count = chain_statements.COUNT_DEPS
+    patch.setattr(chain_statements, "COUNT_DEPS", without(count, "waiting_on = given_ended"))
+
+
+def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
+    """The same on the short way."""
+    move = chain_step_statements.MOVE
+    text = move.sql.replace("waiting_on = given_ended", "waiting_on >= given_ended")
+    assert text != move.sql
+    patch.setattr(chain_step_statements, "MOVE", replace(move, sql=text))
+
+
+def _ends_that_are_counted_twice(patch: pytest.MonkeyPatch) -> None:
+    """Whatever is counted for dependents is counted again."""
+    count_deps = Advance._count_deps
+
+    async def twice(self: Advance, *given: Any) -> Any:
+        await count_deps(self, *given)
+        return await count_deps(self, *given)
+
+    patch.setattr(Advance, "_count_deps", twice)
+
+
+def _skips_that_nobody_hears_of(patch: pytest.MonkeyPatch) -> None:
+    """A skipped node is not counted for its dependents."""
+    skip = Advance._skip
+
+    async def silent(self: Advance, *given: Any) -> Any:
+        await skip(self, *given)
+        return []
+
+    patch.setattr(Advance, "_skip", silent)
+
+
+def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
+    def takes(self: Room, run_id: str, dag: Any, row: Any) -> Any:
+        return dag.node(row["node_id"])
+
+    patch.setattr(Room, "takes", takes)
+    patch.setattr(Room, "free", property(lambda _: MANY))
+    patch.setattr(Room, "free_in", lambda *_: MANY)
+
+
+def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
+    """Every run of a chain begins, however many are under way."""
+    limits_of = Advance.limits_of
+
+    async def unlimited(self: Advance, *given: Any) -> Any:
+        return replace(await limits_of(self, *given), max_runs=None)
+
+    patch.setattr(Advance, "limits_of", unlimited)
+
+
+def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:
+    stoppable = chain_waits.STOPPABLE_JOBS
+    patch.setattr(chain_waits, "STOPPABLE_JOBS", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
+
+
+def _stop_that_kills_nobody(patch: pytest.MonkeyPatch) -> None:
+    async def kind(_: ChainPatrol) -> int:
+        return 0
+
+    patch.setattr(ChainPatrol, "kill", kind)
+
+
+def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
+    """The end of a run wakes nobody, and nobody asks again."""
+
+    async def deaf(*_: Any, **__: Any) -> Any:
+        return 0
+
+    async def blind(*_: Any) -> Sequence[Any]:
+        return []
+
+    patch.setattr(Progress, "resume", deaf)
+    patch.setattr(Progress, "look", blind)
+    patch.setattr(ChainPatrol, "look_again", deaf)
+
+
+def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
+    """A node that runs another chain starts it anew at every attempt."""
+    started = Chain._started
+
+    async def anew(self: Chain, tx: Any, context: Any, _key: str | None) -> str | None:
+        return await started(self, tx, context, None)
+
+    patch.setattr(Chain, "_started", anew)
+
+
+@pytest.mark.parametrize(
+    "break_guard",
+    [
+        finish_without_its_fence,
+        _steps_without_a_fence,
+        _checkpoint_without_its_fence,
+        _dependents_that_wait_for_one_alone,
+        _steps_that_wait_for_one_alone,
+        _ends_that_are_counted_twice,
+        _skips_that_nobody_hears_of,
+        _room_without_limits,
+        _runs_that_take_no_turns,
+        _stop_without_grace,
+        _stop_that_kills_nobody,
+        _waits_that_nobody_ends,
+        _parts_without_a_key,
+    ],
+)
+def test_the_simulator_notices_a_missing_guard(
+    break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_guard(monkeypatch)
+    assert any(simulate("chains", seed, schema) for seed in SEEDS)

@@ -1,0 +1,88 @@
+"""A simulated contest: submissions arrive, workers judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
+
+from adjudge.domain.states import JobStatus
+from adjudge.store import problems, users
+from adjudge.store.driver import Tx
+from adjudge.store.job_values import Job
+from adjudge.store.jobs import Jobs
+from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
+from adjudge.worker.handler import Completion, Handler
+from tests.simulation.checker import job_story
+from tests.simulation.judging import checker
+from tests.simulation.judging.oracle import is_poison, oracle
+from tests.simulation.scenario import Scenario, insist
+from tests.simulation.world import Door, Process
+
+SUBMISSIONS = 24
+_PERSON, _PROBLEM, _REVISION = "person", "problem", "revision"
+
+
+class Judge:
+    """Takes a while and is never wrong."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def run(self, job: Job) -> Completion:
+        world = self._process.world
+        # Most are quick; one in three takes long enough for a zombie to wake while its successor is at work.
+        await asyncio.sleep(world.random.random() * (4 if world.random.random() < 0.7 else 25))
+        await self._process.still_here()
+        submission_id = str(job.submission_id)
+        if is_poison(submission_id) or world.unlucky(0.03):
+            raise RuntimeError("the sandbox broke")
+        verdict = oracle(submission_id)
+        return Completion(JobStatus.SUCCEEDED, {"attempt_id": job.attempt_id}, Judgement(verdict, time_ms=1, mem_kb=1))
+
+    def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
+        return ()
+
+
+class Judging(Scenario):
+    """Jobs of kind ``judge``."""
+
+    kind: ClassVar[str] = "judge"
+
+    def make_jobs(self) -> Jobs:
+        return Jobs({JUDGE: JudgeRunOwner()}, mint=self.world.mint, random_unit=self.world.random.random)
+
+    async def create(self, tx: Tx) -> None:
+        await users.add(tx, users.NewUser(_PERSON, "person"))
+        await problems.add(tx, problems.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
+        await problems.add_revision(tx, problems.NewRevision(_REVISION, _PROBLEM, "plain", "digest", _PERSON))
+
+    def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
+        return self.make_jobs(), {JUDGE: Judge(process)}
+
+    async def people(self) -> None:
+        """Submit, and now and then think better of it."""
+        door, submissions = Door(Process(self.world, "api")), Submissions(self.make_jobs(), mint=self.world.mint)
+        for _ in range(SUBMISSIONS):
+            await asyncio.sleep(self.world.random.random() * 2)
+            new = NewSubmission(self.world.mint(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
+            await insist(door, partial(self._submit_once, submissions, new))
+            if self.world.random.random() < 0.1:
+                await asyncio.sleep(self.world.random.random() * 3)
+                await insist(door, partial(_cancel, submissions, new.id))
+
+    async def _submit_once(self, submissions: Submissions, new: NewSubmission, tx: Tx) -> None:
+        """What an idempotency key does for a client that did not hear the answer."""
+        if not self.world.query("SELECT 1 FROM submissions WHERE id = ?", new.id):
+            await submissions.submit(tx, [new])
+
+    def check(self) -> list[str]:
+        return checker.check(self)
+
+    def story(self) -> list[str]:
+        return job_story(self)
+
+
+async def _cancel(submissions: Submissions, submission_id: str, tx: Tx) -> None:
+    await submissions.cancel(tx, submission_id, actor=_PERSON, reason="changed my mind")

@@ -1,0 +1,83 @@
+"""Proof that the simulator would notice if a guard of the drive were missing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adjudge.store import job_statements, outbox
+from adjudge.stream.driver import Message
+from adjudge.worker.loop import Worker
+from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
+from tests.simulation.run import simulate
+from tests.simulation.world import Odds
+
+SEEDS = range(1, 61)
+
+
+def _claim_without_its_gate(patch: pytest.MonkeyPatch) -> None:
+    gate = f"{job_statements._STANDS} IN ('pending', 'queued')"
+    patch.setattr(job_statements, "CLAIM", without(job_statements.CLAIM, gate))
+
+
+def _retry_without_a_bound(patch: pytest.MonkeyPatch) -> None:
+    release = without(job_statements.RELEASE, "attempt_id < max_attempts + given_free_attempts")
+    release = replace(release, sql=release.sql.replace("+ given_free_attempts", "+ 1"))
+    patch.setattr(job_statements, "RELEASE", release)
+
+
+def _job_without_its_outbox_row(patch: pytest.MonkeyPatch) -> None:
+    insert = outbox.insert
+    calls = iter(range(10_000))
+
+    async def forgetful(tx: Any, rows: Any) -> None:
+        if next(calls) % 5 != 4:
+            await insert(tx, rows)
+
+    patch.setattr(outbox, "insert", forgetful)
+
+
+def _acknowledged_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
+    execute = Worker._execute
+    taken = Worker._start
+
+    def start(self: Worker, job: Any, message: Message, claimed_at: float) -> None:
+        self.__dict__.setdefault("messages", {})[job.id] = message
+        taken(self, job, message, claimed_at)
+
+    async def hasty(self: Worker, job: Any, fence: Any) -> Any:
+        end = await execute(self, job, fence)
+        await self._acknowledge([self.__dict__["messages"][job.id]])
+        return end
+
+    patch.setattr(Worker, "_start", start)
+    patch.setattr(Worker, "_execute", hasty)
+
+
+def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
+    async def blind(*_: object, **__: object) -> Sequence[object]:
+        return ()
+
+    patch.setattr("adjudge.store.jobs.Jobs.expire", blind)
+
+
+@pytest.mark.parametrize(
+    "break_guard",
+    [
+        finish_without_its_fence,
+        _claim_without_its_gate,
+        _retry_without_a_bound,
+        _job_without_its_outbox_row,
+        _acknowledged_before_it_is_written,
+        _patrol_without_watchdog,
+    ],
+)
+def test_the_simulator_notices_a_missing_guard(
+    break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_guard(monkeypatch)
+    assert any(simulate("judge", seed, schema, Odds(message_twice=0.3)) for seed in SEEDS)
