@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.ids import new_id
-from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.store import open_database
 from adjudge.store.jobs import Jobs
@@ -22,7 +21,7 @@ from adjudge.store.submissions import JUDGE, JudgeRunOwner, NewSubmission, Submi
 from adjudge.stream.redis import RedisStream
 from tests.chaos.armed import Command, running
 from tests.chaos.town import Town, warm_up
-from tests.chaos.victim import Door, Phase, Point, Role
+from tests.chaos.victim import TIRELESS, Door, Phase, Point, Role
 from tests.integration.drive.installation import Installation, import_problem
 from tests.support.databases import PostgresDatabases
 from tests.support.services import RedisServer
@@ -37,9 +36,7 @@ PASSAGES: dict[tuple[Role, Door], int] = {
 PHASES: tuple[Phase, ...] = ("before", "after")
 OTHER: dict[Role, Role] = {"worker": "scheduler", "scheduler": "worker"}
 PROGRAMS = (("print('wrong')", Verdict.WA), ("raise SystemExit(3)", Verdict.RE))
-DEATHS = len(PHASES) * max(PASSAGES.values())
-JOBS = Jobs({JUDGE: JudgeRunOwner()}, policy=RetryPolicy(max_retries=DEATHS))
-"""A job may be lost as often as somebody dies, which is more often than usual: here none is to be given up."""
+JOBS = Jobs({JUDGE: JudgeRunOwner()}, policy=TIRELESS)
 
 
 @dataclass

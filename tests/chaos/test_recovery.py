@@ -24,7 +24,7 @@ async def town(postgres_database: str, redis_server: RedisServer) -> AsyncIterat
 
 async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
     with town.process("scheduler", "scheduler"), town.process("worker", "worker", breaks=True):
-        (submission,) = await town.submit(1)
+        (submission,) = await town.submit(1, RETRY)
         await town.until(town.at_rest, "it is given up")
     (job,) = await town.rows("SELECT id, status, attempt_id, error_code FROM jobs")
     assert (job["status"], job["attempt_id"], job["error_code"]) == ("failed", RETRY.max_attempts, "RuntimeError")
@@ -44,7 +44,7 @@ async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
 async def test_stalled_job_recovered_by_watchdog(town: Town) -> None:
     """The worker dies in the middle of its work; nobody else reads messages until the watchdog has freed the job."""
     with town.process("scheduler", "scheduler"):
-        with town.process("worker", "dies", work_ms=60_000, lease_ms=2_000) as worker:
+        with town.process("worker", "dies", slots=1, work_ms=60_000, lease_ms=4_000) as worker:
             (submission,) = await town.submit(1)
 
             async def running() -> bool:

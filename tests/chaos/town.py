@@ -13,13 +13,14 @@ from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.ids import new_id
+from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx, open_database, problems, users
 from adjudge.store.statement import Row, Statement
 from adjudge.store.submissions import NewSubmission, Submissions
 from adjudge.stream.redis import RedisStream
 from tests.chaos import victim
-from tests.chaos.victim import Orders, Role, make_jobs, oracle
+from tests.chaos.victim import TIRELESS, Orders, Role, make_jobs, oracle
 
 _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload([victim.__name__, "tests.chaos.armed"])
@@ -63,13 +64,13 @@ class Town:
             process.join()
             process.close()
 
-    async def submit(self, how_many: int) -> list[str]:
+    async def submit(self, how_many: int, policy: RetryPolicy = TIRELESS) -> list[str]:
         """Hand in; what was committed must be judged."""
         new = [
             NewSubmission(new_id(), self.person, self.problem, self.revision, "cpp", "digest", 1)
             for _ in range(how_many)
         ]
-        await self.database.transact(lambda tx: Submissions(make_jobs()).submit(tx, new))
+        await self.database.transact(lambda tx: Submissions(make_jobs(policy)).submit(tx, new))
         return [item.id for item in new]
 
     async def rows(self, sql: str, **parameters: object) -> list[Row]:
@@ -85,7 +86,7 @@ class Town:
         """How many ``sql`` counts."""
         return int((await self.rows(f"SELECT count(*) AS n FROM {sql}", **parameters))[0]["n"])
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 60) -> None:
+    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 240) -> None:
         """Wait for something to hold; say what did not."""
         try:
             async with asyncio.timeout(patience_sec):

@@ -14,7 +14,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -43,9 +43,11 @@ T = TypeVar("T")
 Role = Literal["worker", "scheduler"]
 Door = Literal["commit", "redis", "claim", "checkpoint", "finish", "read", "ack"]
 Phase = Literal["before", "after"]
-LIFETIME_SEC = 300
+LIFETIME_SEC = 1_800
 """However the test ends, its processes do too."""
 RETRY = RetryPolicy(max_retries=3, base_ms=20, cap_ms=100)
+TIRELESS = replace(RETRY, max_retries=100)
+"""For jobs that are lost more often than usual, and by a busy machine oftener still: none is to be given up."""
 ENGINE = Engine()
 VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE)
 
@@ -196,9 +198,9 @@ class Oracle:
         return ()
 
 
-def make_jobs() -> Jobs:
-    """Jobs as every process of these tests knows them."""
-    return Jobs({JUDGE: JudgeRunOwner(), NODE: ENGINE.owner}, policy=RETRY)
+def make_jobs(policy: RetryPolicy = RETRY) -> Jobs:
+    """Jobs as every process of these tests knows them; how often one is tried is settled when it is made."""
+    return Jobs({JUDGE: JudgeRunOwner(), NODE: ENGINE.owner}, policy=policy)
 
 
 def main(orders: Orders) -> None:
