@@ -15,7 +15,7 @@ import pytest
 
 from adjudge.chains.executor import NodeFailed, NodeResult
 from adjudge.chains.executors.http import Http, Notify
-from adjudge.chains.executors.outgoing import AllowList, Call, Outgoing, _whither, signature
+from adjudge.chains.executors.outgoing import AllowList, Answer, Call, Outgoing, _whither, signature
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.errors import InvalidInput
 from tests.support.nodes import context_for
@@ -308,3 +308,19 @@ async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
     assert (await Notify(outgoing(host.url)).execute(told)).artifact == {"text": "done", "status": 200}
     sent = json.loads(host.seen[0].body)
     assert sent == {"text": "done", "data": {"n": 1}, "chain": "a chain", "run_id": "run", "node_id": "node"}
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (b'{"a": 1}', {"json": {"a": 1}}),
+        (b"{", {"text": "{"}),
+        (b'["\\u0000"]', {"text": '["\\u0000"]'}),
+        (b'["\\ud800"]', {"text": '["\\ud800"]'}),
+        (b"NaN", {"text": "NaN"}),
+        (b"[" * 100_000, {"text": "[" * 100_000}),
+    ],
+)
+def test_an_answer_that_could_not_be_kept_as_json_is_kept_as_text(body: bytes, wanted: dict[str, Any]) -> None:
+    found = Answer(200, {"content-type": "application/json"}, body, "https://x").document()
+    assert {name: found[name] for name in ("json", "text") if name in found} == wanted

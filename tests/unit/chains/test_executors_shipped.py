@@ -9,11 +9,13 @@ import pytest
 from adjudge.chains import registry, shipped
 from adjudge.chains.dags import check_dag
 from adjudge.chains.definition import read_definition
+from adjudge.chains.executors.approval import WaitApproval
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.timetable import parse_timetable
 from adjudge.chains.triggers import SPECS
 from adjudge.domain.errors import InvalidInput, NotFound
+from tests.support.nodes import context_for
 
 
 @pytest.mark.parametrize("name", shipped.names())
@@ -106,3 +108,10 @@ def test_what_is_no_dag_is_left_to_its_reader() -> None:
     strange: list[Any] = [None, [], {"nodes": 3}, {"nodes": [3, {"type": "noop"}]}]
     for document in strange:
         assert without_sugar(document) == document
+
+
+async def test_a_question_is_asked_however_much_was_to_be_shown_beside_it() -> None:
+    cfg = {"question": "Go?", "approvers": ["eva"], "details": ["x" * 300_000]}
+    asked = (await WaitApproval().execute(context_for("wait_approval", cfg))).artifact
+    assert (asked["question"], asked["approvers"]) == ("Go?", ["eva"])
+    assert "Too large to be shown here (300" in asked["details"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Protocol
 
+from adjudge.chains.artifacts import INLINE_BYTES, in_row
 from adjudge.chains.executor import Awaited, NodeContext, Waiting
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.store import Tx, audit, chain_runs
@@ -52,6 +53,9 @@ class WaitApproval:
             "approvers": cfg.get("approvers"),
             "on_no": cfg.get("on_no", "fail"),
         }
+        size_bytes = in_row(asked).size_bytes
+        if size_bytes > INLINE_BYTES:  # a question that can be asked must not fail because of what is shown beside it
+            asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
         until_ms = self._now_ms() + round(cfg["timeout_sec"] * 1_000) if "timeout_sec" in cfg else None
         await context.log(f"asked: {cfg['question']}")
         return Waiting(APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)

@@ -27,6 +27,7 @@ import httpx
 
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.addresses import Address, Network, behind, is_public
+from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput, NodeFailed
 from adjudge.observe.logs import get_logger
 
@@ -160,9 +161,12 @@ class Answer:
         found: dict[str, Any] = {"status": self.status, "url": self.url, "headers": shown}
         if "json" in shown.get("content-type", ""):
             try:
-                return {**found, "json": json.loads(self.body)}
-            except ValueError:
-                pass  # it says JSON and is none: shown as text
+                said = json.loads(self.body)
+                as_text(said, "json")
+            except (ValueError, RecursionError, InvalidInput):
+                pass  # it says JSON and is none, or none that can be kept: shown as text
+            else:
+                return {**found, "json": said}
         return {**found, "text": self.body.decode(errors="replace").replace("\0", "�")}
 
 
