@@ -158,13 +158,15 @@ STOPPING_RUNS = Statement(
     given={"given_id": "text"},
 )
 
-OLD_RUNS = Statement(
-    "chain_runs.select_old",
-    "Find runs that ended long ago and that no open run waits for.",
-    """
+_OLD_RUNS = """
     SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_us
     ORDER BY finished_at LIMIT :at_most
-    """,
+    """
+OLD_RUNS = Statement(
+    "chain_runs.select_old",
+    "Find runs that ended long ago, and let nobody open one of them again before it is deleted.",
+    _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
+    sqlite=_OLD_RUNS,
 )
 
 DELETE_LETTERS = Statement(

@@ -8,8 +8,9 @@ from contextlib import suppress
 import pytest
 
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.states import NODE
+from adjudge.store import Tx, chain_runs
 from adjudge.store.chain_values import NewRun, Suspended
 from tests.integration.chains.harness import Rig, dag, line, node
 from tests.support.stores import Store
@@ -40,6 +41,27 @@ async def test_nodes_that_finish_at_once_start_their_join_once(rig: Rig) -> None
     last = await rig.claim()
     await asyncio.gather(*(rig.finish(job) for job in (*last.values(), *last.values())))
     assert (await rig.run(run_id)).status == "success"
+
+
+async def test_a_run_that_is_being_deleted_is_not_opened_again_meanwhile(rig: Rig) -> None:
+    run_id = await rig.start(line(2))
+    await rig.fail(*(await rig.claim()).values())
+    await rig.store.clock.advance(ms=60_000)
+    selected = asyncio.Event()
+
+    async def delete(tx: Tx) -> int:
+        rows = await tx.fetch(chain_runs.OLD_RUNS, older_us=0, at_most=10)
+        selected.set()
+        await asyncio.sleep(0.2)  # for as long as the retry needs to get to the run, or past it
+        assert [row["id"] for row in rows] == [run_id]
+        return await chain_runs.delete_old(tx, older_ms=0)
+
+    async def retry() -> None:
+        await selected.wait()
+        await rig.retry(run_id, "n0")
+
+    deleted, retried = await asyncio.gather(rig.store.do(delete), retry(), return_exceptions=True)
+    assert (deleted, type(retried)) == (1, NotFound)
 
 
 @pytest.mark.slow
