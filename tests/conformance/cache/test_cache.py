@@ -52,6 +52,12 @@ class World:
         return found.body if found else None
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the machine is no absence of Redis."""
+    monkeypatch.setattr("adjudge.cache.shared._PATIENCE_SEC", 120.0)
+
+
 @pytest.fixture(params=["memory", "redis"])
 async def world(request: pytest.FixtureRequest, sqlite_store: Store) -> AsyncIterator[World]:
     redis = request.getfixturevalue("redis_server") if request.param == "redis" else None

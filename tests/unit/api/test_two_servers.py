@@ -24,6 +24,12 @@ ROOT = "/api/v1"
 _ENVIRONMENTS = count(1)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause of the machine is no absence of Redis."""
+    monkeypatch.setattr("adjudge.cache.shared._PATIENCE_SEC", 120.0)
+
+
 @pytest.fixture
 async def servers(postgres_store: Store, redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[tuple[Api, Api]]:
     environment = f"two-{next(_ENVIRONMENTS)}"
