@@ -23,8 +23,15 @@ def log_fields(job: Job) -> dict[str, object]:
         "attempt_id": job.attempt_id,
         "trace_id": job.trace_id,
         "kind": job.kind,
-        **origin_fields(job.payload),
+        **_about(job),
     }
+
+
+def _about(job: Job | NewJob) -> dict[str, object]:
+    """What the job is for: a node of a run, or what its payload says."""
+    if job.chain_run_id is not None:
+        return {"run_id": job.chain_run_id, "node_id": job.node_id}
+    return origin_fields(job.payload)
 
 
 def origin_fields(payload: Mapping[str, Any]) -> dict[str, object]:
@@ -46,7 +53,7 @@ def tell_enqueued(jobs: Sequence[NewJob]) -> None:
                 "job_id": job.id,
                 "trace_id": job.trace,
                 "kind": job.kind,
-                **origin_fields(job.payload),
+                **_about(job),
             }
             for job in jobs
         ),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import io
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
 from adjudge.chains.patrol import ChainPatrol
 from adjudge.domain.errors import Conflict
 from adjudge.domain.retry import RetryPolicy
+from adjudge.observe import logs
 from adjudge.relay.pump import Pump
 from adjudge.store import chain_runs
 from adjudge.store.chain_values import NODE
@@ -111,6 +115,30 @@ async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> No
     assert context.artifacts["list"]["large"] == large
     assert (context.run_id, context.attempt, context.actor, context.chain_name) == (run_id, 1, "ann", "chain-1")
     assert figure("chain_nodes_inflight") == 0
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What is logged meanwhile."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before = root.handlers, root.level
+    logs.configure("info", "json", stream)
+    yield stream
+    logs.configure("warning")
+    root.handlers = before[0]
+    root.setLevel(before[1])
+
+
+async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, lines: io.StringIO) -> None:
+    async def leave(_: NodeContext) -> NodeResult:
+        raise Conflict("no")
+
+    shop.script.acts["b"] = leave
+    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
+    assert await shop.ends(run_id) == "failed"
+    said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("kind") == "node"]
+    assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_ended"}
+    assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
 
 
 async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: Shop) -> None:
