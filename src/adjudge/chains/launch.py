@@ -15,6 +15,7 @@ from adjudge.domain.documents import as_text
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.observe import metrics
 from adjudge.store import audit, chain_runs, chains
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import Chain, NewRun, Started
@@ -120,6 +121,7 @@ class Launch:
             place,
         )
         if await tx.fetch(sql.INSERT_RUN, [row]):
+            tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)
             return Started(run_id, is_new=True)
         known = await first(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
         if known is None:

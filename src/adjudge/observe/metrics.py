@@ -136,7 +136,7 @@ ADMISSION: Final = _counter("admission_total", "Submissions let in or turned awa
 CACHE_REQUESTS: Final = _counter("cache_requests_total", "Look-ups in the cache.", "entity", "tier", "result")
 
 # Chains.
-CHAIN_RUNS: Final = _counter("chain_runs_total", "Chain runs ended, by status.", "status")
+CHAIN_RUNS: Final = _counter("chain_runs_total", "Chain runs: started, and by how they ended.", "status")
 CHAIN_NODE_DURATION: Final = _histogram(
     "chain_node_duration_seconds", "Executing one node.", "type", "status", buckets=_LONG_SECONDS
 )

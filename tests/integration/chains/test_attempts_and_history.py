@@ -189,9 +189,10 @@ async def test_who_acts_on_a_runs_end_does_so_in_its_transaction(store: Store) -
         seen.append(end)
 
     rig = Rig(store, Engine(on_run_ended=[act]))
-    before = figure("chain_runs_total", status="success")
+    before, started = figure("chain_runs_total", status="success"), figure("chain_runs_total", status="started")
     run_id = await rig.start(line(2))
     await rig.drain(run_id)
     assert [(end.run_id, end.status) for end in seen] == [(run_id, "success")]
     assert figure("chain_runs_total", status="success") == before + 1
+    assert figure("chain_runs_total", status="started") == started + 1
     assert figure("chain_node_duration_seconds_count", type="noop", status="success") >= 2
