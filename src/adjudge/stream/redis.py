@@ -26,6 +26,8 @@ from adjudge.stream.waiting import Found, Waiter
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
 _SLACK_SEC: Final = 0.05
+_FORGOTTEN_MS: Final = 86_400_000
+"""A consumer that has nothing pending and was not heard of for so long is one that died."""
 
 
 class RedisStream:
@@ -52,6 +54,8 @@ class RedisStream:
         self._autoclaim = self._client.register_script(scripts.AUTOCLAIM)
         self._ack = self._client.register_script(scripts.ACK)
         self._hand_back = self._client.register_script(scripts.HAND_BACK)
+        self._leave = self._client.register_script(scripts.LEAVE)
+        self._consumers: set[str] = set()
         self._waiters: dict[str, Waiter] = {}
         self._kept: dict[str, list[asyncio.Task[list[Message]]]] = {}
         self._turns = Turns()
@@ -74,6 +78,7 @@ class RedisStream:
         """
         if at_most < 1:
             return []
+        self._consumers.add(consumer)
         kept = self._kept[consumer].pop() if self._kept.get(consumer) else None
         if kept is not None and (not kept.done() or kept.exception() or kept.result()):
             return await self._outcome(kept, consumer, at_most, wait_ms / 1000 + _SLACK_SEC)
@@ -93,6 +98,7 @@ class RedisStream:
         """Take over idle messages; cursors stay with this object, and each call begins with another band."""
         if at_most < 1:
             return []
+        self._consumers.add(consumer)
         first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
         cursors, rows = await self._run(self._autoclaim, self._group, consumer, idle_ms, at_most, first, *self._cursors)
         self._cursors = cursors
@@ -117,7 +123,7 @@ class RedisStream:
         return await self._per_band("XLEN")
 
     async def close(self) -> None:
-        """Hand back what cancelled reads caught, then disconnect."""
+        """Hand back what cancelled reads caught, leave the group, then disconnect."""
         kept = {task for tasks in self._kept.values() for task in tasks}
         self._kept.clear()
         with suppress(RedisError, OSError, TimeoutError):
@@ -129,6 +135,8 @@ class RedisStream:
         caught = await asyncio.gather(*kept, return_exceptions=True)
         with suppress(Unavailable):
             await self._give_back([message for found in caught if isinstance(found, list) for message in found])
+            if self._consumers:
+                await self._run(self._leave, self._group, _FORGOTTEN_MS, *self._consumers)
         for waiter in self._waiters.values():
             await waiter.close()
         self._waiters.clear()

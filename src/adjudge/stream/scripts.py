@@ -163,3 +163,19 @@ end
 return 1
 """
 """ARGV: group, maxlen; then band index and entry id per message: put back what was taken and cannot be used now."""
+
+LEAVE: Final = """
+local leaving = {}
+for at = 3, #ARGV do leaving[ARGV[at]] = true end
+for _, key in ipairs(KEYS) do
+  local consumers = redis.pcall('XINFO', 'CONSUMERS', key, ARGV[1])
+  for _, facts in ipairs(consumers.err and {} or consumers) do
+    local name, pending, idle = facts[2], facts[4], facts[6]
+    if pending == 0 and (leaving[name] or idle > tonumber(ARGV[2])) then
+      redis.call('XGROUP', 'DELCONSUMER', key, ARGV[1], name)
+    end
+  end
+end
+return 1
+"""
+"""ARGV: group, idle ms; then the consumers that leave. Who has messages pending stays: they would be taken along."""

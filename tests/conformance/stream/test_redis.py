@@ -153,6 +153,29 @@ async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, 
         await stream.read(consumer="a", at_most=4, wait_ms=0)
 
 
+async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
+    redis_side: RedisSide, hint_of: HintOf
+) -> None:
+    """Workers are named after their processes: without this a group would list every one that ever was."""
+    first, second = redis_side.open(), redis_side.open()
+    await first.publish([hint_of("one"), hint_of("two")])
+    await first.ack(await first.read(consumer="idle", at_most=1, wait_ms=0))
+    assert await second.read(consumer="busy", at_most=1, wait_ms=0)
+
+    async def readers() -> list[str]:
+        found = await redis_side.raw.xinfo_consumers(redis_side.key(), f"adjudge:{redis_side.environment}:workers")
+        return sorted(row["name"] for row in found)
+
+    assert await readers() == ["busy", "idle"]
+    await first.close()
+    assert await readers() == ["busy"]
+    await second.close()
+    assert await readers() == ["busy"], "or its message would be lost to all"
+    third = redis_side.open()
+    (message,) = await third.autoclaim(consumer="heir", idle_ms=0, at_most=1)
+    assert message.job_id == "two"
+
+
 async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of("one")])
