@@ -132,7 +132,8 @@ class Executor(Protocol):
     """Runs the nodes of one type. One object serves all of them, at the same time.
 
     One whose nodes are over in a moment may say so by ``is_light = True``: a worker then runs as many of them as follow
-    from a node that it ended, in whatever slots are free, without a message about each.
+    from a node that it ended, in whatever slots are free, without a message about each. One that loses nothing by being
+    cut short may say so by ``stops_at_once = True``: it is canceled as soon as its run is to stop, not after the grace.
     """
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -289,7 +289,9 @@ class NodeHandler:
         with self._stops.watching(work.run_id) as stop:
             context = self._context(work, cfg, stop)
             try:
-                result = await _within(node.timeout_ms, executor, context)
+                result = await _until_stopped(executor, context, _within(node.timeout_ms, executor, context), stop)
+                if result is None:
+                    return Halted("stopped at once")
             except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
                 if not stop.is_set():
                     raise
@@ -329,6 +331,25 @@ class NodeHandler:
                 raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
             return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
         return Done(await artifacts.kept(result.artifact, self._blobs, self._inline_bytes))
+
+
+async def _until_stopped(
+    executor: Executor, context: Context, work: Coroutine[Any, Any, NodeResult | Waiting], stop: asyncio.Event
+) -> NodeResult | Waiting | None:
+    """Do the work; none where the run is to stop and the executor loses nothing by being cut short."""
+    if not getattr(executor, "stops_at_once", False):
+        return await work
+    doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            return await doing
+        await context.log("stopped: the run is to stop")
+        return None
+    finally:
+        for task in (doing, stopping):
+            task.cancel()
+        await asyncio.gather(doing, stopping, return_exceptions=True)
 
 
 def _refuse_false(condition: Condition, work: _Work) -> None:

@@ -38,6 +38,7 @@ class Script:
     cfg_schema: Mapping[str, Any] = {"type": "object", "properties": {"n": {"type": "number"}}}
 
     def __init__(self) -> None:
+        self.stops_at_once = False
         self.acts: dict[str, Work] = {}
         self.seen: list[NodeContext] = []
 
@@ -234,6 +235,28 @@ async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: Shop) -> None
     assert await shop.rig.stop(run_id) == "stopping"
     assert await shop.ends(run_id) == "stopped"
     assert await shop.rig.states(run_id) == {"a": "stopped", "b": "stopped"}
+
+
+async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: Shop) -> None:
+    ends = list[str]()
+
+    async def deaf(_: NodeContext) -> NodeResult:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.append("canceled")
+        return NodeResult()
+
+    shop.script.acts["a"] = deaf
+    shop.script.stops_at_once = True
+    run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
+    await shop.until(run_id, "a", "running")
+    await shop.rig.stop(run_id)
+    assert await shop.ends(run_id) == "stopped", "and nobody waited for the grace to be over"
+    assert (await shop.rig.states(run_id), ends) == ({"a": "stopped", "b": "stopped"}, ["canceled"])
+    shop.script.acts.clear()
+    await shop.rig.retry(run_id, "a")
+    assert await shop.ends(run_id) == "success"
 
 
 async def test_a_node_that_does_not_is_killed(shop: Shop) -> None:

@@ -39,6 +39,7 @@ class SandboxProgram:
     """
 
     type: ClassVar[str] = "sandbox"
+    stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {

@@ -69,6 +69,7 @@ class ProblemCheck:
     """
 
     type: ClassVar[str] = "problem.check"
+    stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"package": _PACKAGE, "problem": _SLUG},
@@ -114,6 +115,7 @@ class ProblemGenerate:
     """
 
     type: ClassVar[str] = "problem.generate"
+    stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -191,6 +193,7 @@ class ProblemVerify:
     """
 
     type: ClassVar[str] = "problem.verify"
+    stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
