@@ -44,7 +44,7 @@ screenshots: ready-dev ## Take a picture of each main page into docs/images/
 bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute)
 	@JSON='$(JSON)' QUICK='$(QUICK)' $(PYTHON) -m bench.$*
 
-simulate: ready-dev ## Run the simulator (SEEDS=1-200); one seed is replayed alone
+simulate: ready-dev ## Run the simulator (SEEDS=1-200); SEEDS=chains:17 plays one story again
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)
 
 fuzz: ready-dev ## Fuzz the launcher and the reader of its reports (ARGS="--seconds 30")

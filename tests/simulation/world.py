@@ -229,7 +229,8 @@ class Pipe:
     def _check_ack(self, message: Message) -> None:
         """INV-2: a message that an attempt was won by is acknowledged after the attempt's end is written.
 
-        Once its lease has expired the attempt can no longer write any: the watchdog takes the job from there.
+        Once its lease has expired the attempt can no longer write any: the watchdog takes the job from there. And an
+        earlier attempt that came here by the same message may acknowledge it: a stale result is refused and done with.
         """
         rows = self._world.query(
             "SELECT status, attempt_id FROM jobs WHERE id = ? AND (lease_until IS NULL OR lease_until > ?)",
@@ -237,9 +238,13 @@ class Pipe:
             self._world.now_us(),
         )
         for row in rows:
-            attempt = (self._process.name, str(message.job_id), row["attempt_id"])
-            if row["status"] == "running" and self._world.won_by.get(attempt) == (message.band, message.entry_id):
-                self._world.violations.append(f"{attempt} was acknowledged before its end was written")
+            name, job_id, entry = self._process.name, str(message.job_id), (message.band, message.entry_id)
+            won = [
+                self._world.won_by.get((name, job_id, number)) == entry for number in range(1, row["attempt_id"] + 1)
+            ]
+            if row["status"] == "running" and won[-1] and not any(won[:-1]):
+                what = f"attempt {row['attempt_id']} of job {job_id} by {name}"
+                self._world.violations.append(f"{what} was acknowledged before its end was written")
 
     async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
         await self._reach()

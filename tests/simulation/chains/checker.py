@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from adjudge.domain.chain import run_ends_as
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
@@ -19,6 +19,14 @@ from tests.support.chain_model import model
 
 if TYPE_CHECKING:
     from tests.simulation.chains.scenario import Chaining
+
+
+WATCH_CHECKPOINTS: Final = """
+    CREATE TEMP TABLE overwritten_checkpoints (run_id, node_id, old, new);
+    CREATE TEMP TRIGGER watch_checkpoints AFTER UPDATE ON main.chain_checkpoints WHEN NEW.attempt_id < OLD.attempt_id
+    BEGIN INSERT INTO overwritten_checkpoints VALUES (OLD.run_id, OLD.node_id, OLD.attempt_id, NEW.attempt_id); END;
+"""
+"""Of checkpoints the rows tell the last alone."""
 
 
 def check(scenario: Chaining) -> list[str]:
@@ -87,7 +95,10 @@ def _seen_at_the_start(left: Left) -> dict[Key, set[str]]:
 
 
 def _checkpoints(left: Left, saved: dict[Key, int]) -> Iterator[str]:
-    """What an attempt was told is kept was not overwritten by an earlier one."""
+    """What an attempt was told is kept was kept, and not overwritten by an earlier one."""
+    for row in left.world.query("SELECT * FROM overwritten_checkpoints"):
+        node = f"{row['run_id']}/{row['node_id']}"
+        yield f"{node}: attempt {row['new']} wrote over the checkpoint of attempt {row['old']}"
     rows = left.world.query("SELECT run_id, node_id, attempt_id FROM chain_checkpoints")
     kept = {(row["run_id"], row["node_id"]): row["attempt_id"] for row in rows}
     for key, attempt in saved.items():

@@ -169,7 +169,7 @@ def shared_places(left: Left) -> Iterator[str]:
 
 
 def graces(left: Left) -> Iterator[str]:
-    """What runs when its run is to stop is left alone for the grace."""
+    """What runs when its run is to stop is left alone for the grace; what began later has nothing to lose."""
     stops: dict[str, list[int]] = defaultdict(list)
     for row in left.log:
         if row["node_id"] is None and row["to_status"] == RunStatus.STOPPING:
@@ -177,5 +177,5 @@ def graces(left: Left) -> Iterator[str]:
     for row in left.world.query("SELECT * FROM job_attempts WHERE outcome = 'canceled' AND reason = 'run_stopped'"):
         run_id = left.jobs[row["job_id"]]["chain_run_id"]
         asked = max(at for at in stops[run_id] if at <= row["ended_at"])
-        if row["ended_at"] - asked < _GRACE_US:
+        if row["started_at"] < asked and row["ended_at"] - asked < _GRACE_US:
             yield f"job {row['job_id']} was killed {(row['ended_at'] - asked) // 1_000} ms after its run was to stop"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from adjudge.chains.engine import Engine
 from adjudge.chains.executors.approval import APPROVAL, decide
-from adjudge.store.chain_values import NewRun
+from adjudge.store.chain_values import Artifact, NewRun
 from adjudge.store.driver import Tx
 from tests.simulation.chains.script import Script
 from tests.simulation.scenario import insist
 from tests.simulation.world import Door, Process, World
 
 PERSON: Final = "ann"
+_LEFT_BY_HAND: Final = '{"value": 0, "items": [0], "by_hand": true}'
+_BY_HAND: Final = Artifact(_LEFT_BY_HAND, None, len(_LEFT_BY_HAND))
 _MEDDLES: Final = ("retry", "retry", "complete", "stop")
 
 
@@ -45,25 +48,31 @@ class People:
         await self._engine.start(tx, wanted)
 
     async def meddle(self) -> None:
-        """Stop runs, retry and complete nodes, until all is calm; most of it is refused, as it should be."""
+        """Stop runs, retry and complete nodes, until all is calm; some of it is refused, as it should be."""
         random = self._world.random
         while not self._world.calm:
             await asyncio.sleep(random.random() * 2)
-            runs = [
-                row["id"]
-                for row in self._world.query("SELECT id, idempotency_key FROM chain_runs ORDER BY id")
-                if row["idempotency_key"] in self.open_to_all
-            ]
-            if not runs:
-                continue
-            run_id = random.choice(runs)
-            nodes = self._world.query(
-                "SELECT node_id, status FROM chain_nodes WHERE run_id = ? ORDER BY node_id", run_id
-            )
-            ended = [row["node_id"] for row in nodes if row["status"] in ("failed", "stopped")]
-            every = [row["node_id"] for row in nodes]
-            node_id = random.choice(ended if ended and random.random() < 0.8 else every)
-            await insist(self._door, partial(self._act, random.choice(_MEDDLES), run_id, node_id))
+            action = random.choice(_MEDDLES)
+            runs = [row for row in self._runs() if action != "stop" or row["busy"]]
+            if runs:
+                run_id = random.choice(runs)["id"]
+                await insist(self._door, partial(self._act, action, run_id, self._some_node(run_id)))
+
+    def _runs(self) -> list[sqlite3.Row]:
+        """Those that anybody meddles with, and whether something runs in them."""
+        rows = self._world.query(
+            "SELECT id, idempotency_key, "
+            "EXISTS (SELECT 1 FROM jobs WHERE chain_run_id = r.id AND status = 'running') AS busy "
+            "FROM chain_runs r ORDER BY id"
+        )
+        return [row for row in rows if row["idempotency_key"] in self.open_to_all]
+
+    def _some_node(self, run_id: str) -> str:
+        """Mostly one that has ended badly."""
+        random = self._world.random
+        rows = self._world.query("SELECT node_id, status FROM chain_nodes WHERE run_id = ? ORDER BY node_id", run_id)
+        ended = [row for row in rows if row["status"] in ("failed", "stopped")]
+        return str(random.choice(ended if ended and random.random() < 0.8 else rows)["node_id"])
 
     async def _act(self, action: str, run_id: str, node_id: str, tx: Tx) -> None:
         if action == "stop":
@@ -71,7 +80,7 @@ class People:
         elif action == "retry":
             await self._engine.retry(tx, run_id, node_id, actor=PERSON)
         else:
-            await self._engine.complete(tx, run_id, node_id, actor=PERSON)
+            await self._engine.complete(tx, run_id, node_id, actor=PERSON, artifact=_BY_HAND)
 
     async def answer(self) -> None:
         """Answer what is asked, sooner or later."""
@@ -86,7 +95,7 @@ class People:
             for row in asked:
                 await insist(self._door, partial(self._decide, row))
 
-    async def _decide(self, row: Any, tx: Tx) -> None:
+    async def _decide(self, row: sqlite3.Row, tx: Tx) -> None:
         approved = self._script.approves(json.loads(row["parameters"])["salt"], row["name"], row["node_id"])
         await decide(
             tx,

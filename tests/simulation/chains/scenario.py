@@ -53,6 +53,7 @@ class Chaining(Scenario):
 
     def __init__(self, seed: int, template: sqlite3.Connection, odds: Odds | None = None) -> None:
         super().__init__(seed, template, odds)
+        self.world.connection.executescript(checker.WATCH_CHECKPOINTS)
         self.script = Script(seed)
         self.crowd = People(self.world, self._engine(), self.script)
         self.documents: dict[str, dict[str, Any]] = {}

@@ -58,7 +58,7 @@ class Script:
             refuses=random.random() < 0.04,
             value=random.randrange(4),
             items=tuple(range(random.randrange(4))),
-            keeps=random.random() < 0.4,
+            keeps=random.random() < 0.5,
             heeds=random.choice(("ends", "breaks", "goes on", "stubborn")),
         )
 

@@ -50,7 +50,9 @@ def _node(
     node: dict[str, Any] = {"id": node_id, "deps": deps, "priority": random.randrange(4), "cfg": {}}
     node["when"] = str(random.choice(RULES) if deps else When.ALL_SUCCESS)
     node["retry"] = _retry(random)
-    node["type"] = random.choice(["scripted", "scripted", "scripted", "light", "light", "sleep", "ask", "chain"])
+    node["type"] = random.choice(
+        ["scripted", "scripted", "scripted", "light", "light", "sleep", "ask", "chain", "chain"]
+    )
     if node["type"] == "sleep":
         node["cfg"] = {"seconds": random.randrange(6)}
     elif node["type"] == "ask":

@@ -17,13 +17,14 @@ from adjudge.chains.sharing import MANY, Room
 from adjudge.store import chain_runs, chain_statements, chain_step_statements, chain_waits, job_statements
 from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
 from tests.simulation.run import simulate
+from tests.simulation.world import Odds
 
-SEEDS = range(1, 81)
+SEEDS = range(1, 121)
 _FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
 
 
-def _steps_without_a_fence(patch: pytest.MonkeyPatch) -> None:
-    """Neither way asks who comes with what a node left behind."""
+def _finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
+    """Neither the long way nor the short one asks who comes with what a node left behind."""
     finish_without_its_fence(patch)
     patch.setattr(job_statements, "FINISH", without(job_statements.FINISH, _FENCE, "lease_until > {now}"))
 
@@ -124,11 +125,11 @@ def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Chain, "_started", anew)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "break_guard",
     [
-        finish_without_its_fence,
-        _steps_without_a_fence,
+        _finish_without_its_fence,
         _checkpoint_without_its_fence,
         _dependents_that_wait_for_one_alone,
         _steps_that_wait_for_one_alone,
@@ -146,4 +147,4 @@ def test_the_simulator_notices_a_missing_guard(
     break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_guard(monkeypatch)
-    assert any(simulate("chains", seed, schema) for seed in SEEDS)
+    assert any(simulate("chains", seed, schema, Odds(outcome_unknown=0.1)) for seed in SEEDS)
