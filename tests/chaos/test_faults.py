@@ -67,9 +67,9 @@ class Crowd:
             self.stack.enter_context(self.town.process("scheduler", name))
         workers = {"worker-1": self.worker("worker-1", lease_ms=LOST_AFTER_MS), "worker-2": self.worker("worker-2")}
         await self.town.until(self._all_answer, "both workers are up")
-        self.submissions = await self.town.submit(IN_FLIGHT)
 
         async def under_way() -> bool:
+            await self._keep_busy()
             done = await self.town.count("jobs WHERE finished_at IS NOT NULL")
             busy = await self.town.rows("SELECT DISTINCT lease_owner FROM jobs WHERE status = 'running'")
             return done > 0 and len(busy) == len(workers)
@@ -89,16 +89,38 @@ class Crowd:
         return self.stack.enter_context(self.town.process("worker", name, **told))
 
     async def hold_at_work(self, worker: ForkServerProcess) -> int:
-        """Hold worker-1 still in the middle of something, which it gets if nothing is left; its process."""
+        """Hold worker-1 still in the middle of something, which it gets if nothing is left; its process.
+
+        What it had sent to the database arrives all the same: only what is held after that is held.
+        """
         assert worker.pid is not None
+
         while True:
             os.kill(worker.pid, signal.SIGSTOP)
+            await self._all_sent_arrives()
             if await self.town.count(HELD):
                 return worker.pid
             os.kill(worker.pid, signal.SIGCONT)
-            if not await self.town.count("jobs WHERE finished_at IS NULL"):
-                self.submissions += await self.town.submit(IN_FLIGHT)
+            await self._keep_busy()
             await asyncio.sleep(0.01)
+
+    async def _all_sent_arrives(self) -> None:
+        """Wait until whatever the database was at when we asked is done."""
+        under_way = set(await self._at_work())
+
+        async def done() -> bool:
+            return under_way.isdisjoint(await self._at_work())
+
+        await self.town.until(done, "the database has done what it was told")
+
+    async def _at_work(self) -> list[tuple[object, ...]]:
+        sql = "SELECT pid, xact_start FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+        return [tuple(row) for row in await self.town.rows(sql)]
+
+    async def _keep_busy(self) -> None:
+        """Hand in, again if all is done before it was looked at."""
+        if not await self.town.count("jobs WHERE finished_at IS NULL"):
+            self.submissions += await self.town.submit(IN_FLIGHT)
 
     async def all_is_right(self) -> None:
         await self.town.until(self.town.at_rest, "all is done")
