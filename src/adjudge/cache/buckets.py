@@ -144,7 +144,7 @@ class RedisBuckets:
         if not wants:
             return []
         figures = [f"{figure:.3f}" for want in wants for figure in (want.cost_us, want.depth_us)]
-        with self._link.reporting():
+        async with self._link.calling():
             waits_us = await self._take(keys=[self._prefix + want.key for want in wants], args=figures)
         return [int(wait_us) / _SECOND_US for wait_us in waits_us]
 

@@ -7,8 +7,8 @@ once when it returns; in between it is left alone for a moment, so that no reque
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
 from adjudge.cache.entry import Entry, pack, unpack
@@ -65,9 +65,7 @@ class RedisTier:
 
         self._link = Link(url, environment=environment)
         self._prefix = f"{self._link.prefix}cache:"
-        self._client = self._link.connect(
-            decode_responses=False, socket_timeout=_PATIENCE_SEC, socket_connect_timeout=_PATIENCE_SEC
-        )
+        self._client = self._link.connect(decode_responses=False, socket_connect_timeout=_PATIENCE_SEC)
         self._clock = clock
         self._away_until = 0.0
         self._was_away = False
@@ -79,24 +77,24 @@ class RedisTier:
 
     async def get(self, key: str) -> Entry | None:
         """Ask Redis."""
-        with self._watching():
+        async with self._watching():
             data = await self._client.get(self._prefix + key)
         return unpack(data) if isinstance(data, bytes) else None
 
     async def put(self, key: str, entry: Entry, *, keep_sec: float) -> None:
         """Tell Redis."""
-        with self._watching():
+        async with self._watching():
             await self._client.set(self._prefix + key, pack(entry), px=max(1, round(keep_sec * 1_000)))
 
     async def close(self) -> None:
         """Disconnect."""
         await self._client.aclose()
 
-    @contextmanager
-    def _watching(self) -> Iterator[None]:
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
         """Notice when Redis goes and when it returns."""
         try:
-            with self._link.reporting():
+            async with self._link.calling(_PATIENCE_SEC):
                 yield
         except AdjudgeError as error:
             self._away_until = self._clock() + _PAUSE_SEC

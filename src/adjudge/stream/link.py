@@ -5,9 +5,10 @@ What belongs here: the address, the options of a connection, the translation of 
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -56,13 +57,22 @@ class Link:
             "decode_responses": True,
             "encoding_errors": "replace",  # one unreadable payload must not spoil the reply for its neighbours
             "protocol": 2,
-            "socket_timeout": _COMMAND_TIMEOUT_SEC,
+            # ``calling`` bounds a command. The client's own way to do so is ``asyncio.wait_for``, which in Python 3.11
+            # swallows a cancelation that comes as it ends: who was told to stop would go on for ever.
+            "socket_timeout": None,
             "socket_connect_timeout": 5.0,
             "health_check_interval": 0,
             # A command whose answer was lost may have taken messages: trying it again is the caller's decision.
             "retry": Retry(NoBackoff(), 0),
         }
         return Redis.from_url(self._url, **(defaults | options))
+
+    @asynccontextmanager
+    async def calling(self, patience_sec: float = _COMMAND_TIMEOUT_SEC) -> AsyncIterator[None]:
+        """Say in our own words what goes wrong inside, an answer that does not come among it."""
+        with self.reporting():
+            async with asyncio.timeout(patience_sec):
+                yield
 
     @contextmanager
     def reporting(self) -> Iterator[None]:

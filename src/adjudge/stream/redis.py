@@ -107,11 +107,10 @@ class RedisStream:
     async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Look each entry up by its id, all in one round trip."""
         known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
-        with self._link.reporting():
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for priority, entry_id in known:
-                    pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
-                found = await pipeline.execute()
+        async with self._link.calling(), self._client.pipeline(transaction=False) as pipeline:
+            for priority, entry_id in known:
+                pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
+            found = await pipeline.execute()
         return {entry for entry, rows in zip(known, found, strict=True) if rows}
 
     async def pending(self) -> dict[int, int]:
@@ -195,7 +194,7 @@ class RedisStream:
 
     async def _with_payloads(self, found: Found) -> list[Message]:
         refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in found]
-        with self._link.reporting():
+        async with self._link.calling():
             payloads: list[Any] = await self._client.mget(refs) if refs else []
         return [
             codec.decode(entry_id, self._band_of_key[key], fields, payload)
@@ -215,7 +214,7 @@ class RedisStream:
             await asyncio.wait(reads, timeout=0.02)
 
     async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
-        with self._link.reporting():
+        async with self._link.calling():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for key in self._keys:
                     pipeline.execute_command(command, key, *arguments)
@@ -223,7 +222,7 @@ class RedisStream:
             return dict(zip(BANDS, map(_count, replies), strict=True))
 
     async def _run(self, script: AsyncScript, *arguments: Any) -> Any:
-        with self._link.reporting():
+        async with self._link.calling():
             return await script(keys=self._keys, args=arguments)
 
     def _messages(self, rows: list[list[Any]]) -> list[Message]:

@@ -20,7 +20,7 @@ class Waiter:
     """One consumer's blocked read over all bands."""
 
     def __init__(self, connect: Callable[..., Redis], group: str, consumer: str, keys: Sequence[str]) -> None:
-        self._client = connect(single_connection_client=True, socket_timeout=None, redis_connect_func=self._connected)
+        self._client = connect(single_connection_client=True, redis_connect_func=self._connected)
         self._group, self._consumer = group, consumer
         self._streams: dict[Any, Any] = dict.fromkeys(keys, ">")
         self._client_id = 0

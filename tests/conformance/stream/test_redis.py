@@ -176,6 +176,27 @@ async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
     assert message.job_id == "two"
 
 
+@pytest.mark.parametrize("turns", range(1, 25))
+async def test_who_is_told_to_stop_stops_wherever_the_call_is(redis_side: RedisSide, turns: int) -> None:
+    """A worker that is to end would read for ever if its call swallowed that once."""
+    stream = redis_side.open()
+    await stream.depth()
+
+    async def ask() -> None:
+        while True:
+            await stream.autoclaim(consumer="c", idle_ms=1_000, at_most=1)
+
+    asking = asyncio.create_task(ask())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asking.cancel()
+    stopped, _ = await asyncio.wait({asking}, timeout=2)
+    while not asking.done():
+        asking.cancel()
+        await asyncio.wait({asking}, timeout=0.01)
+    assert stopped, "it went on"
+
+
 async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of("one")])
