@@ -148,7 +148,7 @@ async def test_two_replays_of_one_letter_make_one_job(rivals: list[Store]) -> No
     await rivals[0].do(lambda tx: rivals[0].jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
     letter = (await rivals[0].row("SELECT id FROM dead_letters"))["id"]
 
-    async def replay(store: Store) -> dict[str, str]:
+    async def replay(store: Store) -> dict[str, str | None]:
         return await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="race"))
 
     made = await asyncio.gather(*(replay(store) for store in rivals))

@@ -263,7 +263,7 @@ class JobMachine(RuleBasedStateMachine):
             return multiple()
         letter = letters[0]
         made = self.run(self.store.do(lambda tx: self.store.jobs.replay(tx, [letter["id"]], actor="ops", note="fixed")))
-        job_id = made[letter["id"]]
+        job_id = made[letter["id"]] or ""
         self.model[job_id] = Modelled(max_attempts=4, available_at=self.now, replay_of=letter["job_id"])
         return job_id
 

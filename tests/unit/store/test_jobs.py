@@ -262,11 +262,11 @@ async def test_replay_is_a_new_job_that_names_the_old(store: Store) -> None:
     await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
     letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
 
-    async def replay() -> dict[str, str]:
+    async def replay() -> dict[str, str | None]:
         return await store.do(lambda tx: store.jobs.replay(tx, [letter_id, GONE], actor="ops", note="fixed"))
 
     made = await replay()
-    row = await store.job(made[letter_id])
+    row = await store.job(made[letter_id] or "")
     assert (row["origin_job_id"], row["status"], row["attempt_id"], row["priority"]) == (job_id, "pending", 0, 0)
     assert (await store.job(job_id))["status"] == "failed"
     letter = await store.row("SELECT * FROM dead_letters")

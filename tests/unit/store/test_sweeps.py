@@ -132,7 +132,7 @@ async def test_the_replay_of_a_dead_letter_cannot_be_deleted_with_its_log(store:
     await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
     letter = (await store.row("SELECT id FROM dead_letters"))["id"]
     made = await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
-    await store.claim(made[letter])
+    await store.claim(made[letter] or "")
     before = await read(store, "jobs")
     with pytest.raises(InvalidInput):
         await store.write("DELETE FROM jobs WHERE id = :id", id=made[letter])
