@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.simulation.run import KINDS, simulate
 from tests.simulation.scenario import Scenario
 
+ROOT = Path(__file__).resolve().parents[2]
 BATCHES = 10
 SEEDS_A_BATCH = {"judge": 20, "chains": 16}
 """A story of chains takes longer."""
@@ -38,3 +43,17 @@ def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connectio
 
     assert story(7) == story(7)
     assert story(7) != story(8)
+
+
+@pytest.mark.slow
+def test_a_story_is_the_same_in_another_process() -> None:
+    """Sets of names come in another order there: a failure must be there to be played again all the same."""
+
+    def told(hash_seed: str) -> str:
+        argv = [sys.executable, "-m", "tests.simulation", "chains:7"]
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        return subprocess.run(argv, env=environment, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+    story = told("1")
+    assert story == told("2")
+    assert story.endswith("1 passed, 0 failed\n")

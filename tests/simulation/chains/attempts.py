@@ -55,8 +55,15 @@ def _went_badly(left: Left, key: Key, row: sqlite3.Row, number: int) -> Iterator
         wanted = "NODE_FAILED" if number <= act.fails else "INVALID_INPUT"
         if code != wanted or (number > act.fails and not act.refuses):
             yield f"failed with {code}, the script says {act}"
-    elif "Timed out" not in error or left.node(*key).timeout_ms is None:
+    elif not _may_fail(left, key, error):
         yield f"failed with {code}: {error}"
+
+
+def _may_fail(left: Left, key: Key, error: str) -> bool:
+    """Whether an error is one of those that neither the script nor a mishap brings."""
+    is_late = "Timed out" in error and left.node(*key).timeout_ms is not None
+    has_no_list = "map.over" in error and key[0] in left.touched  # retried, though what it maps over was stopped
+    return is_late or has_no_list
 
 
 def _may_be_stopped(left: Left, key: Key) -> bool:

@@ -12,22 +12,25 @@ from adjudge.chains.engine import Engine
 from adjudge.chains.executors.approval import APPROVAL, decide
 from adjudge.store.chain_values import Artifact, NewRun
 from adjudge.store.driver import Tx
+from adjudge.store.jobs import Jobs
 from tests.simulation.chains.script import Script
 from tests.simulation.scenario import insist
 from tests.simulation.world import Door, Process, World
 
 PERSON: Final = "ann"
+REPLAYED: Final = "it deserves another try"
 _LEFT_BY_HAND: Final = '{"value": 0, "items": [0], "by_hand": true}'
 _BY_HAND: Final = Artifact(_LEFT_BY_HAND, None, len(_LEFT_BY_HAND))
-_MEDDLES: Final = ("retry", "retry", "complete", "stop")
+_MEDDLES: Final = ("retry", "retry", "replay", "complete", "stop")
 
 
 class People:
     """Everybody who is not a program. Runs that they may meddle with are chosen when they are started."""
 
-    def __init__(self, world: World, engine: Engine, script: Script) -> None:
+    def __init__(self, world: World, engine: Engine, jobs: Jobs, script: Script) -> None:
         self._world = world
         self._engine = engine
+        self._jobs = jobs
         self._script = script
         self._door = Door(Process(world, "api"))
         self.open_to_all: set[str] = set()
@@ -48,7 +51,7 @@ class People:
         await self._engine.start(tx, wanted)
 
     async def meddle(self) -> None:
-        """Stop runs, retry and complete nodes, until all is calm; some of it is refused, as it should be."""
+        """Stop runs, retry and complete nodes, replay dead letters, until all is calm; some of it is refused."""
         random = self._world.random
         while not self._world.calm:
             await asyncio.sleep(random.random() * 2)
@@ -79,8 +82,19 @@ class People:
             await self._engine.stop(tx, run_id, actor=PERSON)
         elif action == "retry":
             await self._engine.retry(tx, run_id, node_id, actor=PERSON)
+        elif action == "replay":
+            await self._jobs.replay(tx, self._letters(run_id, node_id), actor=PERSON, note=REPLAYED)
         else:
             await self._engine.complete(tx, run_id, node_id, actor=PERSON, artifact=_BY_HAND)
+
+    def _letters(self, run_id: str, node_id: str) -> list[str]:
+        rows = self._world.query(
+            "SELECT d.id FROM dead_letters d JOIN jobs j ON j.id = d.job_id "
+            "WHERE d.state = 'open' AND j.chain_run_id = ? AND j.node_id = ? ORDER BY d.id",
+            run_id,
+            node_id,
+        )
+        return [row["id"] for row in rows]
 
     async def answer(self) -> None:
         """Answer what is asked, sooner or later."""

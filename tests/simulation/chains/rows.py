@@ -13,6 +13,7 @@ from typing import Any
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.chain_document import trusted
 from adjudge.domain.states import NodeStatus, RunStatus
+from tests.simulation.chains.people import REPLAYED
 from tests.simulation.chains.script import Act, Script
 from tests.simulation.world import World
 
@@ -58,10 +59,10 @@ class Left:
 
     @cached_property
     def artifacts(self) -> dict[Key, Any]:
-        """What nodes left behind."""
+        """What nodes left behind; a mapped one what its instances did, unless somebody gave it something else."""
         found = {key: json.loads(row["artifact"]) for key, row in self.nodes.items() if row["artifact"] is not None}
         for key in self.nodes:
-            if self.is_mapped(key):
+            if self.is_mapped(key) and key not in found:
                 found[key] = [found.get(item) for item in self.instances[key]]
         return found
 
@@ -84,7 +85,8 @@ class Left:
     def touched(self) -> set[str]:
         """Runs that somebody meddled with, and those above and below them."""
         rows = self.world.query("SELECT object_id FROM audit_log WHERE action IN ('stop', 'retry', 'complete')")
-        found = {row["object_id"] for row in rows}
+        replayed = self.world.query("SELECT run_id FROM chain_status_log WHERE reason = ?", REPLAYED)
+        found = {row["object_id"] for row in rows} | {row["run_id"] for row in replayed}
         while True:
             parents = {(run_id, row["parent_run_id"]) for run_id, row in self.runs.items() if row["parent_run_id"]}
             more = {other for pair in parents if found & set(pair) for other in pair} - found

@@ -55,7 +55,8 @@ class Chaining(Scenario):
         super().__init__(seed, template, odds)
         self.world.connection.executescript(checker.WATCH_CHECKPOINTS)
         self.script = Script(seed)
-        self.crowd = People(self.world, self._engine(), self.script)
+        engine = self._engine()
+        self.crowd = People(self.world, engine, self._jobs(engine), self.script)
         self.documents: dict[str, dict[str, Any]] = {}
         """The DAG of each chain."""
         self.chains: dict[str, str] = {}
