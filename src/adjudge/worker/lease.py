@@ -62,21 +62,17 @@ class LeaseKeeper:
             del self._latest[fence.job_id]
 
     async def run(self) -> None:
-        """Beat for ever, and look out meanwhile: a beat may wait for a database that does not answer.
+        """Beat for ever.
 
         A lease younger than half a beat is left to the next one: most short jobs have ended by then, and a renewal that
         meets their end is a write for nothing.
         """
-        async with asyncio.TaskGroup() as loops:
-            loops.create_task(self._beat_for_ever())
-            loops.create_task(self._look_out_for_ever())
-
-    async def _beat_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._heartbeat_ms / 1_000)
             await self.beat(older_ms=self._heartbeat_ms / 2)
 
-    async def _look_out_for_ever(self) -> None:
+    async def _look_out(self) -> None:
+        """What is done while a renewal waits for its answer: the database may be silent for longer than a lease."""
         while True:
             await asyncio.sleep(self._heartbeat_ms / 1_000)
             self._give_up_expired()
@@ -89,6 +85,7 @@ class LeaseKeeper:
         fences = [held.fence for held in held_now if held.sure_until <= renewed_by]
         if not fences:
             return
+        looking_out = asyncio.create_task(self._look_out(), name="look-out")
         try:
             outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms))
         except Exception as error:  # noqa: BLE001 — whatever it was, only the next beat can save these leases
@@ -96,6 +93,8 @@ class LeaseKeeper:
             _log.warning("heartbeat_failed", error=repr(error), jobs=len(fences))
             self._give_up_expired()
             return
+        finally:
+            looking_out.cancel()
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
         for fence in outcome.done:
             if (held := self._held.get(fence)) is not None:
