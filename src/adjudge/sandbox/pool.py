@@ -129,7 +129,7 @@ class Sandbox:
 
     async def close(self) -> None:
         """Stop everything; calling it twice is fine."""
-        if self._settling:
+        while self._settling:
             await asyncio.wait(self._settling)
         agents = [slot.agent for slot in self._all if slot.agent is not None]
         for slot in self._all:

@@ -130,6 +130,7 @@ class Worker:
             await self._acknowledger.finish()
         finally:
             await _stop([reader, *background])
+            await _stop([*self._running.values()])  # who is canceled instead of drained leaves nothing at work, either
             await self._acknowledger.stop()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:

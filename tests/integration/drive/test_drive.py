@@ -235,6 +235,27 @@ async def test_canceling_kills_the_run_and_acknowledges_its_message(drive: Drive
     assert await drive.until_decided([submission]) == {submission: ("canceled", None)}
 
 
+async def test_a_worker_that_is_canceled_leaves_nothing_at_work_and_writes_nothing(drive: Drive) -> None:
+    ended = asyncio.Event()
+
+    async def long(_: Job) -> Completion:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # cleaning up takes its time
+            ended.set()
+        return Completion()
+
+    drive.handler.act = long
+    async with drive.scheduler():
+        await drive.submit()
+        async with drive.worker("canceled"):
+            await drive.until_running()
+        assert ended.is_set()
+        (job,) = await drive.rows("SELECT status, attempt_id, lease_owner FROM jobs")
+    assert (job["status"], job["attempt_id"], job["lease_owner"]) == ("running", 1, "canceled")
+
+
 async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_attempt(drive: Drive) -> None:
     async def long(_: Job) -> Completion:
         await asyncio.Event().wait()
