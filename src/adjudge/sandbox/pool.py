@@ -298,7 +298,7 @@ class Sandbox:
         try:
             isolation = await agent.hello()
         except (LauncherRefused, LauncherDied):
-            await agent.close()
+            await asyncio.shield(self._settle(slot, agent.close()))
             slot.retry_at = time.monotonic() + AGENT_RETRY_SECONDS
         except BaseException:
             await asyncio.shield(self._settle(slot, agent.close()))
@@ -330,7 +330,7 @@ class Sandbox:
         except (LauncherRefused, LauncherDied) as error:
             raise Unavailable(f"No sandbox can be made here. {error.message} `adjudge doctor` says more.") from error
         finally:
-            await launcher.close()
+            await asyncio.shield(self._settle(None, launcher.close()))
 
 
 class Seat:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import RunSpec, Sandbox
+from adjudge.sandbox import RunSpec, Sandbox, pool
+from adjudge.sandbox.launcher import LauncherDied
 
 
 async def hold(box: Sandbox, name: str, order: list[str], leave: asyncio.Event) -> None:
@@ -100,3 +101,28 @@ async def test_a_pair_that_is_cancelled_before_it_begins_leaves_no_slot_and_no_p
     async with asyncio.timeout(120), box.seats(2):
         pass
     assert len(list(descriptors.iterdir())) == before
+
+
+async def test_a_launcher_that_says_nothing_is_closed_though_nobody_waits_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closing, closed = asyncio.Event(), list[str]()
+
+    class Mute:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        async def hello(self) -> None:
+            raise LauncherDied("not a word")
+
+        async def close(self) -> None:
+            closing.set()
+            await turns()
+            closed.append("all of it")
+
+    monkeypatch.setattr(pool, "Launcher", Mute)
+    starting = asyncio.create_task(Sandbox(slots=1).__aenter__())
+    await closing.wait()
+    starting.cancel()
+    await asyncio.wait([starting])
+    assert (starting.cancelled(), closed) == (True, ["all of it"])
