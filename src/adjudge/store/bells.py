@@ -17,6 +17,9 @@ OUTBOX = "adjudge_outbox"
 WATCH = "adjudge_watch"
 """Rung when something that people watch has changed: a submission, an execution, the progress of a job."""
 
+CANCELED = "adjudge_canceled"
+"""Rung when a job was canceled that is running: whoever runs it stops at once instead of at the next heartbeat."""
+
 RUNS = "adjudge_chain_runs"
 """Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
 
@@ -63,8 +66,9 @@ class Wakeup:
         """Now looking for work."""
         self._event.clear()
 
-    async def wait(self, at_most_ms: int) -> None:
-        """Wait until there may be work, or until it is time to look anyway."""
+    async def wait(self, at_most_ms: int) -> bool:
+        """Wait until there may be work, or until it is time to look anyway; whether the flag is up."""
         with suppress(TimeoutError):
             async with asyncio.timeout(at_most_ms / 1_000):
                 await self._event.wait()
+        return self._event.is_set()

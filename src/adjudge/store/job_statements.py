@@ -216,7 +216,7 @@ INSERT_DEAD_LETTERS = Statement(
 
 CANCEL = Statement(
     "jobs.cancel",
-    "End jobs that nobody wants any more; a running one's worker learns of it at its next heartbeat.",
+    "End jobs that nobody wants any more; a running one's worker stops at the bell, or at its next heartbeat.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'canceled', {_NOT_LEASED},
         actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}

@@ -19,7 +19,7 @@ from adjudge.domain.states import JobStatus
 from adjudge.store import job_accounts as accounts
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
-from adjudge.store.bells import OUTBOX
+from adjudge.store.bells import CANCELED, OUTBOX
 from adjudge.store.driver import Tx
 from adjudge.store.job_rows import MILLISECOND, exhausted_row, finish_row, insert_row, job_of, release_row, replay_of
 from adjudge.store.job_values import (
@@ -183,6 +183,8 @@ class Jobs:
         rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
         done = await self._ended(tx, rows, {})
         await outbox.drop(tx, [job.id for job in done])
+        if any(job.prior_status == JobStatus.RUNNING for job in done):
+            tx.ring(CANCELED)
         return Outcome(done, await self._refuse(tx, job_ids, done, refusals.of_claim))
 
     async def bury(self, tx: Tx, burials: Sequence[Burial], *, actor: str) -> Outcome[Job]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
+from adjudge.store.bells import Wakeup
 from adjudge.store.job_values import Fence
 from adjudge.store.jobs import Jobs
 
@@ -47,6 +49,8 @@ class LeaseKeeper:
         """By attempt: what is found out of an older one on the keeper's thread must not touch the next one's."""
         self._latest: dict[str, Fence] = {}
         """The attempt of each job; looked at where jobs come and go, never by a beat."""
+        self._hurry = Wakeup()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
         """Keep a lease that was won by a claim sent at ``claimed_at``; an older one of the same job is lost by that."""
@@ -67,9 +71,17 @@ class LeaseKeeper:
         A lease younger than half a beat is left to the next one: most short jobs have ended by then, and a renewal that
         meets their end is a write for nothing.
         """
+        self._loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._heartbeat_ms / 1_000)
-            await self.beat(older_ms=self._heartbeat_ms / 2)
+            hurried = await self._hurry.wait(self._heartbeat_ms)
+            self._hurry.clear()
+            await self.beat(older_ms=0 if hurried else self._heartbeat_ms / 2)
+
+    def hasten(self) -> None:
+        """Beat at once, on whichever thread: something that is held may have been canceled."""
+        if self._held and self._loop is not None:
+            with suppress(RuntimeError):  # its loop has gone, and with it every lease
+                self._loop.call_soon_threadsafe(self._hurry.set)
 
     async def _look_out(self) -> None:
         """What is done while a renewal waits for its answer: the database may be silent for longer than a lease."""

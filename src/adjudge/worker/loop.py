@@ -15,6 +15,7 @@ from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
 from adjudge.store import Database, Tx
+from adjudge.store.bells import CANCELED
 from adjudge.store.job_accounts import log_fields
 from adjudge.store.job_values import Fence, Job, NewJob, Offer
 from adjudge.store.jobs import Jobs
@@ -123,12 +124,14 @@ class Worker:
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
         reader = asyncio.create_task(self._read_for_ever(), name="reader")
+        silence = self._database.listen(CANCELED, self._keeper.hasten)
         try:
             await self._until_drained([reader, *background])
             await _stop([reader])
             await self._finish_running()
             await self._acknowledger.finish()
         finally:
+            silence()
             await _stop([reader, *background])
             await _stop([*self._running.values()])  # who is canceled instead of drained leaves nothing at work, either
             await self._acknowledger.stop()
