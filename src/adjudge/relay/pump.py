@@ -29,8 +29,10 @@ _log = get_logger(__name__)
 _SECOND_US = 1_000_000
 _DELIVERED = metrics.OUTBOX_DISPATCH.labels("delivered", "ok")
 _FAILED = metrics.OUTBOX_DISPATCH.labels("failed", "stream_error")
-_FULL_MS = 100
-"""How soon to look again whether workers have made room."""
+_SOON_MS = 100
+"""How soon to look again whether workers have made room, or whether there is more after something was delivered."""
+_LEAST_MS = 20
+"""How soon to look again at the earliest: what is due now and was not taken is in another pump's hands."""
 
 
 class _Room:
@@ -106,7 +108,7 @@ class Pump:
         self._pulse = pulse or Pulse("pump")
 
     async def run(self) -> None:
-        """Deliver for ever: at once when a commit rings, and at every poll in case a ring was lost."""
+        """Deliver for ever: when a commit rings, when a row comes due, and at every poll in case a ring was lost."""
         wakeup = Wakeup()
         silence = self._database.listen(OUTBOX, wakeup.set)
         try:
@@ -114,14 +116,24 @@ class Pump:
                 wakeup.clear()
                 self._pulse.beat()
                 try:
-                    delivered = await self.deliver()
+                    wait_ms = await self._turn()
                 except Unavailable as error:
                     _log.warning("delivery_waits", reason=error.code, error=error.message)
-                    delivered = 0
-                if delivered < self._batch:
-                    await wakeup.wait(_FULL_MS if self._room.is_short else self._poll_ms)
+                    wait_ms = self._poll_ms
+                if wait_ms:
+                    await wakeup.wait(wait_ms)
         finally:
             silence()
+
+    async def _turn(self) -> int:
+        """Deliver, and say how long to wait for a ring; when the next row is due is asked only of a quiet outbox."""
+        delivered = await self.deliver()
+        if delivered >= self._batch:
+            return 0
+        if delivered or self._room.is_short:
+            return min(_SOON_MS, self._poll_ms)
+        due_ms = await self._database.read(outbox.next_due_ms)
+        return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
 
     async def deliver(self) -> int:
         """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""

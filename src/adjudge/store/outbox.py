@@ -141,6 +141,18 @@ READ_TAKEN = Statement(
     given={"given_id": "text"},
 )
 
+_FIRST = " UNION ALL ".join(
+    f"SELECT at FROM (SELECT next_attempt_at AS at FROM outbox WHERE state = 'pending' AND priority = {band} "
+    f"ORDER BY next_attempt_at LIMIT 1) AS {room}"
+    for band, room in enumerate(ROOMS)
+)
+
+NEXT_DUE = Statement(
+    "outbox.next_due",
+    "Find out how long it is until something comes due, whatever its band.",
+    f"SELECT min(at) - {{now}} AS us FROM ({_FIRST}) AS first_of_each",
+)
+
 COUNT_PENDING = Statement(
     "outbox.count_pending",
     "Count what is still to be delivered.",
@@ -214,6 +226,12 @@ async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
     """What the stream is told about each of these jobs: what a message that came to harm should have said."""
     rows = await tx.fetch(READ_TAKEN, [(job_id,) for job_id in job_ids])
     return [DueRow(*row) for row in rows]
+
+
+async def next_due_ms(tx: Tx) -> int | None:
+    """How long it is until the next row comes due, less than nothing if one is; nothing where none waits."""
+    us = (await tx.fetch(NEXT_DUE))[0]["us"]
+    return None if us is None else -(-int(us) // 1_000)
 
 
 async def count_pending(tx: Tx) -> int:

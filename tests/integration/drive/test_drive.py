@@ -87,6 +87,19 @@ async def test_an_error_is_kept_whatever_it_says(drive: Drive) -> None:
     assert (letter["error_code"], letter["error"]) == ("INVALID_INPUT", "InvalidInput: a zero ␀ and half a letter ?")
 
 
+async def test_what_was_put_off_is_delivered_when_it_is_due_not_when_the_next_poll_comes_round(drive: Drive) -> None:
+    async def fails_once(job: Job) -> Completion:
+        if job.attempt_id == 1:
+            raise RuntimeError("the sandbox would not start")
+        return await drive.handler._accept(job)
+
+    drive.handler.act = fails_once
+    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump", poll_ms=3_600_000)
+    async with delivering(pump), drive.worker():
+        decided = await drive.until_decided(await drive.submit(3))
+    assert set(decided.values()) == {("accepted", "AC")}
+
+
 async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(drive: Drive) -> None:
     async def refused(_: Job) -> Completion:
         raise InvalidInput("language: no such thing")
