@@ -99,11 +99,11 @@ async def test_an_idle_agent_killed_is_noticed_by_the_next_run_and_replaced(prog
             for pid, name in _launchers().items():
                 if pid not in before and name == "adjudge-agent":
                     os.kill(pid, signal.SIGKILL)
-            assert not sandbox.is_degraded
+            before_it = sandbox.is_degraded
             assert (await sandbox.run(box.spec("static_noop"))).verdict is RunVerdict.OK
-            assert sandbox.is_degraded
+            assert (before_it, sandbox.is_degraded) == (False, True)
             await _until_recovered(box)
-        assert not sandbox.is_degraded
+        assert (sandbox.is_degraded,) == (False,)
 
 
 async def test_a_waiting_child_killed_costs_nothing(program_folder: Path, host: Host) -> None:
