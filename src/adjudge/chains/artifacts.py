@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from adjudge.blobs.driver import Blobs
 from adjudge.domain.documents import as_text
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.store import Database, blob_uses
 from adjudge.store.chain_values import NO_ARTIFACT, Artifact
 
 INLINE_BYTES: Final = 256 * 1024
@@ -30,6 +32,14 @@ async def read(found: Artifact, blobs: Blobs) -> bytes:
         async for piece in pieces:
             data += piece
     return bytes(data)
+
+
+async def named_by_blobs(database: Database, blobs: Blobs) -> AsyncIterator[str]:
+    """What artifacts name that lie in blobs themselves, where no statement can look for it."""
+    async for digest in blob_uses.artifacts(database):
+        with suppress(NotFound):  # lost already, or gone with its run
+            for named in blob_uses.DIGEST.findall((await read(Artifact(None, digest, 0), blobs)).decode()):
+                yield named
 
 
 async def kept(value: Any, blobs: Blobs, inline_bytes: int = INLINE_BYTES) -> Artifact:

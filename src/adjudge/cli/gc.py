@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import click
 
 from adjudge import settings as settings_source
 from adjudge.blobs.gc import GRACE_SEC, Collected, collect
+from adjudge.chains.artifacts import named_by_blobs
 from adjudge.cli.drivers import open_blobs
 from adjudge.settings import Settings
 from adjudge.store import open_database
@@ -39,4 +41,11 @@ def command(dry_run: bool, grace_hours: float) -> None:
 
 async def _collect(settings: Settings, dry_run: bool, grace_sec: float) -> Collected:
     async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
-        return await collect(blobs, live_digests(database), grace_sec=grace_sec, dry_run=dry_run)
+
+        async def live() -> AsyncIterator[str]:
+            async for digest in live_digests(database):
+                yield digest
+            async for digest in named_by_blobs(database, blobs):
+                yield digest
+
+        return await collect(blobs, live(), grace_sec=grace_sec, dry_run=dry_run)

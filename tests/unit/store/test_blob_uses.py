@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import JSON
+
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, blob_uses, problems, users
 from adjudge.store.blob_uses import live_digests
@@ -15,6 +17,12 @@ NOT_BLOBS = {
     "source_texts.digest": "the text lies beside it, in the row",
 }
 
+COVERED = {
+    "chains.dag": "the newest of chain_versions",
+    "chain_runs.dag": "that of its version",
+    "chain_trigger_ticks.payload": "becomes a run's parameters long before anything is collected",
+}
+
 
 def test_every_column_that_names_a_blob_is_asked() -> None:
     named = {
@@ -24,6 +32,16 @@ def test_every_column_that_names_a_blob_is_asked() -> None:
         if column.name == "digest" or column.name.endswith("_digest")
     }
     assert named - NOT_BLOBS.keys() == blob_uses.STATEMENTS.keys()
+
+
+def test_every_document_that_people_and_programs_write_into_chains_is_searched() -> None:
+    documents = {
+        f"{table.name}.{column.name}"
+        for table in METADATA.sorted_tables
+        for column in table.columns
+        if table.name.startswith("chain") and isinstance(column.type, JSON)
+    }
+    assert documents - COVERED.keys() == blob_uses.DOCUMENTS.keys()
 
 
 async def test_everything_that_is_named_is_live(store: Store) -> None:
