@@ -24,6 +24,7 @@ from adjudge.api.routes import (
     chains,
     events,
     executions,
+    files,
     health,
     judge_runs,
     languages,
@@ -42,8 +43,8 @@ from adjudge.api.wire.base import Problem
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
-_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|/setting/import)$")
-"""Where problem packages come in. Nowhere else: other bodies are in memory before it is asked whose they are."""
+_UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/setting/import)$")
+"""Where packages and files of runs come in. Other bodies are in memory before it is asked whose they are."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -84,7 +85,7 @@ def routes_around(parts: Parts) -> Sequence[BaseRoute]:
     # The most used first: routes are tried in this order, and no two of them answer to the same address.
     for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
         app.include_router(group.router(parts), prefix=API_ROOT)
-    for group in (health, login, oidc, accounts, users, ops):
+    for group in (files, health, login, oidc, accounts, users, ops):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
     return app.router.routes[already:]

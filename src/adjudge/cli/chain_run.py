@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
 
 import click
 from rich.console import Console
@@ -42,19 +43,31 @@ _reason = click.option("--reason", default="", help="Why; it is kept with what w
 @click.command()
 @click.argument("name")
 @click.option("--param", "parameters", multiple=True, metavar="KEY=VALUE", help="VALUE is JSON, or else a text.")
+@click.option(
+    "--file", "files", multiple=True, metavar="KEY=PATH", help="Send a file; the parameter KEY becomes its digest."
+)
 @click.option("--key", help="The same key starts one run, however often it is asked for.")
 @click.option("--wait", is_flag=True, help="Follow the run until it ends.")
 @_reason
 @server_option
 def start(
-    *, name: str, parameters: tuple[str, ...], key: str | None, wait: bool, reason: str, server: str | None
+    *,
+    name: str,
+    parameters: tuple[str, ...],
+    files: tuple[str, ...],
+    key: str | None,
+    wait: bool,
+    reason: str,
+    server: str | None,
 ) -> None:
     """Start the chain NAME and print the run's id.
 
     Exit codes: with --wait 0 for success; 1 if it failed or was stopped. Without, 0 means that it was started.
     """
+    given, contents = _parameters(parameters), _contents(files)
     with connected(server) as client:
-        started = client.chain_start(name, parameters=_parameters(parameters), reason=reason, key=key)
+        given |= {field: client.file_store(content).digest for field, content in contents.items()}
+        started = client.chain_start(name, parameters=given, reason=reason, key=key)
         click.echo(started.run_id)
         if wait:
             _follow(client, started.run_id)
@@ -63,14 +76,30 @@ def start(
 def _parameters(given: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for item in given:
-        key, is_there, value = item.partition("=")
-        if not is_there or not key:
-            raise InvalidInput(f"--param {item!r}: write it as KEY=VALUE.", field="param")
+        key, value = _pair(item, "param", "KEY=VALUE")
         try:
             found[key] = json.loads(value)
         except ValueError:
             found[key] = value
     return found
+
+
+def _contents(given: tuple[str, ...]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for item in given:
+        key, path = _pair(item, "file", "KEY=PATH")
+        try:
+            found[key] = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInput(f"--file {path}: {error.strerror}.", field="file") from None
+    return found
+
+
+def _pair(item: str, option: str, form: str) -> tuple[str, str]:
+    key, is_there, value = item.partition("=")
+    if not is_there or not key:
+        raise InvalidInput(f"--{option} {item!r}: write it as {form}.", field=option)
+    return key, value
 
 
 @click.command()
@@ -192,7 +221,20 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
             time.sleep(_LOOK_SEC)
 
 
-RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun, logs)
+@click.command()
+@click.argument("run_id")
+@click.argument("node_id")
+@click.option("--file", "digest", metavar="DIGEST", help="A file that the artifact names, instead of the artifact.")
+@click.option("--to", type=click.File("wb"), default="-", help="Where to; else standard output.")
+@server_option
+def artifact(run_id: str, node_id: str, digest: str | None, to: BinaryIO, server: str | None) -> None:
+    """Fetch what a node left behind: its artifact as JSON, or a file that it names."""
+    with connected(server) as client:
+        found = client.node_file(run_id, node_id, digest) if digest else client.node_artifact(run_id, node_id)
+    to.write(found if digest else found + b"\n")
+
+
+RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun, logs, artifact)
 
 
 def _say(node: Node) -> None:

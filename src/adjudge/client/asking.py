@@ -70,6 +70,11 @@ def done(request: Request, patience: Patience) -> Program[None]:
     yield from perform(request, patience)
 
 
+def asked_bytes(request: Request, patience: Patience) -> Program[bytes]:
+    """Send a request whose answer is a file."""
+    return (yield from perform(request, patience)).body
+
+
 def _answered(request: Request, patience: Patience, convert: Callable[[Any], T]) -> Program[T]:
     answer = yield from perform(request, patience)
     return convert(document(answer))

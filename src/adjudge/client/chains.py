@@ -6,15 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from adjudge.client.asking import asked, asked_all, asked_page, done, get, path, post, post_once, query
+from adjudge.client.asking import asked, asked_all, asked_bytes, asked_page, done, get, path, post, post_once, query
 from adjudge.client.errors import ApiError, Missing, Misunderstood, NotAllowed, NotLoggedIn, Unreachable, WaitedTooLong
 from adjudge.client.reading import read
 from adjudge.client.retrying import Patience
 from adjudge.client.steps import Flow, Pause, Program, Request
 from adjudge.client.streaming import Sent, events
-from adjudge.client.values import Applied, Chain, LogLine, NewTrigger, Node, Page, Run, RunStarted, Trigger
+from adjudge.client.values import Applied, Chain, LogLine, NewTrigger, Node, Page, Run, RunStarted, StoredFile, Trigger
 
 _LOOK_AGAIN_SEC: Final = 1.0
+_FILE_SEC: Final = 300.0
+"""How much longer than usual a file may take on its way."""
 
 
 def chains(
@@ -124,6 +126,23 @@ def node_log(
     """What a node wrote, from after a known line."""
     where = path("runs", run_id, "nodes", node_id, "log")
     return (yield from asked_all(LogLine, get(where, query(after=after, limit=limit)), patience))
+
+
+def node_artifact(patience: Patience, run_id: str, node_id: str) -> Program[bytes]:
+    """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
+    return (yield from asked_bytes(get(path("runs", run_id, "nodes", node_id, "artifact")), patience))
+
+
+def node_file(patience: Patience, run_id: str, node_id: str, digest: str) -> Program[bytes]:
+    """A file that a node's artifact names."""
+    asking = get(path("runs", run_id, "nodes", node_id, "files", digest), patience_sec=_FILE_SEC)
+    return (yield from asked_bytes(asking, patience))
+
+
+def file_store(patience: Patience, content: bytes) -> Program[StoredFile]:
+    """Store a file that a run is to be given: name its digest in the parameters within a day."""
+    request = Request("POST", path("files"), content=content, is_repeatable=True, patience_sec=_FILE_SEC)
+    return (yield from asked(StoredFile, request, patience))
 
 
 def node(patience: Patience, run_id: str, node_id: str) -> Program[Node]:

@@ -377,6 +377,14 @@ class LogLine(Value):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile(Value):
+    """A file that the server keeps."""
+
+    digest: str
+    size_bytes: int
+
+
 # Rejudging.
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,27 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, t
     for wanted, state in (("disable", "off"), ("enable", "on")):
         assert _run("chain", wanted, "night").output == f"night: {state}\n"
         assert _run("chain", "start", "night").exit_code == (3 if state == "off" else 0)
+
+
+def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(server: Served, hall: Hall, tmp_path: Path) -> None:
+    chain, given, fetched = tmp_path / "night.yaml", tmp_path / "given.zip", tmp_path / "fetched"
+    chain.write_text(CHAIN)
+    given.write_bytes(bytes(range(256)))
+    _run("chain", "apply", str(chain))
+    started = _run("chain", "start", "night", "--param", "n=1", "--file", f"package={given}")
+    run_id, digest = started.output.strip(), sha256(given.read_bytes()).hexdigest()
+    (row,) = server.do(hall.api.store.rows(f"SELECT parameters FROM chain_runs WHERE id = '{run_id}'"))
+    assert json.loads(row["parameters"]) == {"n": 1, "package": digest}
+    left = json.dumps({"collected": {"out.txt": {"digest": digest, "size_bytes": 256}}})
+    _run("chain", "stop", run_id)
+    assert _run("chain", "complete", run_id, "check", "--artifact", left).exit_code == 0
+    assert json.loads(_run("chain", "artifact", run_id, "check").output) == json.loads(left)
+    assert _run("chain", "artifact", run_id, "check", "--file", digest, "--to", str(fetched)).exit_code == 0
+    assert fetched.read_bytes() == given.read_bytes()
+    assert _run("chain", "artifact", run_id, "check", "--file", "0" * 64).exit_code == 3, "it names no such file"
+    for wrong, said in (("package", "write it as KEY=PATH"), (f"package={tmp_path}/none", "No such file")):
+        refused = _run("chain", "start", "night", "--file", wrong)
+        assert (refused.exit_code, said in refused.output) == (3, True)
 
 
 def test_what_a_node_wrote_is_printed_while_it_writes(server: Served, hall: Hall, tmp_path: Path) -> None:

@@ -84,11 +84,13 @@ async def _pieces(count: int) -> AsyncIterator[bytes]:
         yield b"x" * 512
 
 
-async def test_only_packages_may_be_as_large_as_packages(client: httpx.AsyncClient) -> None:
+async def test_only_packages_and_files_may_be_as_large_as_packages(client: httpx.AsyncClient) -> None:
     body = b"x" * 2_048
     for path in ("/problems/sum:publish", "/problems/sum", "/problems:importer", "/problems"):
         assert (await client.post(f"/api/v1{path}", content=body)).status_code == 413
-    assert (await client.post("/api/v1/problems:import", content=body)).status_code == 401
+    for path in ("/problems:import", "/files"):
+        assert (await client.post(f"/api/v1{path}", content=body)).status_code == 401
+        assert (await client.post(f"/api/v1{path}", content=body * 3)).status_code == 413
 
 
 @pytest.mark.parametrize("route", ["/swallow", "/echo"])

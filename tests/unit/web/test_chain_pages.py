@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
+
 import pytest
 
 from adjudge.store import chain_runs
-from adjudge.store.chain_values import NODE, Artifact, Suspended
+from adjudge.store.chain_values import NODE, Artifact, Done, Suspended
 from adjudge.store.job_values import Finish
 from adjudge.store.jobs import Jobs
 from tests.support.api import Api
@@ -63,6 +67,20 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
         said = await setter.post(f"{path}/nodes/ask/decide", data={"answer": "yes", "reason": "good"})
         assert said.status_code == 303
         assert "data-live-done" in (await setter.get(f"{path}/state")).text
+
+
+@pytest.mark.usefixtures("chain")
+async def test_files_that_a_node_left_are_linked_by_their_names(pages: Api) -> None:
+    async with pages.as_role("setter") as setter:
+        path = (await setter.post("/chains/release/start")).headers["Location"]
+        digest = await pages.parts.blobs.put(b"what it printed")
+        left = Artifact(json.dumps({"collected": {f"{HOSTILE}.txt": {"digest": digest, "size_bytes": 15}}}))
+        assert await _finish_next(pages, Done(left)) == "check"
+        page = (await setter.get(f"{path}/nodes/check")).text
+        assert HOSTILE not in page
+        (link,) = re.findall(rf'href="([^"]*/files/{digest}[^"]*)"', page)
+        fetched = await setter.get(html.unescape(link))
+        assert (fetched.content, "attachment" in fetched.headers["content-disposition"]) == (b"what it printed", True)
 
 
 async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_null(pages: Api) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from adjudge.api.actions import chains
+from adjudge.api.actions import chains, run_files
 from adjudge.api.actions.run_access import controls, may_answer
 from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
@@ -189,6 +189,7 @@ async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -
         "lines": lines[-_LINES:],
         "is_cut": len(lines) > _LINES,
         "artifact": json.dumps(node.artifact, indent=2, ensure_ascii=False) if node.artifact is not None else "",
+        "files": list(run_files.described(node.artifact)),
         "over": node.status in NODE.terminal and run.status in CHAIN_RUN.terminal,
         "may_control": controls(viewer, run),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),

@@ -29,6 +29,8 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/runs/{run_id}/nodes/{node_id}"): READERS,
     ("GET", "/api/v1/runs/{run_id}/nodes/{node_id}/artifact"): READERS,
     ("GET", "/api/v1/runs/{run_id}/nodes/{node_id}/log"): READERS,
+    ("GET", "/api/v1/runs/{run_id}/nodes/{node_id}/files/{digest}"): READERS,
+    ("POST", "/api/v1/files"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}:stop"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}:rerun"): CONTROLLERS,
     ("POST", "/api/v1/runs/{run_id}/nodes/{node_id}:retry"): CONTROLLERS,

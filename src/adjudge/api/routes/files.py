@@ -1,0 +1,54 @@
+"""Files of runs: sent before a run that is to use them, fetched after a node has left them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from adjudge.api.actions import run_files
+from adjudge.api.asking import needs
+from adjudge.api.parts import Parts
+from adjudge.api.routes.chains import Controller
+from adjudge.api.sending import download
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.files import FileStored
+from adjudge.domain.access import Permission
+
+_BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "The file's bytes.", "content": _BYTES}}
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/files``, and those of nodes."""
+    routes = APIRouter(tags=["runs"])
+
+    @routes.post(
+        "/files",
+        status_code=201,
+        summary="Store a file that a run is to be given",
+        description="Send it as the body. Name the digest in the run's parameters: what nothing names is removed after "
+        "a day.",
+        openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+    )
+    async def store(viewer: Controller, request: Request) -> FileStored:  # noqa: ARG001  # asked for by its point
+        return await run_files.store(parts, request.stream())
+
+    @routes.get(
+        "/runs/{run_id}/nodes/{node_id}/files/{digest}",
+        summary="A file that a node's artifact names",
+        response_class=Response,
+        responses=_SENT,
+    )
+    async def fetch(
+        run_id: str,
+        node_id: str,
+        digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
+        viewer: Annotated[Viewer, needs(Permission.RUN_READ)],
+        name: Annotated[str, Query(max_length=200, description="What to call it where it is saved.")] = "",
+    ) -> Response:
+        found = await run_files.find(parts, viewer, run_id, node_id, digest)
+        return download(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)
+
+    return routes

@@ -1,0 +1,14 @@
+"""Files on the wire: known by what is in them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from adjudge.api.wire.base import Wire
+
+
+class FileStored(Wire):
+    """A file that the server keeps; give its digest to whatever is to use it."""
+
+    digest: str = Field(description="SHA-256 of its bytes.", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2])
+    size_bytes: int = Field(examples=[48_213])
