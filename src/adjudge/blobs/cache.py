@@ -70,6 +70,7 @@ class BlobCache:
         path = self._folder / digest
         descriptor = await asyncio.to_thread(_locked, path, os.O_RDONLY, fcntl.LOCK_SH)
         if descriptor is None:
+            self._checked.pop(digest, None)  # another process removed it
             return None
         try:
             found = _signature(os.fstat(descriptor))
@@ -128,6 +129,7 @@ class BlobCache:
                     break
                 if _removed(path):
                     excess -= sizes[path]
+                    self._checked.pop(path.name, None)
             if excess > 0:
                 raise Unavailable(f"The blob cache {self._folder} is full of files in use; {excess} bytes are missing.")
             os.truncate(descriptor, size_bytes)

@@ -11,7 +11,7 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, Final
 
 import httpx
@@ -22,6 +22,7 @@ from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, c
 _NOT_FOUND: Final = 5
 """What the gateway answers, in gRPC's codes, of a lease that has ended."""
 _MOST_PORT: Final = 65_535
+_FIELDS: Final = frozenset(field.name for field in fields(WorkerInfo))
 _NOT_ALLOWED: Final = (7, 16)
 """PERMISSION_DENIED, and UNAUTHENTICATED: also of a token that has grown old."""
 
@@ -187,5 +188,7 @@ def _text(info: WorkerInfo) -> str:
 
 
 def _info(value: str) -> WorkerInfo:
-    known = json.loads(b64decode(value))
+    """What a worker said; what a newer one says beyond that is left alone."""
+    said = json.loads(b64decode(value))
+    known = {name: said[name] for name in _FIELDS & said.keys()}
     return WorkerInfo(**(known | {"health": Health(known["health"])}))

@@ -264,7 +264,8 @@ class Launcher:
         ended = asyncio.Event()
         self._loop.add_reader(pidfd, ended.set)
         try:
-            await asyncio.wait_for(ended.wait(), seconds)
+            async with asyncio.timeout(seconds):  # wait_for of 3.11 may take an order to stop for an end
+                await ended.wait()
         except TimeoutError:
             return False
         finally:

@@ -38,6 +38,7 @@ class NewExecution:
     delay_ms: int = 0
     timeout_ms: int | None = None
     trace_id: str | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,12 @@ class Execution:
     runs: tuple[Mapping[str, Any], ...] = ()
 
 
+def _payload(item: NewExecution) -> dict[str, Any]:
+    """What its worker needs, and what every line of its log says of it."""
+    payload = {"execution_id": item.id, "language": item.language, "user_id": item.user_id}
+    return payload if item.request_id is None else {**payload, "request_id": item.request_id}
+
+
 async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: NewId = new_id) -> list[str]:
     """Create executions with their jobs, all or none; return the jobs' ids."""
     made = [
@@ -106,7 +113,7 @@ async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: New
             priority=item.priority,
             delay_ms=item.delay_ms,
             timeout_ms=item.timeout_ms,
-            payload={"execution_id": item.id, "language": item.language},
+            payload=_payload(item),
             actor=item.user_id,
             trace_id=item.trace_id,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import cast
 
 import httpx
@@ -12,12 +12,19 @@ import pytest
 from adjudge import settings
 from adjudge.cli.drivers import open_registry
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.registry import Health
+from adjudge.registry import Health, WorkerInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Database
 from tests.conformance.registry.test_registry import ANNA, names
 from tests.support.service import free_port
 from tests.support.services import EtcdServer
+
+
+@dataclass(frozen=True)
+class NewerInfo(WorkerInfo):
+    """As a later version may announce itself."""
+
+    gpus: int = 0
 
 
 @pytest.fixture
@@ -35,6 +42,14 @@ async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> No
     await production.leave("anna-1")
     await production.close()
     await staging.close()
+
+
+async def test_what_a_newer_worker_says_of_itself_beyond_what_is_known_is_left_alone(etcd_server: EtcdServer) -> None:
+    registry = EtcdRegistry([etcd_server.endpoint], environment="mixed", lease_sec=60)
+    await registry.announce(NewerInfo(**asdict(ANNA), gpus=4))
+    assert [live.info for live in await registry.list()] == [ANNA]
+    await registry.leave("anna-1")
+    await registry.close()
 
 
 async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from adjudge.domain.verdict import Verdict
 from adjudge.relay.retention import Retention
 from adjudge.store.executions import Outcome, Run
+from adjudge.store.job_accounts import origin_fields
 from adjudge.store.job_values import Finish
 from adjudge.worker.executing import as_text
 from tests.support.api import Api, make_api
@@ -63,6 +65,20 @@ async def test_an_execution_is_taken_run_and_read(api_open: Api) -> None:
         assert await Retention(api.store.database, deliveries_ms=1).tick() >= 1
         assert (await client.get(place)).status_code == 404
         assert await api.store.rows("SELECT ordinal FROM execution_runs") == []
+
+
+async def test_lines_about_an_execution_s_job_say_whose_it_is_and_by_which_request_it_came(api_open: Api) -> None:
+    api = api_open
+    user, secret = await api.user("service")
+    async with api.client(secret) as client:
+        made = await client.post(ROOT, json=BODY)
+    (row,) = await api.store.rows("SELECT payload FROM jobs")
+    assert origin_fields(json.loads(row["payload"])) == {
+        "submission_id": None,
+        "user_id": user,
+        "language": BODY["language"],
+        "request_id": made.headers["X-Request-Id"],
+    }
 
 
 async def test_the_same_key_stands_for_the_same_executions(api_open: Api) -> None:

@@ -149,6 +149,7 @@ def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Adm
         delay_ms=admitted.delay_ms,
         timeout_ms=_COMPILE_MS + 2 * len(wish.stdins) * language.limits(limits).wall_ms,
         trace_id=caller.trace_id,
+        request_id=caller.request_id,
     )
 
 
