@@ -15,7 +15,7 @@ from tests.simulation.scenario import Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCHES = 10
-SEEDS_A_BATCH = {"judge": 20, "chains": 16}
+SEEDS_A_BATCH = {"judge": 20, "chains": 12}
 """A story of chains takes longer."""
 
 
