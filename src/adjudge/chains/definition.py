@@ -25,8 +25,11 @@ from adjudge.chains.triggers import SPECS
 from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput
 
-NAME: Final = r"^[^\s/\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
-"""Of chains and triggers: whatever can stand in an address and on a line. Letters are anybody's."""
+NAME: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
+"""Of chains and triggers: whatever can stand in an address and on a line. Letters are anybody's.
+
+No dot stands in front: ``..`` would be taken for the place above.
+"""
 NAME_CHARACTERS: Final = 128
 _NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS}
 _SCHEMA: Final[Mapping[str, Any]] = {

@@ -1,17 +1,20 @@
 """JSON documents that both databases hold and every answer can carry.
 
 Python reads more than that: NaN and infinity, which are no JSON; half a surrogate pair, which is no text; a zero byte,
-for which PostgreSQL has no place. A document with one of them would be taken here and refused there, or could be kept
-and never be shown again.
+for which PostgreSQL has no place; values in values in values, until whoever writes the answer gives up. A document with
+one of them would be taken here and refused there, or could be kept and never be shown again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from adjudge.domain.errors import InvalidInput
+
+DEPTH_MOST: Final = 100
+"""How many objects and lists may lie within each other: answers around a document add to them, and end at 255."""
 
 
 def as_text(document: Any, place: str) -> str:
@@ -19,11 +22,30 @@ def as_text(document: Any, place: str) -> str:
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise _too_deep(place) from None
+    except (TypeError, ValueError) as error:
         raise InvalidInput(_trouble(document, place) or f"{place}: not a JSON value: {error}.", field=place) from None
     if "\\u0000" in text and (trouble := _trouble(document, place)):
         raise InvalidInput(trouble, field=place)
+    if text.count("{") + text.count("[") > DEPTH_MOST and _is_deep(document):
+        raise _too_deep(place)
     return text
+
+
+def _too_deep(place: str) -> InvalidInput:
+    return InvalidInput(
+        f"{place}: more than {DEPTH_MOST} objects and lists within each other; flatten it.", field=place
+    )
+
+
+def _is_deep(document: Any) -> bool:
+    """Whether there is more below the last level that may be; every value is looked at once."""
+    level = [document] if isinstance(document, dict | list | tuple) else []
+    for _ in range(DEPTH_MOST):
+        items = (item for value in level for item in (value.values() if isinstance(value, dict) else value))
+        level = [item for item in items if isinstance(item, dict | list | tuple)]
+    return bool(level)
 
 
 def _trouble(document: Any, place: str) -> str | None:

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from adjudge.chains.executors.approval import decide
+from adjudge.domain.documents import DEPTH_MOST
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import JobStatus
 from adjudge.store import Tx
@@ -100,7 +101,7 @@ async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
     assert [(item["version"], len(item["dag"]["nodes"])) for item in versions] == [(2, 3), (1, 2)]
 
 
-@pytest.mark.parametrize("name", ["a/b", "a\nb", "  ", "a\x7f", "x" * 129])
+@pytest.mark.parametrize("name", ["a/b", "a\nb", "  ", "a\x7f", "x" * 129, ".", ".."])
 async def test_names_that_would_lead_nowhere_are_refused(desk: Desk, name: str) -> None:
     refused = await desk.post("/chains", 400, {"name": name, "dag": line("a")})
     assert refused["errors"][0]["field"] == "body.name"
@@ -354,6 +355,20 @@ async def test_documents_that_could_never_be_shown_again_are_refused(desk: Desk,
         assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_INPUT"), path
         assert answer.json()["detail"].startswith(place)
     assert [item["id"] for item in (await desk.get("/runs"))["items"]] == [run_id], "and everybody still sees their own"
+
+
+async def test_what_is_kept_can_be_shown_however_deep_it_is(desk: Desk) -> None:
+    await desk.define(line("a"))
+    deep: Any = []
+    for _ in range(DEPTH_MOST - 1):
+        deep = [deep]
+    run_id = (await desk.post("/chains/nightly:start", 202, {"parameters": {"x": deep[0]}}))["run_id"]
+    refused = await desk.post("/chains/nightly:start", 400, {"parameters": {"x": deep}})
+    assert refused["detail"].startswith("parameters: more than 100 ")
+    await desk.work(status=JobStatus.FAILED)
+    await desk.post(f"/runs/{run_id}/nodes/a:complete", 200, {"artifact": deep})
+    assert (await desk.get("/runs"))["items"][0]["parameters"] == {"x": deep[0]}
+    assert (await desk.get(f"/runs/{run_id}/nodes"))["items"][0]["artifact"] == deep
 
 
 async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: Desk) -> None:

@@ -319,6 +319,7 @@ async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
         (b'["\\ud800"]', {"text": '["\\ud800"]'}),
         (b"NaN", {"text": "NaN"}),
         (b"[" * 100_000, {"text": "[" * 100_000}),
+        (b"[" * 100 + b"]" * 100, {"text": "[" * 100 + "]" * 100}),
     ],
 )
 def test_an_answer_that_could_not_be_kept_as_json_is_kept_as_text(body: bytes, wanted: dict[str, Any]) -> None:

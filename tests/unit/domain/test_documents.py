@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.documents import as_text
+from adjudge.domain.documents import DEPTH_MOST, as_text
 from adjudge.domain.errors import InvalidInput
 
 CIRCLE: list[Any] = []
@@ -41,6 +41,19 @@ def test_what_cannot_be_kept_is_refused_with_its_place(document: Any, said: str)
     assert refused.value.message == said
 
 
-def test_what_is_too_deep_is_refused_too() -> None:
-    with pytest.raises(InvalidInput, match="x: not a JSON value"):
-        as_text(DEEP, "x")
+def _nested(times: int) -> Any:
+    document: Any = {"a": "[" * 2 * DEPTH_MOST}
+    for _ in range(times - 1):
+        document = [0, document]
+    return document
+
+
+@pytest.mark.parametrize("document", [DEEP, _nested(DEPTH_MOST + 1), {"a": [[], _nested(DEPTH_MOST - 1)]}])
+def test_what_is_too_deep_is_refused_too(document: Any) -> None:
+    with pytest.raises(InvalidInput, match="x: more than 100 objects and lists within each other"):
+        as_text(document, "x")
+
+
+@pytest.mark.parametrize("document", [_nested(DEPTH_MOST), [[]] * 2 * DEPTH_MOST, "[" * 2 * DEPTH_MOST])
+def test_what_is_long_is_not_deep(document: Any) -> None:
+    assert json.loads(as_text(document, "x")) == document

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -18,7 +19,6 @@ from adjudge.chains.executors.approval import APPROVAL, WaitApproval, decide
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import Created, Triggers
 from adjudge.domain.access import Permission
-from adjudge.domain.documents import as_text
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
@@ -195,7 +195,7 @@ async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> b
     """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
     run, found = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
     if found.artifact is not None:
-        return as_text(found.artifact, "artifact").encode()
+        return json.dumps(found.artifact, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     if found.artifact_digest is not None:
         return await artifacts.read(Artifact(None, found.artifact_digest), parts.blobs)
 

@@ -24,7 +24,7 @@ _NEXT = Field(description="The cursor of the next page; null at the end.")
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS, pattern=NAME),
-    Field(description="No slash, no control characters.", examples=["nightly-verify"]),
+    Field(description="No slash, no control characters, no dot in front.", examples=["nightly-verify"]),
 ]
 Reason = Annotated[str, Field(max_length=500, description="Kept with what was done.", examples=["the disk was full"])]
 Dag = Annotated[

@@ -161,12 +161,12 @@ class Answer:
         found: dict[str, Any] = {"status": self.status, "url": self.url, "headers": shown}
         if "json" in shown.get("content-type", ""):
             try:
-                said = json.loads(self.body)
-                as_text(said, "json")
+                told = {**found, "json": json.loads(self.body)}
+                as_text(told, "answer")
             except (ValueError, RecursionError, InvalidInput):
                 pass  # it says JSON and is none, or none that can be kept: shown as text
             else:
-                return {**found, "json": said}
+                return told
         return {**found, "text": self.body.decode(errors="replace").replace("\0", "�")}
 
 
