@@ -31,7 +31,7 @@ class _Run:
     successes: Counter[str] = field(default_factory=Counter)
     stop_at: int = 0
     is_reopened: bool = False
-    """It goes on because somebody opened it again: it does not wait for its turn."""
+    """It goes on because somebody opened it again: it is running at once, and begins nothing before its turn."""
 
 
 class History:
@@ -90,15 +90,21 @@ class History:
 
     def _turns(self, chain_id: str) -> Iterator[str]:
         most = self._left.dags[chain_id].over_runs.max_runs
-        waits = [
-            run
-            for run_id, run in self._runs.items()
-            for row in (self._left.runs[run_id],)
-            if row["chain_id"] == chain_id and row["parent_run_id"] is None and not run.is_reopened
-        ]
-        under_way = sum(run.status in _UNDER_WAY for run in waits)
+        under_way = sum(run.status in _UNDER_WAY for run in self._with_turns(chain_id) if not run.is_reopened)
         if most is not None and under_way > most:
             yield f"{under_way} runs of chain {chain_id} are under way, {most} may be"
+
+    def _begun(self, chain_id: str) -> Iterator[str]:
+        """However a run came to go on, its nodes run only while it has its turn."""
+        most = self._left.dags[chain_id].over_runs.max_runs
+        at_work = sum(NodeStatus.RUNNING in run.nodes.values() for run in self._with_turns(chain_id))
+        if most is not None and at_work > most:
+            yield f"{at_work} runs of chain {chain_id} have a node at work, {most} may have"
+
+    def _with_turns(self, chain_id: str) -> list[_Run]:
+        """Runs of a chain that wait for a turn: sub-chains never do."""
+        found = [(self._left.runs[run_id], run) for run_id, run in self._runs.items()]
+        return [run for row, run in found if row["chain_id"] == chain_id and row["parent_run_id"] is None]
 
     # Nodes.
 
@@ -115,6 +121,7 @@ class History:
         run.successes[node_id] += target is NodeStatus.SUCCESS
         if target is NodeStatus.RUNNING:
             yield from self._places(row["run_id"], run)
+            yield from self._begun(self._left.runs[row["run_id"]]["chain_id"])
 
     def _decided(self, run: _Run, row: sqlite3.Row, target: NodeStatus) -> Iterator[str]:
         """A node begins, or is skipped, when all of its dependencies have ended, and as its rule says."""
