@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from adjudge.cli.chain_run import RUN_COMMANDS, STATES
 from adjudge.cli.remote import connected, server_option
 from adjudge.cli.terminal import console as open_console
 from adjudge.client import NewTrigger
-from adjudge.client.values import Applied
+from adjudge.client.values import Applied, Trigger
 from adjudge.domain.chain_document import parse
 from adjudge.domain.errors import InvalidInput
 
@@ -32,7 +33,13 @@ for _command in RUN_COMMANDS:
 
 @command.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
-@click.option("--shipped", "names", multiple=True, help="A chain that comes with Adjudge; several times for several.")
+@click.option(
+    "--shipped",
+    "names",
+    multiple=True,
+    type=click.Choice(shipped.names()),
+    help="A chain that comes with Adjudge; several times for several.",
+)
 @server_option
 def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -> None:
     """Make the server's chains as FILEs of YAML or JSON say: create what is new, change what differs.
@@ -108,10 +115,17 @@ def show(name: str, server: str | None) -> None:
     if found.description:
         console.print(escape(found.description))
     for item in triggers:
-        following = f", next {item.next_at}" if item.next_at else ""
-        failed = f"  [red]{escape(item.last_error)}[/]" if item.last_error else ""
-        console.print(f"trigger {escape(item.name)}: {item.kind} {escape(str(dict(item.spec)))}{following}{failed}")
+        console.print(_trigger(item))
     _draw(found.dag, {})
+
+
+def _trigger(item: Trigger) -> str:
+    """A trigger on a line; where a webhook is called is found nowhere else in a terminal."""
+    spec = escape(json.dumps(dict(item.spec), ensure_ascii=False))
+    called = f", called by POST /api/v1/triggers/{item.id}:call" if item.kind == "webhook" else ""
+    following = f", next {item.next_at}" if item.next_at else ""
+    failed = f"  [red]{escape(item.last_error)}[/]" if item.last_error else ""
+    return f"trigger {escape(item.name)}: {item.kind} {spec}{called}{following}{failed}"
 
 
 @command.command()

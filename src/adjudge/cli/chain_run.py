@@ -65,6 +65,8 @@ def start(
     Exit codes: with --wait 0 for success; 1 if it failed or was stopped. Without, 0 means that it was started.
     """
     given, contents = _parameters(parameters), _contents(files)
+    if twice := sorted(given.keys() & contents.keys()):
+        raise InvalidInput(f"--file {twice[0]}: --param gives it too; leave one of them out.", field="file")
     with connected(server) as client:
         given |= {field: client.file_store(content).digest for field, content in contents.items()}
         started = client.chain_start(name, parameters=given, reason=reason, key=key)
@@ -255,9 +257,11 @@ def _follow(client: Client, run_id: str) -> None:
 
 
 def _lines(console: Console, client: Client, run_id: str) -> Run:
+    said: dict[str, str] = {}
     for found in client.run_watch(run_id):
-        if isinstance(found, Node):
-            console.print(_line(found, run_id))
+        if isinstance(found, Node) and said.get(found.node_id) != (line := _line(found, run_id)):
+            console.print(line)
+            said[found.node_id] = line
     return client.run_wait(run_id)
 
 
@@ -268,9 +272,11 @@ def _line(node: Node, run_id: str) -> str:
 
 
 def _question(node: Node, run_id: str) -> str:
-    """How to answer a node that asks."""
-    asks = node.type == "wait_approval" and node.status == "running"
-    return f"  answer it: adjudge chain approve {run_id} {node.node_id} --reason …" if asks else ""
+    """What a node asks, and how to answer it."""
+    if node.type != "wait_approval" or node.status != "running":
+        return ""
+    asked = f"{node.artifact['question']}  " if isinstance(node.artifact, dict) and "question" in node.artifact else ""
+    return f"  {asked}answer it: adjudge chain approve {run_id} {node.node_id} --reason …"
 
 
 def _live(console: Console, client: Client, run_id: str) -> Run:

@@ -114,7 +114,11 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float | Non
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled, so no token of theirs works: adjudge user enable {user.name}")
         if user.must_change_password:
-            click.echo(f"{user.name} has yet to choose a password: log in once, then the token works.", err=True)
+            click.echo(
+                f"{user.name} has yet to choose a password, in a browser. Until then the token is refused, and "
+                "choosing one ends it unless that box is unticked: better make the token afterwards.",
+                err=True,
+            )
         viewer = accounts.viewer_for(user)
         made = await accounts.create_token(
             parts, viewer, name=token_name, scopes=scopes or (EVERYTHING,), expires_in_days=days

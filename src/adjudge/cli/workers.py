@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import asdict
 
 import click
@@ -30,10 +31,16 @@ def command(as_json: bool) -> None:
         table = Table("name", "health", "slots", "languages", "isolation", "version", "lease left")
         for item in found:
             info = item.info
-            languages = ", ".join(f"{name} {version}" for name, version in sorted(info.languages.items()))
+            languages = ", ".join(f"{name} {_number(version)}" for name, version in sorted(info.languages.items()))
             left = f"{item.lease_left_sec:.0f} s"
             table.add_row(info.name, info.health, str(info.slots), languages, info.isolation, info.version, left)
         open_console().print(table)
+
+
+def _number(version: str) -> str:
+    """The number in what a tool says of itself; the whole, which may be a line long, is for --json."""
+    found = re.search(r"\d+(\.\d+)+", version)
+    return found[0] if found else version
 
 
 async def _list(settings: Settings) -> list[LiveWorker]:

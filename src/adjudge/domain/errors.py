@@ -98,7 +98,7 @@ class CsrfRefused(Forbidden):
 
 
 class PasswordChangeRequired(Forbidden):
-    """Choose a password of your own first."""
+    """Choose a password of your own first: log in with a browser, which asks for it."""
 
     code = "PASSWORD_CHANGE_REQUIRED"
 

@@ -309,7 +309,7 @@ def check_compiler(machine: Machine) -> Check:
 def check_toolchains(machine: Machine) -> Check:
     """Which languages can be offered."""
     there = [name for name in TOOLCHAINS if machine.find_program(name)]
-    meaning = "A submission in a language whose toolchain is missing is refused; the others work."
+    meaning = "Languages whose toolchain is missing are refused; `adjudge languages` asks the others in the box."
     if not there:
         return Check("toolchains", CheckState.DEGRADED, "none", meaning, "Install the compilers you want to offer.")
     return Check("toolchains", CheckState.OK, " ".join(there), meaning)

@@ -201,8 +201,9 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(server: Served
     assert _run("chain", "artifact", run_id, "check", "--file", digest, "--to", str(fetched)).exit_code == 0
     assert fetched.read_bytes() == given.read_bytes()
     assert _run("chain", "artifact", run_id, "check", "--file", "0" * 64).exit_code == 3, "it names no such file"
-    for wrong, said in (("package", "write it as KEY=PATH"), (f"package={tmp_path}/none", "No such file")):
-        refused = _run("chain", "start", "night", "--file", wrong)
+    wrongs = (("package", "write it as KEY=PATH"), (f"package={tmp_path}/none", "No such file"), (f"n={given}", "too"))
+    for wrong, said in wrongs:
+        refused = _run("chain", "start", "night", "--param", "n=1", "--file", wrong)
         assert (refused.exit_code, said in refused.output) == (3, True)
 
 

@@ -33,6 +33,7 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     assert _run("token", "robot", "--scope", "ops:control")[0] == 3
     code, printed = _run("token", "grace")
     assert (code, "grace has yet to choose a password" in printed) == (0, True), "or it would be refused unexplained"
+    assert "choosing one ends it" in printed, "as the box on that page is ticked"
     assert _run("disable", "ada", "--reason", "left")[0] == 0
     assert _run("disable", "grace")[0] == 3, "the last admin stays"
     code, printed = _run("token", "ada")
