@@ -67,12 +67,12 @@ _SUMMARIES: Final = {
     "problems": "List the problems of a server, show one, or send one.",
     "rejudge": "Judge submissions again, look at what would change, and let it count or not.",
     "run": "Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.",
-    "scheduler": "Deliver jobs to workers, free the jobs of lost ones, announce lost messages again.",
+    "scheduler": "Deliver jobs to workers, free the jobs of lost ones, start chains when their triggers say so.",
     "status": "Show submissions by ID, one of them with its tests; without an ID, the latest that you may see.",
     "submit": "Hand FILE in at the server, and show each test as it is judged.",
     "up": "Start Adjudge on this machine.",
     "user": "Manage accounts: add, list, disable, enable, password, token.",
-    "worker": "Judge submissions.",
+    "worker": "Judge submissions and run the nodes of chains.",
     "workers": "List the workers that are alive, with their slots, languages and health.",
 }
 COMMANDS: Final = {name: Later(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}

@@ -25,7 +25,7 @@ from adjudge.store import open_database
 
 @click.command(name="scheduler")
 def command() -> None:
-    """Deliver jobs to workers, free the jobs of lost ones, announce lost messages again."""
+    """Deliver jobs to workers, free the jobs of lost ones, start chains when their triggers say so."""
     settings = settings_source.load()
     logs.configure(settings.log.level, settings.log.format)
     if not settings.jobs.redis_url.reveal():

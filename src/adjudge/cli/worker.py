@@ -27,10 +27,10 @@ _PATIENT_SIGNALS: Final = 2
 
 
 @click.command(name="worker")
-@click.option("--slots", type=click.IntRange(1, 1024), help="How many submissions to judge at once; by default, cores.")
+@click.option("--slots", type=click.IntRange(1, 1024), help="How many jobs to run at once; by default one a core.")
 @click.option("--name", help="This worker's name; by default hostname-pid.")
 def command(slots: int | None, name: str | None) -> None:
-    """Judge submissions.
+    """Judge submissions and run the nodes of chains.
 
     SIGTERM lets it finish what runs and hand back what takes too long; a second one hands everything back at once, and
     a third ends it where even that has to wait for the database.

@@ -43,7 +43,7 @@ def test_chains_and_nodes_that_are_shown_can_be_defined() -> None:
     fragments = [text for text in shown if text not in files]
     for text in fragments:
         check_dag(whole(yaml.safe_load(text)), registry.found())
-    assert (len(files), len(fragments)) == (2, 2)
+    assert (len(files), len(fragments)) == (3, 2)
 
 
 def test_limits_that_are_shown_are_read() -> None:
