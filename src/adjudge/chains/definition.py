@@ -30,8 +30,9 @@ NAME: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$
 
 No dot stands in front: ``..`` would be taken for the place above.
 """
+NAME_RULE: Final = "it may have no slash, no control character, no dot in front and no space at either end"
 NAME_CHARACTERS: Final = 128
-_NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS}
+_NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS, "$comment": NAME_RULE}
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {

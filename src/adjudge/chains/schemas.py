@@ -127,6 +127,8 @@ def _rule(error: ValidationError) -> str:
         return f"it must be {' or '.join(_names(value))}"
     if error.validator == "enum":
         return f"choose one of {', '.join(map(str, value))}"
+    if error.validator == "pattern" and isinstance(error.schema, Mapping) and "$comment" in error.schema:
+        return str(error.schema["$comment"])  # the pattern in words, where it is one that nobody could read
     words = {
         "minimum": "at least",
         "maximum": "at most",

@@ -68,6 +68,8 @@ async def test_a_wrong_file_changes_nothing(store: Store) -> None:
         await applied(store, FILE.replace("noop", "nope"))
     with pytest.raises(InvalidInput, match=r"spec\.cron"):
         await applied(store, FILE.replace("0 3 * * *", "at three"))
+    with pytest.raises(InvalidInput, match=r'chain\.name: "\.\." cannot be used: it may have no slash'):
+        await applied(store, FILE.replace("name: greet", 'name: ".."'))
     assert await store.rows("SELECT id FROM chains") == []
 
 

@@ -105,6 +105,7 @@ async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
 async def test_names_that_would_lead_nowhere_are_refused(desk: Desk, name: str) -> None:
     refused = await desk.post("/chains", 400, {"name": name, "dag": line("a")})
     assert refused["errors"][0]["field"] == "body.name"
+    assert "pattern" not in refused["detail"], "it is said in words"
     made = await desk.define(line("a"), " \u6bcf\u665a: 1 ")
     assert (await desk.get("/chains/\u6bcf\u665a: 1"))["id"] == made["id"], "letters are anybody's"
     assert (await desk.post(f"/chains/{made['id']}/triggers", 400, {"name": name, "kind": "webhook", "spec": {}}))[

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from adjudge.api.moments import moment
 from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.chains.definition import NAME, NAME_CHARACTERS
+from adjudge.chains.definition import NAME, NAME_CHARACTERS, NAME_RULE
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import chain_triggers
 from adjudge.store.chain_values import Chain, ChainVersion, LogLine, NodeView, Run, StatusChange
@@ -21,10 +23,20 @@ _DAG_EXAMPLE = {
 }
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
 _NEXT = Field(description="The cursor of the next page; null at the end.")
+
+
+def _named(name: str) -> str:
+    """Refuse a bad name in words; the pattern itself stands in the schema."""
+    if re.fullmatch(NAME, name) is None:
+        raise PydanticCustomError("name", NAME_RULE)
+    return name
+
+
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS, pattern=NAME),
-    Field(description="No slash, no control characters, no dot in front.", examples=["nightly-verify"]),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS),
+    AfterValidator(_named),
+    Field(description=NAME_RULE, examples=["nightly-verify"], json_schema_extra={"pattern": NAME}),
 ]
 Reason = Annotated[str, Field(max_length=500, description="Kept with what was done.", examples=["the disk was full"])]
 Dag = Annotated[
