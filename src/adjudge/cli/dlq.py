@@ -15,9 +15,10 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.cli.acting import ACTOR
 from adjudge.cli.chaining import make_jobs
+from adjudge.cli.drivers import open_existing
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.ids import parse_id
-from adjudge.store import Database, dead_letters, open_database
+from adjudge.store import Database, dead_letters
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
 
 def _with_store(work: Callable[[Database], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_database(settings_source.load().database.url.reveal()) as database:
+        async with open_existing(settings_source.load()) as database:
             return await work(database)
 
     return asyncio.run(run())

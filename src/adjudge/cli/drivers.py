@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
+from adjudge.domain.errors import InvalidInput
 from adjudge.registry import Registry
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.settings import Settings
-from adjudge.store import Database
+from adjudge.store import Database, open_database
+from adjudge.store.opening import sqlite_path
 from adjudge.stream import MemoryStream, Stream
+
+
+def open_existing(settings: Settings) -> AbstractAsyncContextManager[Database]:
+    """The database of a judge that is looked after: never a new one.
+
+    In the wrong folder an empty one would have no dead letters to show and no file to keep.
+    """
+    url = settings.database.url.reveal()
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        raise InvalidInput(
+            f"There is no database {path} here: go to the folder where the judge runs, or set ADJUDGE_DATABASE_URL.",
+            field="database.url",
+        )
+    return open_database(url)
 
 
 @asynccontextmanager

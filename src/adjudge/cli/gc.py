@@ -10,9 +10,8 @@ import click
 from adjudge import settings as settings_source
 from adjudge.blobs.gc import GRACE_SEC, Collected, collect
 from adjudge.chains.artifacts import named_by_blobs
-from adjudge.cli.drivers import open_blobs
+from adjudge.cli.drivers import open_blobs, open_existing
 from adjudge.settings import Settings
-from adjudge.store import open_database
 from adjudge.store.blob_uses import live_digests
 
 _HOUR_SEC = 3600
@@ -40,7 +39,7 @@ def command(dry_run: bool, grace_hours: float) -> None:
 
 
 async def _collect(settings: Settings, dry_run: bool, grace_sec: float) -> Collected:
-    async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
+    async with open_existing(settings) as database, open_blobs(settings) as blobs:
 
         async def live() -> AsyncIterator[str]:
             async for digest in live_digests(database):

@@ -11,11 +11,10 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_registry
+from adjudge.cli.drivers import open_existing, open_registry
 from adjudge.cli.terminal import console as open_console
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
-from adjudge.store import open_database
 
 
 @click.command(name="workers")
@@ -45,7 +44,7 @@ def _number(version: str) -> str:
 
 async def _list(settings: Settings) -> list[LiveWorker]:
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_existing(settings) as database,
         open_registry(settings, database) as registry,
     ):
         return await registry.list()

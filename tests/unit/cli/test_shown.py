@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,3 +74,14 @@ def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(workers, "_list", found)
     assert "c 12.2.0, python3 3.11.2, tcl unknown" in CliRunner().invoke(main, ["workers"]).output
     assert "GCC" in CliRunner().invoke(main, ["workers", "--json"]).output
+
+
+@pytest.mark.parametrize("argv", [("workers",), ("dlq", "list"), ("gc",)])
+def test_nothing_is_looked_after_where_no_judge_is(
+    argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ADJUDGE_DATABASE_URL", raising=False)
+    answer = CliRunner().invoke(main, argv)
+    assert (answer.exit_code, "There is no database var/adjudge.db here" in answer.output) == (3, True)
+    assert not list(tmp_path.iterdir()), "least of all an empty database is made"
