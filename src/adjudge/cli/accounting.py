@@ -10,7 +10,7 @@ from adjudge.api.account_parts import AccountParts
 from adjudge.api.credentials import Credentials
 from adjudge.api.passwords import Passwords
 from adjudge.cache.buckets import Buckets
-from adjudge.cli.drivers import open_buckets
+from adjudge.cli.drivers import open_buckets, open_existing
 from adjudge.domain.ids import NewId, new_id
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
@@ -27,10 +27,10 @@ class _Registry:
 
 
 @asynccontextmanager
-async def open_accounts(settings: Settings) -> AsyncIterator[AccountParts]:
-    """Accounts on the database of the settings, and nothing else of a server."""
+async def open_accounts(settings: Settings, *, may_be_new: bool) -> AsyncIterator[AccountParts]:
+    """Accounts on the database of the settings, and nothing else of a server; whoever adds the first may make it."""
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_database(settings.database.url.reveal()) if may_be_new else open_existing(settings) as database,
         open_buckets(settings) as buckets,
     ):
         credentials = make_credentials(settings, database)

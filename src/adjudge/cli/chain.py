@@ -122,10 +122,11 @@ def show(name: str, server: str | None) -> None:
 def _trigger(item: Trigger) -> str:
     """A trigger on a line; where a webhook is called is found nowhere else in a terminal."""
     spec = escape(json.dumps(dict(item.spec), ensure_ascii=False))
+    off = "" if item.enabled else ", switched off"
     called = f", called by POST /api/v1/triggers/{item.id}:call" if item.kind == "webhook" else ""
     following = f", next {item.next_at}" if item.next_at else ""
     failed = f"  [red]{escape(item.last_error)}[/]" if item.last_error else ""
-    return f"trigger {escape(item.name)}: {item.kind} {spec}{called}{following}{failed}"
+    return f"trigger {escape(item.name)}: {item.kind} {spec}{off}{called}{following}{failed}"
 
 
 @command.command()

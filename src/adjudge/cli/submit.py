@@ -18,6 +18,7 @@ from adjudge.cli.verdicts import case_line, exit_code, print_submission
 from adjudge.client import Client, ClientError
 from adjudge.client.values import Event
 from adjudge.domain.errors import InvalidInput
+from adjudge.domain.states import SUBMISSION
 
 
 @click.command(name="submit")
@@ -100,7 +101,7 @@ def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
 
 
 def _show(bar: Progress, console: Console, seen: set[str], event: Event) -> None:
-    if bar.disable and event.name == "status":
+    if bar.disable and event.name == "status" and event.status not in SUBMISSION.terminal:  # the verdict says the end
         console.print(f"[dim]{event.status}[/]")
     _print_cases(console, seen, event.cases)
 

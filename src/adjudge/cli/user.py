@@ -45,7 +45,7 @@ def add(name: str, role: str, email: str | None, password_stdin: bool, actor: st
     """Create a user, and print a one-time password unless one is given."""
     password = _password() if password_stdin else None
     order = UserOrder(name, Role(role), email, password=password, must_change_password=not password_stdin)
-    made = _with_parts(lambda parts: users.make_user(parts, order, actor=actor))
+    made = _with_parts(lambda parts: users.make_user(parts, order, actor=actor), may_be_new=True)
     click.echo(f"{made.user.name} is {made.user.role}, id {made.user.id}")
     if made.one_time_password:
         click.echo(f"One-time password, shown this once: {made.one_time_password}")
@@ -146,9 +146,9 @@ def _change(name: str, change: Callable[[AccountParts, User], Awaitable[T]]) -> 
     return _with_parts(find_and_change)
 
 
-def _with_parts(action: Callable[[AccountParts], Awaitable[T]]) -> T:
+def _with_parts(action: Callable[[AccountParts], Awaitable[T]], *, may_be_new: bool = False) -> T:
     async def run() -> T:
-        async with open_accounts(settings_source.load()) as parts:
+        async with open_accounts(settings_source.load(), may_be_new=may_be_new) as parts:
             return await action(parts)
 
     return asyncio.run(run())

@@ -36,7 +36,10 @@ class _Server:
         return Chain("c-1", name, None, True, 1, "now", {"nodes": [{"id": "say", "type": "noop"}]})
 
     def chain_triggers(self, name: str) -> list[Trigger]:
-        return [Trigger("t-1", "hook", "webhook", {"parameters": {"é": True}}, enabled=True, version=1)]
+        return [
+            Trigger("t-1", "hook", "webhook", {"parameters": {"é": True}}, enabled=True, version=1),
+            Trigger("t-2", "nightly", "cron", {"cron": "0 3 * * *"}, enabled=False, version=1),
+        ]
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +66,7 @@ def test_a_webhook_is_shown_with_the_address_that_calls_it() -> None:
     printed = CliRunner().invoke(main, ["chain", "show", "release"]).output
     expected = 'trigger hook: webhook {"parameters": {"é": true}}, called by POST /api/v1/triggers/t-1:call'
     assert expected in printed.splitlines()
+    assert 'trigger nightly: cron {"cron": "0 3 * * *"}, switched off' in printed.splitlines()
 
 
 def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +80,7 @@ def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -
     assert "GCC" in CliRunner().invoke(main, ["workers", "--json"]).output
 
 
-@pytest.mark.parametrize("argv", [("workers",), ("dlq", "list"), ("gc",)])
+@pytest.mark.parametrize("argv", [("workers",), ("dlq", "list"), ("gc",), ("user", "list")])
 def test_nothing_is_looked_after_where_no_judge_is(
     argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
