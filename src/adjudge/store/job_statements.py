@@ -131,6 +131,14 @@ RENEW = Statement(
     given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
 )
 
+HOLD = Statement(
+    "jobs.hold",
+    "Take jobs in the order of their ids, before several statements change some of them each.",
+    "SELECT id FROM {given} JOIN jobs ON id = given_id ORDER BY id FOR NO KEY UPDATE OF jobs",
+    given={"given_id": "text"},
+    only=Dialect.POSTGRES,
+)
+
 FINISH = Statement(
     "jobs.finish",
     "End jobs with a result: names job, attempt, owner, an unexpired lease and 'running', or changes nothing.",

@@ -140,6 +140,15 @@ class Jobs:
         refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
         return Outcome(tuple(fence for fence in fences if fence in alive), refused)
 
+    async def hold(self, tx: Tx, job_ids: Sequence[str]) -> None:
+        """Let nobody else change these jobs until the transaction is over; SQLite has one writer anyway.
+
+        Whoever changes some of them by one statement and some by another would take them out of their order, and meet
+        a renewal of the same leases head on.
+        """
+        if tx.dialect is Dialect.POSTGRES:
+            await _update(tx, sql.HOLD, job_ids)
+
     async def finish(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
         """End jobs with their results, and write what that means for their owners."""
         for finish in finishes:

@@ -246,6 +246,8 @@ class Finisher:
         ends = [item.end for item in batch]
         final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
         again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
+        if len(ends) > max(len(finishes), len(final), len(again)):
+            await self._jobs.hold(tx, [end.fence.job_id for end in ends])
         refused = [*(await self._jobs.finish(tx, finishes)).refused]
         await self._brief(tx, [item.offer for item in batch if item.offer is not None])
         refused += (await self._jobs.bury_claimed(tx, final)).refused
