@@ -262,8 +262,9 @@ class Worker:
         self._running[fence] = task
 
         def lose(reason: RefusalReason) -> None:
-            self._lost[fence] = reason
-            task.cancel()
+            if not task.done():  # else a renewal met the end that was written just then
+                self._lost[fence] = reason
+                task.cancel()
 
         def over(_: object) -> None:
             self._keeper.drop(fence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -267,3 +268,18 @@ async def test_d1_dispatch_5_outbox_survives_enqueue_failure(stage: Stage) -> No
         await worker.take(await stage.read())
         await stage.quiet(worker)
     assert (await stage.job())["status"] == "succeeded"
+
+
+async def test_a_lease_that_is_lost_by_its_own_end_leaves_nothing_behind(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal on the keeper's thread is refused because the job has just ended; it is heard when all is over."""
+    await stage.delivered()
+    told: list[Callable[[RefusalReason], None]] = []
+    async with stage.worker() as worker:
+        monkeypatch.setattr(worker._keeper, "hold", lambda _, on_lost, **__: told.append(on_lost))
+        await worker.take(await stage.read())
+        await stage.quiet(worker)
+        told[0](RefusalReason.ALREADY_FINISHED)
+        await asyncio.sleep(0)
+        assert worker._lost == {}
