@@ -114,7 +114,11 @@ class Crowd:
         await self.town.until(done, "the database has done what it was told")
 
     async def _at_work(self) -> list[tuple[object, ...]]:
-        sql = "SELECT pid, xact_start FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid()"
+        """What runs in the database; one that waits for the rest of what a worker has to say has no work."""
+        sql = (
+            "SELECT pid, xact_start FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
+            "AND wait_event_type IS DISTINCT FROM 'Client'"
+        )
         return [tuple(row) for row in await self.town.rows(sql)]
 
     async def _keep_busy(self) -> None:

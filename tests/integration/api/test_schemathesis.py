@@ -41,7 +41,7 @@ CHECKS = [
 ]
 EXAMPLES = 2
 DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps": ["a"]}]}
-MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language"}
+MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "number", "language", "digest"}
 """Parameters for which there is nothing: dead letters, sessions, imports and files have tests of their own."""
 
 
