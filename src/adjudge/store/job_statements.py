@@ -131,6 +131,13 @@ RENEW = Statement(
     given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
 )
 
+SELECT_CANCELED = Statement(
+    "jobs.select_canceled",
+    "Tell which jobs were canceled: whoever runs them stops.",
+    "SELECT id FROM {given} JOIN jobs ON id = given_id WHERE COALESCE(status, '') = 'canceled'",
+    given={"given_id": "text"},
+)
+
 HOLD = Statement(
     "jobs.hold",
     "Take jobs in the order of their ids, before several statements change some of them each.",

@@ -196,6 +196,10 @@ class Jobs:
             tx.ring(CANCELED)
         return Outcome(done, await self._refuse(tx, job_ids, done, refusals.of_claim))
 
+    async def which_are_canceled(self, tx: Tx, job_ids: Sequence[str]) -> set[str]:
+        """Those of these jobs that somebody canceled."""
+        return {row["id"] for row in await tx.fetch(sql.SELECT_CANCELED, [(job_id,) for job_id in job_ids])}
+
     async def bury(self, tx: Tx, burials: Sequence[Burial], *, actor: str) -> Outcome[Job]:
         """End waiting jobs that nobody can run (unusable payload, unknown kind), with a dead letter each."""
         wanted = {burial.job_id: burial for burial in burials}

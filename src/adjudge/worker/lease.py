@@ -1,15 +1,17 @@
 """Keeping leases: all of a worker's jobs are renewed in one statement, apart from the work itself.
 
 The keeper only tells; it never ends a job. Whoever holds a job says what is to happen when it is lost. A job is lost
-when a renewal is refused (reclaimed, canceled), or when the database has been away or silent for so long that the lease
-must have expired: from then on nothing of this attempt may be written, so its work is stopped.
+when it was canceled, when a renewal is refused because somebody reclaimed it, or when the database has been away or
+silent for so long that the lease must have expired: from then on nothing of this attempt may be written, so its work is
+stopped.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from adjudge.domain.errors import RefusalReason
@@ -49,7 +51,7 @@ class LeaseKeeper:
         """By attempt: what is found out of an older one on the keeper's thread must not touch the next one's."""
         self._latest: dict[str, Fence] = {}
         """The attempt of each job; looked at where jobs come and go, never by a beat."""
-        self._hurry = Wakeup()
+        self._ring = Wakeup()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
@@ -72,22 +74,47 @@ class LeaseKeeper:
         meets their end is a write for nothing.
         """
         self._loop = asyncio.get_running_loop()
+        beat_at = self._loop.time() + self._heartbeat_ms / 1_000
         while True:
-            hurried = await self._hurry.wait(self._heartbeat_ms)
-            self._hurry.clear()
-            await self.beat(older_ms=0 if hurried else self._heartbeat_ms / 2)
+            if await self._ring.wait(max(0, math.ceil((beat_at - self._loop.time()) * 1_000))):
+                self._ring.clear()
+                await self._lose_canceled()
+            if self._loop.time() >= beat_at:
+                await self.beat(older_ms=self._heartbeat_ms / 2)
+                beat_at = self._loop.time() + self._heartbeat_ms / 1_000
 
-    def hasten(self) -> None:
-        """Beat at once, on whichever thread: something that is held may have been canceled."""
+    def look_again(self) -> None:
+        """Something that is held may have been canceled. May be called on any thread."""
         if self._held and self._loop is not None:
             with suppress(RuntimeError):  # its loop has gone, and with it every lease
-                self._loop.call_soon_threadsafe(self._hurry.set)
+                self._loop.call_soon_threadsafe(self._ring.set)
 
-    async def _look_out(self) -> None:
-        """What is done while a renewal waits for its answer: the database may be silent for longer than a lease."""
-        while True:
-            await asyncio.sleep(self._heartbeat_ms / 1_000)
-            self._give_up_expired()
+    async def _lose_canceled(self) -> None:
+        """Only asked: a renewal would meet ends that are being written, and every worker hears every bell."""
+        held = {fence.job_id: fence for fence in tuple(self._held)}
+        try:
+            async with self._looking_out():
+                canceled = await self._database.read(lambda tx: self._jobs.which_are_canceled(tx, list(held)))
+        except Exception as error:  # noqa: BLE001 — whatever it was, the next beat finds out as well
+            _log.warning("canceled_unknown", error=repr(error), jobs=len(held))
+            return
+        for job_id in canceled:
+            self._lose(held[job_id], RefusalReason.ALREADY_FINISHED)
+
+    @asynccontextmanager
+    async def _looking_out(self) -> AsyncIterator[None]:
+        """Give up what expires while the block waits: the database may be silent for longer than a lease."""
+
+        async def look_out() -> None:
+            while True:
+                await asyncio.sleep(self._heartbeat_ms / 1_000)
+                self._give_up_expired()
+
+        task = asyncio.create_task(look_out(), name="look-out")
+        try:
+            yield
+        finally:
+            task.cancel()
 
     async def beat(self, *, older_ms: float = 0) -> None:
         """Renew everything once, but for leases that are younger than ``older_ms``."""
@@ -97,16 +124,16 @@ class LeaseKeeper:
         fences = [held.fence for held in held_now if held.sure_until <= renewed_by]
         if not fences:
             return
-        looking_out = asyncio.create_task(self._look_out(), name="look-out")
         try:
-            outcome = await self._database.transact(lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms))
+            async with self._looking_out():
+                outcome = await self._database.transact(
+                    lambda tx: self._jobs.renew(tx, fences, lease_ms=self._lease_ms)
+                )
         except Exception as error:  # noqa: BLE001 — whatever it was, only the next beat can save these leases
             metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
             _log.warning("heartbeat_failed", error=repr(error), jobs=len(fences))
             self._give_up_expired()
             return
-        finally:
-            looking_out.cancel()
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
         for fence in outcome.done:
             if (held := self._held.get(fence)) is not None:

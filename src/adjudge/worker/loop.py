@@ -124,7 +124,7 @@ class Worker:
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
         reader = asyncio.create_task(self._read_for_ever(), name="reader")
-        silence = self._database.listen(CANCELED, self._keeper.hasten)
+        silence = self._database.listen(CANCELED, self._keeper.look_again)
         try:
             await self._until_drained([reader, *background])
             await _stop([reader])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 from adjudge.domain.errors import InternalFault, RefusalReason
-from adjudge.store import Database
+from adjudge.store import Database, Tx
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Fence, Outcome, Refused
 from adjudge.store.jobs import Jobs
@@ -125,3 +126,39 @@ async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> Non
     async with beating(Troubled(), Clock()) as lost:
         await asyncio.wait_for(renewed.wait(), 10)
         assert lost.empty()
+
+
+async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
+    """Every worker hears every bell: a renewal each time would meet the ends that are being written."""
+    canceled, kept = Fence("canceled", 1, "worker"), Fence("kept", 1, "worker")
+    lost: asyncio.Queue[tuple[str, RefusalReason]] = asyncio.Queue()
+
+    class Asked(Renewals):
+        async def read(self, operation: Operation[Any]) -> Any:
+            return await operation(cast("Tx", None))
+
+        async def which_are_canceled(self, _: Tx, job_ids: Sequence[str]) -> set[str]:
+            return {"canceled"} & {*job_ids}
+
+        async def transact(self, operation: Operation[Any]) -> Any:
+            raise AssertionError("a renewal")
+
+    asked = Asked()
+    keeper = LeaseKeeper(
+        cast("Database", asked), cast("Jobs", asked), lease_ms=7_200_000, heartbeat_ms=3_600_000, clock=lambda: 0.0
+    )
+    for fence in (canceled, kept):
+        keeper.hold(fence, partial(_tell, lost, fence), claimed_at=0, fields={})
+    running = asyncio.create_task(keeper.run())
+    await asyncio.sleep(0)
+    await asyncio.to_thread(keeper.look_again)
+    assert await asyncio.wait_for(lost.get(), 60) == ("canceled", RefusalReason.ALREADY_FINISHED)
+    keeper.look_again()
+    await asyncio.sleep(0)
+    assert lost.empty()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def _tell(lost: asyncio.Queue[tuple[str, RefusalReason]], fence: Fence, reason: RefusalReason) -> None:
+    lost.put_nowait((fence.job_id, reason))
