@@ -20,9 +20,7 @@ from adjudge.api.wire.chains import (
     ExecutorInfo,
     ExecutorList,
     NewChain,
-    NewRunBody,
     NewTriggerBody,
-    RunStarted,
     Ticked,
     TriggerChange,
     TriggerInfo,
@@ -31,6 +29,7 @@ from adjudge.api.wire.chains import (
     VersionInfo,
     VersionList,
 )
+from adjudge.api.wire.runs import NewRunBody, RunStarted
 from adjudge.chains.definition import Definition as ChainFile
 from adjudge.chains.definition import TriggerDefinition
 from adjudge.domain.access import Permission

@@ -18,7 +18,7 @@ from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller, IdempotencyKey
 from adjudge.api.routes.events import encode
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.chains import (
+from adjudge.api.wire.runs import (
     ChangeInfo,
     ChangeList,
     Decision,

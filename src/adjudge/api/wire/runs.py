@@ -1,0 +1,230 @@
+"""Runs of chains and their nodes on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from adjudge.api.moments import moment
+from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store.chain_values import LogLine, NodeView, Run, StatusChange
+
+_MOMENT = Field(examples=[MOMENT_EXAMPLE])
+_NEXT = Field(description="The cursor of the next page; null at the end.")
+Reason = Annotated[str, Field(max_length=500, description="Kept with what was done.", examples=["the disk was full"])]
+
+
+class NewRunBody(Wire):
+    """What a run begins with."""
+
+    parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"problem": "multiples"}])
+    reason: Reason = ""
+
+
+class RunStarted(Wire):
+    """The run that stands for a start."""
+
+    run_id: str
+    is_new: bool = Field(description="False: the idempotency key was known, and this is the run it stood for.")
+
+
+class RunInfo(Wire):
+    """One run of a chain."""
+
+    id: str
+    chain_id: str
+    chain_name: str
+    chain_version: int
+    status: RunStatus
+    parameters: dict[str, Any]
+    trigger_kind: str
+    started_by: str | None
+    actor: str | None = Field(description="Whoever changed its status last.")
+    reason: str | None
+    nodes_total: int
+    nodes_open: int
+    nodes_failed: int
+    parent_run_id: str | None
+    origin_run_id: str | None = Field(description="The run that this one repeats.")
+    place: Literal["wanted", "held"] | None = Field(
+        description="Where a chain limits its runs: `wanted` while it waits for its turn, `held` while it has it."
+    )
+    created_at: str = _MOMENT
+    started_at: str | None
+    finished_at: str | None
+
+    @classmethod
+    def of(cls, run: Run) -> RunInfo:
+        """Make it of a row."""
+        return cls(
+            id=run.id,
+            chain_id=run.chain_id,
+            chain_name=run.chain_name,
+            chain_version=run.chain_version,
+            status=run.status,
+            parameters=dict(run.parameters),
+            trigger_kind=run.trigger_kind,
+            started_by=run.started_by,
+            actor=run.actor,
+            reason=run.reason,
+            nodes_total=run.nodes_total,
+            nodes_open=run.nodes_open,
+            nodes_failed=run.nodes_failed,
+            parent_run_id=run.parent_run_id,
+            origin_run_id=run.origin_run_id,
+            place=run.place,
+            created_at=moment(run.created_at),
+            started_at=moment(run.started_at),
+            finished_at=moment(run.finished_at),
+        )
+
+
+class RunPage(Wire):
+    """Runs, the newest first."""
+
+    items: list[RunInfo]
+    next: str | None = _NEXT
+
+
+class NodeInfo(Wire):
+    """One node of a run."""
+
+    node_id: str
+    type: str
+    status: NodeStatus
+    attempt: int
+    last_error: str | None
+    artifact: Any = Field(description="What it left behind; null where it is large: then fetch it.")
+    artifact_bytes: int
+    job_id: str | None
+    actor: str | None
+    reason: str | None
+    waiting_on: int = Field(description="How many of its dependencies have not ended.")
+    wait_on: str | None = Field(description="What it waits for without holding a worker.")
+    wait_until: str | None
+    place: Literal["wanted", "held"] | None = Field(
+        description="Where nodes are limited: `wanted` by one that waits for a place, `held` by one that runs."
+    )
+    parent_id: str | None = Field(description="The mapped node that it is an instance of.")
+    started_at: str | None
+    ended_at: str | None
+
+    @classmethod
+    def of(cls, node: NodeView) -> NodeInfo:
+        """Make it of a row."""
+        return cls(
+            node_id=node.node_id,
+            type=node.type,
+            status=node.status,
+            attempt=node.attempt,
+            last_error=node.last_error,
+            artifact=node.artifact,
+            artifact_bytes=node.artifact_bytes,
+            job_id=node.job_id,
+            actor=node.actor,
+            reason=node.reason,
+            waiting_on=node.waiting_on,
+            wait_on=node.wait_on,
+            wait_until=moment(node.wait_until),
+            place=node.place,
+            parent_id=node.parent_id,
+            started_at=moment(node.started_at),
+            ended_at=moment(node.ended_at),
+        )
+
+
+class NodeList(Wire):
+    """The nodes of a run, in the order of its DAG."""
+
+    items: list[NodeInfo]
+
+
+class StopBody(Wire):
+    """Why a run is to stop."""
+
+    reason: Reason = ""
+
+
+class RunState(Wire):
+    """How a run stands."""
+
+    run_id: str
+    status: RunStatus
+
+
+class NodeAction(Wire):
+    """Why, and what the node should have left behind."""
+
+    reason: Reason = ""
+    artifact: Any = Field(
+        default=None, description="For complete: what the node's dependents will see.", examples=[{"count": 3}]
+    )
+
+
+class RerunBody(Wire):
+    """From where a run is repeated."""
+
+    from_node: str | None = Field(default=None, max_length=200, description="null: from the beginning.")
+    reason: Reason = ""
+
+
+class Decision(Wire):
+    """A person's yes or no."""
+
+    approved: bool
+    reason: Annotated[str, Field(min_length=1, max_length=500, examples=["verified on all solutions"])]
+
+
+class ChangeInfo(Wire):
+    """One change of a run, or of a node of it."""
+
+    id: int
+    node_id: str | None
+    from_status: str
+    to_status: str
+    attempt: int | None
+    actor: str | None
+    reason: str | None
+    at: str = _MOMENT
+
+    @classmethod
+    def of(cls, change: StatusChange) -> ChangeInfo:
+        """Make it of a row."""
+        return cls(
+            id=change.id,
+            node_id=change.node_id,
+            from_status=change.from_status,
+            to_status=change.to_status,
+            attempt=change.attempt,
+            actor=change.actor,
+            reason=change.reason,
+            at=moment(change.at),
+        )
+
+
+class ChangeList(Wire):
+    """Changes, the oldest first."""
+
+    items: list[ChangeInfo]
+
+
+class LineInfo(Wire):
+    """One line that a node wrote."""
+
+    id: int
+    attempt: int
+    text: str
+    at: str = _MOMENT
+
+    @classmethod
+    def of(cls, line: LogLine) -> LineInfo:
+        """Make it of a row."""
+        return cls(id=line.id, attempt=line.attempt, text=line.text, at=moment(line.at))
+
+
+class LineList(Wire):
+    """Lines, the oldest first; ask again after the last id."""
+
+    items: list[LineInfo]
