@@ -49,6 +49,7 @@ class Proxy:
             while data := await reader.read(65_536):
                 if self.drop_answer_to and self.drop_answer_to in data:
                     back.cancel()  # the server still gets it; whatever it says is not heard
+                    await asyncio.gather(back, return_exceptions=True)
                     out.write(data)
                     await out.drain()
                     await there.read(1)  # it has answered, so it has done it
