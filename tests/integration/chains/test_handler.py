@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +17,6 @@ from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
 from adjudge.chains.patrol import ChainPatrol
 from adjudge.domain.errors import Conflict
 from adjudge.domain.retry import RetryPolicy
-from adjudge.observe import logs
 from adjudge.relay.pump import Pump
 from adjudge.store import chain_runs
 from adjudge.store.chain_values import NODE
@@ -26,6 +24,7 @@ from adjudge.stream import MemoryStream
 from adjudge.worker.loop import Worker, WorkerSettings
 from adjudge.worker.node import NodeHandler
 from tests.integration.chains.harness import Rig, dag, node
+from tests.support.logged import logged
 from tests.support.stores import Store, figure
 
 Work = Callable[[NodeContext], Awaitable[NodeResult | Waiting]]
@@ -121,13 +120,8 @@ async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> No
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
     """What is logged meanwhile."""
-    root, stream = logging.getLogger(), io.StringIO()
-    before = root.handlers, root.level
-    logs.configure("info", "json", stream)
-    yield stream
-    logs.configure("warning")
-    root.handlers = before[0]
-    root.setLevel(before[1])
+    with logged() as stream:
+        yield stream
 
 
 async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, lines: io.StringIO) -> None:

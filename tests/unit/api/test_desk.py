@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -23,6 +22,7 @@ from adjudge.store.driver import Operation
 from adjudge.store.idempotency import Answer
 from adjudge.store.orders import Order
 from adjudge.store.submissions import NewSubmission
+from tests.support.logged import logged
 from tests.support.stores import Store
 
 
@@ -105,13 +105,8 @@ async def test_orders_that_wait_go_together(sqlite_store: Store) -> None:
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    root, stream = logging.getLogger(), io.StringIO()
-    before = root.handlers, root.level
-    logs.configure("info", "json", stream)
-    yield stream
-    logs.configure("warning")
-    root.handlers = before[0]
-    root.setLevel(before[1])
+    with logged() as stream:
+        yield stream
 
 
 async def test_each_job_is_logged_with_its_own_request(sqlite_store: Store, lines: io.StringIO) -> None:

@@ -1,0 +1,24 @@
+"""What is logged while a test runs, as operators get it."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from adjudge.observe import logs
+
+
+@contextmanager
+def logged() -> Iterator[io.StringIO]:
+    """Lines of JSON, from information on; afterwards all is as it was."""
+    root, stream = logging.getLogger(), io.StringIO()
+    before = root.handlers, root.level
+    logs.configure("info", "json", stream)
+    try:
+        yield stream
+    finally:
+        logs.configure("warning")
+        root.handlers = before[0]
+        root.setLevel(before[1])
