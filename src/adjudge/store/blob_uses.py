@@ -77,32 +77,21 @@ def _within(table: str, column: str, key: str, part: str, purpose: str) -> State
     )
 
 
+_VERSIONS = _within("chain_versions", "dag", "chain_id", "version", "Page through what chains were made of.")
+_PARAMETERS = _within("chain_runs", "parameters", "id", "chain_id", "Page through what runs were given.")
+_LEFT = _within("chain_nodes", "artifact", "run_id", "node_id", "Page through what nodes left in their rows.")
+_ITEMS = _within("chain_nodes", "item", "run_id", "node_id", "Page through what instances of maps were given.")
+_CHECKPOINTS = _within("chain_checkpoints", "checkpoint", "run_id", "node_id", "Page through how far nodes had come.")
+_SPECS = _within("chain_triggers", "spec", "chain_id", "id", "Page through what triggers give their runs.")
+
 DOCUMENTS: Final[Mapping[str, tuple[Statement, str | int]]] = MappingProxyType(
     {
-        "chain_versions.dag": (
-            _within("chain_versions", "dag", "chain_id", "version", "Page through what chains were made of."),
-            0,
-        ),
-        "chain_runs.parameters": (
-            _within("chain_runs", "parameters", "id", "chain_id", "Page through what runs were given."),
-            "",
-        ),
-        "chain_nodes.artifact": (
-            _within("chain_nodes", "artifact", "run_id", "node_id", "Page through what nodes left in their rows."),
-            "",
-        ),
-        "chain_nodes.item": (
-            _within("chain_nodes", "item", "run_id", "node_id", "Page through what instances of maps were given."),
-            "",
-        ),
-        "chain_checkpoints.checkpoint": (
-            _within("chain_checkpoints", "checkpoint", "run_id", "node_id", "Page through how far nodes had come."),
-            "",
-        ),
-        "chain_triggers.spec": (
-            _within("chain_triggers", "spec", "chain_id", "id", "Page through what triggers give their runs."),
-            "",
-        ),
+        "chain_versions.dag": (_VERSIONS, 0),
+        "chain_runs.parameters": (_PARAMETERS, ""),
+        "chain_nodes.artifact": (_LEFT, ""),
+        "chain_nodes.item": (_ITEMS, ""),
+        "chain_checkpoints.checkpoint": (_CHECKPOINTS, ""),
+        "chain_triggers.spec": (_SPECS, ""),
     }
 )
 """Column → what pages through it, and the second part of the key from which it begins."""
