@@ -91,7 +91,8 @@ class LeaseKeeper:
 
     async def _lose_canceled(self) -> None:
         """Only asked: a renewal would meet ends that are being written, and every worker hears every bell."""
-        held = {fence.job_id: fence for fence in tuple(self._held)}
+        if not (held := {fence.job_id: fence for fence in tuple(self._held)}):
+            return
         try:
             async with self._looking_out():
                 canceled = await self._database.read(lambda tx: self._jobs.which_are_canceled(tx, list(held)))
