@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## List what can be made
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z0-9%-]+):.*## (.*)/  make \1\t\2/' | sed 's/%/NAME/' | expand -t 22
 	@for bench in $(wildcard bench/*.py); do name=$$(basename "$$bench" .py); \
-		case "$$name" in *_*|harness) ;; *) echo "  make bench-$$name" ;; esac; done
+		if grep -q "bench = Bench(\"$$name\")" "$$bench"; then echo "  make bench-$$name"; fi; done
 
 up: ready ## Start Adjudge here (PORT=8080), on SQLite under ./var
 	@$(PYTHON) -m adjudge up $(if $(PORT),--port $(PORT))
@@ -41,8 +41,8 @@ docs: ready-dev ## Write the generated reference pages and diagrams
 screenshots: ready-dev ## Take a picture of each main page into docs/images/
 	@$(PYTHON) scripts/screenshots.py
 
-bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute)
-	@JSON='$(JSON)' QUICK='$(QUICK)' $(PYTHON) -m bench.$*
+bench-%: ready-dev ## Run one benchmark (JSON=FILE writes its rows, QUICK=1 takes a minute, PEERS=none skips other projects)
+	@JSON='$(JSON)' QUICK='$(QUICK)' PEERS='$(PEERS)' $(PYTHON) -m bench $*
 
 simulate: ready-dev ## Run the simulator (SEEDS=1-200); SEEDS=chains:17 plays one story again
 	@$(PYTHON) -m tests.simulation $(or $(SEEDS),1-200)

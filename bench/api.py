@@ -29,15 +29,15 @@ from bench.harness import Bench, Goal, sized
 from bench.http_constant import PATH as CONSTANT_PATH
 from tests.support.services import PostgresServer
 
-ROUNDS = sized(full=7, quick=3)
-CONCURRENCY = 64
-SUBMITS = sized(full=4_000, quick=500)
-BATCH = 1_000
-BATCHES = sized(full=12, quick=3)
+ROUNDS = sized(full=7, quick=3, smoke=1)
+CONCURRENCY = sized(full=64, smoke=4)
+SUBMITS = sized(full=4_000, quick=500, smoke=8)
+BATCH = sized(full=1_000, smoke=10)
+BATCHES = sized(full=12, quick=3, smoke=2)
 BATCHES_AT_ONCE = 2
-READERS = 32
-READS = sized(full=10_000, quick=1_500)
-USERS_LISTENING, STAFF_LISTENING = 990, 10
+READERS = sized(full=32, smoke=4)
+READS = sized(full=10_000, quick=1_500, smoke=8)
+USERS_LISTENING, STAFF_LISTENING = sized(full=990, smoke=9), sized(full=10, smoke=1)
 HOUSES = (("ours", USERS_LISTENING), ("raw", CONCURRENCY))
 """Databases, and how many people live there."""
 OURS, RAW, CONSTANT = "ours", "raw driver", "constant"

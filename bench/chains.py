@@ -27,20 +27,25 @@ from pathlib import Path
 
 from bench.chains_board import FAN, LATTICE, LINE
 from bench.drive import Servers, create_sqlite
-from bench.drive_contenders import PEERS, Contender, Recipe, install, quantile
+from bench.drive_contenders import Contender, Recipe, quantile
 from bench.harness import Bench, Goal, interleave, is_quick, sized
+from bench.peers import install, last_line, python_of
 
 PACKAGES = {"DBOS": ("dbos", "psycopg[binary]"), "Prefect": ("prefect", "fastapi<0.120")}
 """What brings each peer, by package name. Prefect's server does not start with every FastAPI that it asks for."""
-STEPS = 100
-WIDE = 100
-ROUNDS = sized(full=7, quick=3)
-STARTS = sized(full=200, quick=50)
+STEPS = sized(full=100, smoke=5)
+WIDE = sized(full=100, smoke=5)
+ROUNDS = sized(full=7, quick=3, smoke=1)
+STARTS = sized(full=200, quick=50, smoke=5)
 GAP_SEC = 0.01
 WAKE_SEC = 0.2
-WARM = 20
-SIZES = (100, 1_000, sized(full=10_000, quick=3_000))
-GROWTH_ROUNDS = sized(full=3, quick=1)
+WARM = sized(full=20, smoke=3)
+SIZES = (
+    sized(full=100, smoke=21),
+    sized(full=1_000, smoke=42),
+    sized(full=10_000, quick=3_000, smoke=63),
+)
+GROWTH_ROUNDS = sized(full=3, quick=1, smoke=1)
 ROLES = ("scheduler", "worker", "submitter")
 OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw SQL", "embedded", "raw SQL on SQLite"
 FLOORS = {OURS: RAW, EMBEDDED: RAW_EMBEDDED}
@@ -109,7 +114,7 @@ def open_peers(servers: Servers, folder: Path, stack: ExitStack) -> tuple[dict[s
     for peer, packages in PACKAGES.items():
         why = install(peer, packages)
         if not why:
-            python = str(PEERS / peer.lower() / "bin" / "python")
+            python = str(python_of(peer))
             address = servers.create(peer.lower(), migrated=False)
             found[peer] = Runner(
                 Recipe(peer, python, f"bench.chains_{peer.lower()}", ("all",), (address,)), folder, stack
@@ -122,7 +127,7 @@ def open_peers(servers: Servers, folder: Path, stack: ExitStack) -> tuple[dict[s
             runner.run(LINE, 3)
             runner.run(FAN, 5)
         except RuntimeError as error:
-            missing[peer] = str(error).strip().splitlines()[-1][:160]
+            missing[peer] = last_line(str(error))
             del found[peer]
     return found, missing
 
@@ -208,7 +213,7 @@ def main() -> None:
         peers, missing = open_peers(servers, folder, stack)
         for name, runner in runners.items():
             runner.wait_ready()
-            runner.run(LINE, 20)
+            runner.run(LINE, WARM)
             if name in FLOORS:
                 runner.run(FAN, WIDE + 2)
         everybody = {**runners, **peers}

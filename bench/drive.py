@@ -30,16 +30,16 @@ from bench.drive_contenders import PACKAGES, Contender, Recipe, install, peer_re
 from bench.harness import Bench, Goal, interleave, sized
 from tests.support.services import PostgresServer, RedisServer
 
-JOBS = sized(full=10_000, quick=1_000)
-ROUNDS = sized(full=5, quick=3)
-WARM_UP = 300
-SPACED = sized(full=500, quick=100)
+JOBS = sized(full=10_000, quick=1_000, smoke=20)
+ROUNDS = sized(full=5, quick=3, smoke=1)
+WARM_UP = sized(full=300, smoke=10)
+SPACED = sized(full=500, quick=100, smoke=5)
 GAP_MS = 20
-BACKLOGS = (1_000, sized(full=1_000_000, quick=50_000))
-BACKLOG_JOBS = sized(full=10_000, quick=1_500)
-BACKLOG_WARM_UP = 5_000
+BACKLOGS = (sized(full=1_000, smoke=200), sized(full=1_000_000, quick=50_000, smoke=500))
+BACKLOG_JOBS = sized(full=10_000, quick=1_500, smoke=50)
+BACKLOG_WARM_UP = sized(full=5_000, smoke=20)
 """More than is announced ahead of the workers: from there on, one job is announced for each that ends."""
-BACKLOG_ROUNDS = sized(full=3, quick=1)
+BACKLOG_ROUNDS = sized(full=3, quick=1, smoke=1)
 ROLES = ("scheduler", "worker", "submitter")
 OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw drivers", "embedded", "raw driver"
 

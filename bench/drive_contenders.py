@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -13,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import peers
 from bench.drive_board import Board
 
 ROOT = Path(__file__).resolve().parents[1]
-PEERS = ROOT / ".cache" / "peers"
 PACKAGES = {
     "procrastinate": ("procrastinate", "psycopg[binary]"),
     "Celery": ("celery[redis]",),
@@ -27,24 +26,9 @@ _LIMIT_SEC = 120.0
 _LOOK_SEC = 0.002
 
 
-def install(peer: str, packages: Sequence[str] = ()) -> str:
-    """Have a peer in an environment of its own; gives the reason where it cannot be had."""
-    packages = packages or PACKAGES[peer]
-    folder = PEERS / peer.lower()
-    marker = folder / "installed"
-    if marker.exists():
-        return ""
-    python = str(folder / "bin" / "python")
-    for step in ([sys.executable, "-m", "venv", "--clear", str(folder)], [python, *_PIP, *packages]):
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = (done.stderr or done.stdout).strip().splitlines()
-            return f"pip install {peer.lower()} failed: {lines[-1] if lines else ''}"[:160]
-    marker.touch()
-    return ""
-
-
-_PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+def install(peer: str) -> str:
+    """Install one of these peers; gives the reason where it cannot be had."""
+    return peers.install(peer, PACKAGES[peer])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +44,7 @@ class Recipe:
 
 
 def peer_recipe(peer: str, address: str, roles: tuple[str, ...] = ("worker", "submitter")) -> Recipe:
-    return Recipe(peer, str(PEERS / peer.lower() / "bin" / "python"), f"bench.drive_{peer.lower()}", roles, (address,))
+    return Recipe(peer, str(peers.python_of(peer)), f"bench.drive_{peer.lower()}", roles, (address,))
 
 
 class Contender:

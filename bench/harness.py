@@ -7,7 +7,8 @@ A benchmark builds a :class:`Bench`, adds rows and calls :meth:`Bench.finish`::
     bench.compare("enqueue, batched", rates, "ours", "raw driver", unit="jobs/s", goal=Goal(at_least=0.5))
     bench.finish()
 
-``JSON=FILE`` writes the rows as well, ``QUICK=1`` asks for a run of about a minute.
+``JSON=FILE`` writes the rows as well, ``QUICK=1`` asks for a run of about a minute, ``SMOKE=1`` for one of seconds
+whose rows are complete and whose values mean nothing: it shows that the benchmark works.
 """
 
 from __future__ import annotations
@@ -26,12 +27,23 @@ Number = TypeVar("Number", int, float)
 
 def is_quick() -> bool:
     """Whether the caller asked for a short run."""
-    return os.environ.get("QUICK", "") not in ("", "0")
+    return _is_set("QUICK") or is_smoke()
 
 
-def sized(*, full: Number, quick: Number) -> Number:
-    """How many rounds, rows or runs: the full number, or the smaller one with ``QUICK=1``."""
-    return quick if is_quick() else full
+def is_smoke() -> bool:
+    """Whether the caller only asks whether the benchmark works."""
+    return _is_set("SMOKE")
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "") not in ("", "0")
+
+
+def sized(*, full: Number, quick: Number | None = None, smoke: Number) -> Number:
+    """How many rounds, rows or runs: the full number, a smaller one with ``QUICK=1``, the least with ``SMOKE=1``."""
+    if is_smoke():
+        return smoke
+    return quick if is_quick() and quick is not None else full
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class Bench:
         self.add(name, value, unit, against=against, ratio=value / other if other else None, goal=goal)
 
     def absent(self, name: str, why: str) -> None:
-        """Add a row for a peer that is not installed: an honest gap instead of a silent one."""
+        """Add a row for what could not be measured, and why."""
         self.rows.append(Row(name, None, "", against=f"not measured: {why}"))
 
     def finish(self) -> None:

@@ -12,7 +12,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,9 +25,12 @@ from adjudge.judge.sources import Source, SourceFile
 from adjudge.packages.load import Package, loaded
 from adjudge.sandbox import Sandbox
 from bench.harness import Bench, Goal, sized
+from bench.peers import PEERS, install, last_line
 
-ROOT = Path(__file__).resolve().parents[1]
-PEER = ROOT / ".cache" / "peers" / "dmoj"
+PEER = PEERS / "dmoj"
+TESTS = sized(full=100, smoke=3)
+ROUNDS = sized(full=9, quick=3, smoke=1)
+SIZES = (sized(full=30, smoke=2), sized(full=100, smoke=4), sized(full=1_000, quick=300, smoke=6))
 PROGRAMS = {
     "C++": (
         "ab.cpp",
@@ -122,41 +124,39 @@ class Dmoj:
         argv += ["--", "submit", "ab", language, self.folder / PROGRAMS[program][0], "-tl", "2", "-ml", "262144"]
         env = {"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", "HOME": str(self.folder)}
         seen: list[float] = []
+        said: list[str] = []
         with subprocess.Popen(
             list(map(str, argv)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:
-                if line.lstrip().startswith("Test case"):
-                    assert " AC " in line, line
+                said.append(line)
+                if line.lstrip().startswith("Test case") and " AC " in line:
                     seen.append(time.perf_counter())
-        assert len(seen) == self.tests, f"DMOJ judged {len(seen)} of {self.tests} tests"
+        if len(seen) != self.tests:
+            raise RuntimeError(f"{len(seen)} of {self.tests} tests accepted: {last_line(''.join(said))}")
         return (seen[-1] - seen[0]) * 1000 / (len(seen) - 1)
 
 
-def install_dmoj() -> str:
-    """Have DMOJ's judge in an environment of its own; gives the reason where it cannot be had."""
-    if (PEER / "bin" / "dmoj-cli").exists():
-        return ""
-    steps = [
-        [sys.executable, "-m", "venv", str(PEER)],
-        [str(PEER / "bin" / "python"), "-m", "pip", "install", "--quiet", "dmoj"],
-    ]
-    for step in steps:
-        done = subprocess.run(step, capture_output=True, text=True, check=False)
-        if done.returncode:
-            lines = (done.stderr or done.stdout).strip().splitlines()
-            return f"pip install dmoj failed (it needs libseccomp-dev): {lines[-1] if lines else ''}"[:160]
-    return ""
+def open_dmoj(folder: Path, problem: Path) -> tuple[Dmoj | None, str]:
+    """Install DMOJ's judge and try it on every program; the reason why it cannot be had otherwise."""
+    if why := install("DMOJ", ("dmoj",), needs="libseccomp-dev"):
+        return None, f"DMOJ: {why}"
+    dmoj = Dmoj(folder, problem, TESTS)
+    try:
+        for program in PROGRAMS:
+            dmoj.per_test_ms(program)
+    except (OSError, RuntimeError) as error:
+        return None, f"DMOJ is installed, but does not judge here: {error}"
+    return dmoj, ""
 
 
 async def add_rows(bench: Bench, judge: Judge, folder: Path) -> None:
     """Measure everything in turns."""
-    tests, rounds = 100, sized(full=9, quick=3)
-    problem = write_problem(folder / "ab", tests)
-    absent = install_dmoj()
-    dmoj = None if absent else Dmoj(folder / "dmoj", problem, tests)
-    inputs = [problem / f"{index:04d}.in" for index in range(1, tests + 1)]
+    rounds = ROUNDS
+    problem = write_problem(folder / "ab", TESTS)
+    dmoj, absent = open_dmoj(folder / "dmoj", problem)
+    inputs = [problem / f"{index:04d}.in" for index in range(1, TESTS + 1)]
     with loaded(problem) as package:
         ours = Ours(judge, package)
         for program in PROGRAMS:
@@ -219,7 +219,7 @@ async def interleave_here(contenders: Mapping[str, Callable[[], Awaitable[float]
 
 async def add_growth(bench: Bench, judge: Judge, folder: Path) -> None:
     """The same program against three sizes of problem: a test must not cost more where there are more of them."""
-    for tests in (30, 100, sized(full=1000, quick=300)):
+    for tests in SIZES:
         with loaded(write_problem(folder / f"size-{tests}", tests)) as package:
             ours = Ours(judge, package)
             await ours.per_test_ms("C++")
@@ -231,7 +231,7 @@ async def main() -> None:
     bench = Bench("judge")
     with tempfile.TemporaryDirectory(prefix="bench-judge-") as name:
         folder = Path(name)
-        async with Sandbox(slots=2) as box:
+        async with Sandbox(unsafe=True, slots=2) as box:
             judge = Judge(box, Languages.load(), ArtifactCache(folder / "compiled"), worker="bench")
             await add_rows(bench, judge, folder)
             await add_growth(bench, judge, folder)

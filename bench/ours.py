@@ -26,7 +26,8 @@ from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease_thread import leases_kept_apart
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
+from adjudge.worker.worker_settings import WorkerSettings
 from bench.drive_board import CONCURRENCY, Board, say
 
 Work = Callable[[Database, Board], AbstractAsyncContextManager[tuple[Jobs, Mapping[str, Handler]]]]

@@ -1,14 +1,22 @@
-"""Other sandboxes, each run the way its documentation says, as one process per run. A missing one says so."""
+"""Other sandboxes, each run the way its documentation says, as one process per run.
+
+What can be installed is installed: Debian packages as root, DMOJ by pip. One that cannot be had, or does not run here,
+is a row with its reason in its own words.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from bench.peers import install, install_system, last_line, python_of, refused
 
 Run = Callable[[tuple[str, ...], Path | None], None]
 """Runs a program, given where it reads from, and waits for its end."""
@@ -33,14 +41,24 @@ def spawn(argv: tuple[str, ...], stdin: Path | None) -> None:
         raise RuntimeError(f"{argv} ended with status {status}")
 
 
-def find_peers() -> list[Peer]:
-    """Look for every peer."""
-    return [_bubblewrap(), _isolate(), _nsjail(), _go_judge(), _dmoj()]
+def find_peers(probe: Path) -> list[Peer]:
+    """Install and try every peer on ``probe``, a program that does nothing."""
+    if why := refused():
+        return [Peer(name, None, why) for name in ("bubblewrap", "isolate", "nsjail", "go-judge", "DMOJ")]
+    return [_tried(peer, probe) for peer in (_bubblewrap(), _isolate(), _nsjail(), _go_judge(), _dmoj())]
+
+
+def _missing(binary: str, package: str) -> str:
+    """Install the package that brings a binary; the reason where it stays missing."""
+    if shutil.which(binary):
+        return ""
+    why = install_system(package)
+    return "" if shutil.which(binary) else why or f"the package {package} has no {binary}"
 
 
 def _bubblewrap() -> Peer:
-    if not shutil.which("bwrap"):
-        return Peer("bubblewrap", None, "install the package bubblewrap")
+    if why := _missing("bwrap", "bubblewrap"):
+        return Peer("bubblewrap", None, why)
     head: tuple[str, ...] = (
         "bwrap",
         "--unshare-all",
@@ -62,8 +80,8 @@ def _bubblewrap() -> Peer:
 
 
 def _isolate() -> Peer:
-    if not shutil.which("isolate"):
-        return Peer("isolate", None, "install the package isolate")
+    if why := _missing("isolate", "isolate"):
+        return Peer("isolate", None, why)
 
     def run(argv: tuple[str, ...], stdin: Path | None) -> None:
         spawn(("isolate", "--silent", "--init"), None)
@@ -71,7 +89,7 @@ def _isolate() -> Peer:
         spawn(("isolate", "--silent", f"--dir={folder}={folder}", "--run", "--", *argv), stdin)
         spawn(("isolate", "--silent", "--cleanup"), None)
 
-    return _tried("isolate", run)
+    return Peer("isolate", run)
 
 
 def _nsjail() -> Peer:
@@ -81,7 +99,7 @@ def _nsjail() -> Peer:
     def run(argv: tuple[str, ...], stdin: Path | None) -> None:
         spawn(("nsjail", "-Mo", "-Q", "-R", "/usr", "-R", "/lib", "-R", "/lib64", "-R", argv[0], "--", *argv), stdin)
 
-    return _tried("nsjail", run)
+    return Peer("nsjail", run)
 
 
 def _go_judge() -> Peer:
@@ -89,48 +107,59 @@ def _go_judge() -> Peer:
 
 
 def _dmoj() -> Peer:
-    python = Path(".cache/peers/dmoj/bin/python")
-    if not python.exists():
-        return Peer("DMOJ", None, "make a virtual environment .cache/peers/dmoj and install dmoj into it")
+    if why := install("DMOJ", ("dmoj",), needs="libseccomp-dev"):
+        return Peer("DMOJ", None, why)
     try:
-        driver = _DmojDriver(python)
+        driver = _DmojDriver(python_of("DMOJ"))
     except (OSError, RuntimeError) as error:
         return Peer("DMOJ", None, f"its executor does not start here: {error}")
-    return _tried("DMOJ", driver.run)
+    return Peer("DMOJ", driver.run)
 
 
 class _DmojDriver:
     """A process of DMOJ's own environment that runs what it is told and answers with a line."""
 
     def __init__(self, python: Path) -> None:
+        self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  # as long as the process lives
         self._process = subprocess.Popen(
             [str(python), "-u", str(Path(__file__).with_name("sandbox_dmoj_driver.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._errors,
             text=True,
         )
-        if self._process.stdout is None or self._process.stdout.readline().strip() != "ready":
-            self._process.kill()
-            raise RuntimeError("the driver said nothing")
+        self._expect("ready")
 
     def run(self, argv: tuple[str, ...], stdin: Path | None) -> None:
-        process = self._process
-        if process.stdin is None or process.stdout is None:
+        if self._process.stdin is None:
             raise RuntimeError("the driver has no pipes")
-        process.stdin.write("\t".join((str(stdin or "/dev/null"), *argv)) + "\n")
-        process.stdin.flush()
-        if process.stdout.readline().strip() != "done":
-            raise RuntimeError("the driver failed")
+        self._process.stdin.write("\t".join((str(stdin or "/dev/null"), *argv)) + "\n")
+        self._process.stdin.flush()
+        self._expect("done")
+
+    def _expect(self, word: str) -> None:
+        """Read the driver's line; anything but ``word`` is its failure, told with what it wrote to standard error."""
+        line = self._process.stdout.readline().strip() if self._process.stdout else ""
+        if line != word:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(10 if not line else 0)
+            self._process.kill()
+            self._process.communicate()
+            with self._errors:
+                self._errors.seek(0)
+                words = last_line(self._errors.read())
+            raise RuntimeError(f"{line or f'it ended with {self._process.returncode}'}: {words}")
 
 
-def _tried(name: str, run: Run) -> Peer:
-    """A peer counts as installed when it can run a program here."""
+def _tried(peer: Peer, probe: Path) -> Peer:
+    """A peer takes part when it can run a program here."""
+    if peer.run is None:
+        return peer
     try:
-        run(("/bin/true",), None)
+        peer.run((str(probe),), None)
     except (OSError, RuntimeError) as error:
-        return Peer(name, None, f"installed, but does not run here: {error}")
-    return Peer(name, run)
+        return Peer(peer.name, None, f"installed, but does not run here: {error}")
+    return peer
 
 
 def timed(run: Run, argv: tuple[str, ...], stdin: Path | None) -> float:

@@ -30,15 +30,24 @@ from adjudge.store.sqlite import SqliteDatabase
 from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
 from bench.harness import Bench, Goal, sized
 from bench.store_history import load_postgres, load_sqlite
+from tests.support.service import MissingService
 from tests.support.services import PostgresServer
 
 WORKER = "bench"
 LEASE_MS = 600_000
 BATCHES = (1, 100, 1_000)
-ROUNDS = {1: sized(full=1_000, quick=150), 100: sized(full=60, quick=12), 1_000: sized(full=16, quick=5)}
-WARM_UP = 6
+ROUNDS = {
+    1: sized(full=1_000, quick=150, smoke=2),
+    100: sized(full=60, quick=12, smoke=1),
+    1_000: sized(full=16, quick=5, smoke=1),
+}
+WARM_UP = sized(full=6, smoke=0)
 """The first rounds prepare statements and settle PostgreSQL's choice of plan."""
-HISTORY = (1_000, sized(full=100_000, quick=10_000), sized(full=1_000_000, quick=100_000))
+HISTORY = (
+    sized(full=1_000, smoke=10),
+    sized(full=100_000, quick=10_000, smoke=100),
+    sized(full=1_000_000, quick=100_000, smoke=1_000),
+)
 Cycle = Callable[[int], Awaitable[float]]
 
 
@@ -226,9 +235,11 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
         await sqlite(bench, Path(folder))
     server = PostgresServer(durable=True)
-    server.start()
     try:
+        server.start()
         await postgres(bench, server)
+    except MissingService as missing:
+        bench.absent("PostgreSQL", str(missing))
     finally:
         server.stop()
     bench.finish()

@@ -8,6 +8,7 @@
 
 /* Without a cgroup the limits below also count us: the agent's threads and its parent, in the same user namespace. */
 #define OUR_PROCESSES (2 + STARTER_THREADS)
+#define QUEUED_SIGNALS 1024
 #define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
 
 static rlim_t hard[RLIM_NLIMITS];
@@ -47,6 +48,9 @@ const char *limits_apply_fixed(void) {
         return "limit_core";
     if (!lower(RLIMIT_MEMLOCK, 64 * 1024))
         return "limit_locked_memory";
+    /* An ordinary user's boxes draw on that user's one limit: none may come near it. */
+    if (!lower(RLIMIT_SIGPENDING, QUEUED_SIGNALS))
+        return "limit_signals";
     return lower(RLIMIT_MSGQUEUE, 0) ? NULL : "limit_queues";
 }
 

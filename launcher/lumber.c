@@ -14,23 +14,28 @@
 #define PLACES 64
 #define BYTES_MAX (1024 * 1024) /* memory that past runs may still hold */
 
-static unsigned used;
+static unsigned used, made;
 static uint64_t held_bytes;
-
-static void name_place(char *path, size_t size, unsigned place) { snprintf(path, size, ROOM "/%u", place); }
+static int room_fd = -1; /* writable, as the room was when it was made: later views of it are not */
 
 static bool open_room(void) { return mount(ROOM, ROOM, NULL, MS_BIND, NULL) == 0; }
 
 bool lumber_make(void) {
-    char path[32];
-    if (mkdir(ROOM, 0700) != 0)
+    if (mkdir(ROOM, 0700) != 0 || !open_room())
         return false;
-    for (unsigned place = 0; place < PLACES; place++) {
-        name_place(path, sizeof path, place);
-        if (mkdir(path, 0700) != 0)
-            return false;
-    }
-    return open_room();
+    room_fd = open(ROOM, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return room_fd >= 0;
+}
+
+/* Directories are made when they are first needed: a box for one run needs none. */
+static bool make_place(unsigned place, char *path, size_t size) {
+    int prefix = snprintf(path, size, ROOM "/%u", place) > 0 ? (int)sizeof ROOM : 0;
+    if (place < made)
+        return true;
+    if (mkdirat(room_fd, path + prefix, 0700) != 0)
+        return false;
+    made = place + 1;
+    return true;
 }
 
 bool lumber_is_empty(void) { return used == 0; }
@@ -49,8 +54,7 @@ bool lumber_put_away(const char *point) {
     struct statfs info;
     if (statfs(point, &info) == 0 && info.f_type == 0x01021994 /* tmpfs */)
         held_bytes += (uint64_t)(info.f_blocks - info.f_bfree) * (uint64_t)info.f_bsize;
-    name_place(path, sizeof path, used);
-    if (move_mount(AT_FDCWD, point, AT_FDCWD, path, 0) != 0)
+    if (!make_place(used, path, sizeof path) || move_mount(AT_FDCWD, point, AT_FDCWD, path, 0) != 0)
         return umount2(point, MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
     used++;
     return (used < PLACES && held_bytes <= BYTES_MAX) || lumber_clear();

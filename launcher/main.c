@@ -31,6 +31,7 @@
  *   stdout,   one pipe each from program to agent, which counts and caps them (pump.c) and puts them into the capture
  *   stderr    or a descriptor of the request. The program never holds a descriptor of the host's files.
  *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
+ *   listener  of the filter: a program that calls sysinfo waits until the agent has answered (sysinfo.c).
  *
  * What is fresh in every run: /work and /tmp (tmpfs, mounted before and taken away after), mounts of the request, the
  * pipes, the process, the ipc namespace if it was used, the cgroup (v2) or its counters (v1). Most of it is made after
@@ -48,6 +49,7 @@
 #include "root.h"
 #include "seccomp.h"
 #include "slots.h"
+#include "sysinfo.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -163,6 +165,7 @@ static bool enter_box(struct box *box, const struct options *options, struct fau
     near_init();
     watch_init();
     limits_read();
+    sysinfo_init();
     seccomp_build(box->cgroup.kind != CGROUP_NONE);
     return true;
 }

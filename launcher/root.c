@@ -2,6 +2,7 @@
 #include "root.h"
 
 #include "lumber.h"
+#include "procfs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,15 +38,15 @@ static const char *const device_links[][2] = {{"/proc/self/fd", "fd"},
                                               {"/proc/self/fd/2", "stderr"},
                                               {"/tmp", "shm"}};
 
-static const char *const masked_proc[] = {"acpi", "asound", "bus", "cmdline", "config.gz", "diskstats", "driver", "fs", "iomem", "ioports", "irq",
-                                          "kallsyms", "kcore", "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount",
-                                          "kpageflags", "latency_stats", "modules", "mtrr", "pagetypeinfo", "partitions", "sched_debug",
-                                          "scsi", "slabinfo", "sysrq-trigger", "timer_list", "tty", "vmallocinfo"};
-
-/* Shown in place of directories that are masked: nothing can be made in it but through our own view of the root. */
-#define EMPTY_DIR "etc/ssl/empty"
-
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+bool root_write_file(int dir_fd, const char *path, const char *text) {
+    int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
+    bool done = fd >= 0 && write_all(fd, text, strlen(text));
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
 
 int root_copy_tree(const char *path, uint64_t attributes) {
     struct mount_attr attr = {.attr_set = attributes};
@@ -100,30 +101,22 @@ static bool show_system(int root_fd, struct fault *fault) {
     return true;
 }
 
-static bool write_file(int root_fd, const char *path, const char *text) {
-    int fd = openat(root_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
-    bool done = fd >= 0 && write_all(fd, text, strlen(text));
-    if (fd >= 0)
-        close(fd);
-    return done;
-}
-
 /* People and hosts of the box are invented: the host's own are none of a program's business. */
 static bool write_identity(int root_fd, const struct slot *slot, struct fault *fault) {
     char text[256];
     snprintf(text, sizeof text, "root:x:0:0:root:/:/bin/false\nbox:x:%u:%u:box:" BOX_WORK ":/bin/sh\n", slot->uid, slot->gid);
-    if (!write_file(root_fd, "etc/passwd", text))
+    if (!root_write_file(root_fd, "etc/passwd", text))
         return fail_at(fault, "root_etc", -1);
     snprintf(text, sizeof text, "root:x:0:\nbox:x:%u:\n", slot->gid);
-    if (!write_file(root_fd, "etc/group", text) || !write_file(root_fd, "etc/hosts", "127.0.0.1 localhost\n") ||
-        !write_file(root_fd, "etc/hostname", "box\n"))
+    if (!root_write_file(root_fd, "etc/group", text) || !root_write_file(root_fd, "etc/hosts", "127.0.0.1 localhost\n") ||
+        !root_write_file(root_fd, "etc/hostname", "box\n"))
         return fail_at(fault, "root_etc", -1);
     return true;
 }
 
 static bool show_etc(int root_fd, const struct slot *slot, struct fault *fault) {
     char host[64], box[64];
-    if (mkdirat(root_fd, "etc", 0755) != 0 || mkdirat(root_fd, "etc/ssl", 0755) != 0 || mkdirat(root_fd, EMPTY_DIR, 0555) != 0)
+    if (mkdirat(root_fd, "etc", 0755) != 0 || mkdirat(root_fd, "etc/ssl", 0755) != 0)
         return fail_at(fault, "root_etc", -1);
     for (size_t i = 0; i < COUNT(etc_entries); i++) {
         snprintf(host, sizeof host, "/etc/%s", etc_entries[i]);
@@ -153,44 +146,6 @@ static bool show_devices(int root_fd, struct fault *fault) {
     return true;
 }
 
-/* Nothing of another user, nor of a process we may not trace, is listed; hidepid=2 where the kernel is older. */
-static bool mount_proc(const char *options) {
-    return mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0;
-}
-
-/* What is masked must be masked: only its absence is fine. */
-static bool mask_proc(int root_fd) {
-    char path[64];
-    struct stat info;
-    for (size_t i = 0; i < COUNT(masked_proc); i++) {
-        snprintf(path, sizeof path, "proc/%s", masked_proc[i]);
-        if (fstatat(root_fd, path, &info, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        if (mount(S_ISDIR(info.st_mode) ? EMPTY_DIR : "dev/null", path, NULL, MS_BIND, NULL) != 0)
-            return false;
-    }
-    return true;
-}
-
-/* The working directory is the new root here. Inside a container of somebody else's, /proc may be refused: programs
- * then run without one, and the report of the agent says so. */
-static bool show_proc(int root_fd, struct slot *slot, struct fault *fault) {
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-    if (mkdirat(root_fd, "proc", 0555) != 0)
-        return fail_at(fault, "root_proc", -1);
-    slot->has_proc = mount_proc("hidepid=ptraceable") || mount_proc("hidepid=2");
-    if (!slot->has_proc)
-        return true;
-    slot->proc_rw_fd = open_tree(root_fd, "proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (slot->proc_rw_fd < 0)
-        return fail_at(fault, "root_proc", -1);
-    if (!mask_proc(root_fd))
-        return fail_at(fault, "root_proc_mask", -1);
-    if (mount_setattr(root_fd, "proc", AT_RECURSIVE, &attr, sizeof attr) != 0) /* the masks too */
-        return fail_at(fault, "root_proc", -1);
-    return true;
-}
-
 /* pivot_root(".", "."): the old root ends up on top of the new one and is let go at once. */
 static bool enter(struct slot *slot, struct fault *fault) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
@@ -210,14 +165,14 @@ bool root_build(struct slot *slot, struct fault *fault) {
         return fail_at(fault, "root_view", -1);
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
         return fail_at(fault, "root_private", -1);
-    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID, "size=64k,nr_inodes=1k,mode=755") != 0 || mkdir("/tmp" BOX_ROOT, 0755) != 0 ||
+    if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID, "size=2m,nr_inodes=1k,mode=755") != 0 || mkdir("/tmp" BOX_ROOT, 0755) != 0 ||
         mount("tmpfs", "/tmp" BOX_ROOT, "tmpfs", MS_NOSUID, "size=1m,nr_inodes=4k,mode=755") != 0 || chdir("/tmp" BOX_ROOT) != 0)
         return fail_at(fault, "root_tmpfs", -1);
     int root_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
         return fail_at(fault, "root_tmpfs", -1);
     bool done = show_system(root_fd, fault) && show_etc(root_fd, slot, fault) && show_devices(root_fd, fault) &&
-                show_proc(root_fd, slot, fault);
+                procfs_show(root_fd, slot, fault);
     if (done && (mkdirat(root_fd, BOX_WORK + 1, 0755) != 0 || mkdirat(root_fd, BOX_TMP + 1, 0755) != 0))
         done = fail_at(fault, "root_dirs", -1);
     close(root_fd);

@@ -2,6 +2,7 @@
  *
  *   /          the agent's root, which no program ever sees
  *   /box       the program's root: it is chrooted there
+ *   /procfs    files that stand in for those of /proc (procfs.h)
  *   /lumber    where mounts of past runs wait to be let go, many at a time (lumber.h) */
 #ifndef ADJUDGE_ROOT_H
 #define ADJUDGE_ROOT_H
@@ -13,5 +14,8 @@ bool root_build(struct slot *slot, struct fault *fault);
 
 /* A detached, restricted copy of what path names in the current mount namespace; -1 with errno. */
 int root_copy_tree(const char *path, uint64_t attributes);
+
+/* A new read-only file with this text. */
+bool root_write_file(int dir_fd, const char *path, const char *text);
 
 #endif

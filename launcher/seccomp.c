@@ -2,17 +2,25 @@
  * can see (EPERM, or ENOSYS where a library then falls back); a foreign system-call ABI kills it, because numbers
  * would mean other calls there. Calls newer than the ones known here do not exist for the program.
  *
+ * The other part keeps boxes apart that run at the same time. They read the same files of the host, so every call that
+ * leaves a mark on a file, or on a counter of the whole machine, that another box can read is refused, or succeeds
+ * without effect where programs rely on it (docs/reference/sandbox-guarantees.md lists what is left).
+ *
  * The program is short, and a binary search over ranges of call numbers: when a filter is installed the kernel compiles
  * it and tries it on every number there is, so a plain list of comparisons would cost every run 0.2 ms. */
 #include "seccomp.h"
 
+#include "sysinfo.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -31,6 +39,9 @@
 #define NAMESPACE_FLAGS 0x7e020080u /* CLONE_NEW{CGROUP,UTS,IPC,USER,PID,NET}, NEWNS, NEWTIME */
 #define PERSONALITY_QUERY 0xffffffffu
 #define PERSONALITY_NO_RANDOM 0x0040000u
+#define IOCTL_TERMINAL 0x5400u
+#define IOCTL_SOCKET 0x8900u
+#define CACHE_FLAGS 0x88u /* RWF_NOWAIT, RWF_DONTCACHE */
 
 /* Newer than some systems' headers. */
 #ifndef SYS_process_madvise
@@ -38,6 +49,12 @@
 #endif
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret 447
+#endif
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY 1027
+#endif
+#ifndef F_GETOWNER_UIDS
+#define F_GETOWNER_UIDS 17
 #endif
 #define NR_CACHESTAT 451
 #define NR_STATMOUNT 457
@@ -66,21 +83,40 @@ static const unsigned denied[] = {
 #endif
 };
 
-/* Libraries try these and go on without: clone3 hides its flags from a filter, queues would outlive the run. */
-static const unsigned missing[] = {SYS_clone3,       SYS_memfd_secret, SYS_mq_open,   SYS_mq_unlink,
-                                   SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify, SYS_mq_getsetattr};
+static const unsigned missing[] = {
+    /* Libraries try these and go on without: clone3 hides its flags from a filter, queues would outlive the run. */
+    SYS_clone3, SYS_memfd_secret, SYS_mq_open, SYS_mq_unlink, SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify,
+    SYS_mq_getsetattr,
+    /* What other boxes do to files that all of them read: opening them, having them in memory, filling the disk. */
+    SYS_inotify_init1, SYS_mincore, SYS_statfs, SYS_fstatfs,
+    /* Its requests are counted for the whole machine. */
+    SYS_io_setup,
+#ifdef __x86_64__
+    SYS_inotify_init,
+#endif
+};
+
+/* Succeed without doing anything. Locks and cached pages belong to the host's files, which other boxes see; the box's
+ * own files are in memory, so that there is nothing to write to a disk. */
+static const unsigned without_effect[] = {SYS_flock, SYS_fadvise64, SYS_sync, SYS_syncfs, SYS_fsync, SYS_fdatasync, SYS_sync_file_range};
 
 /* Calls that are fine or not depending on an argument. */
 enum check {
     CHECK_ALLOW,
     CHECK_EPERM,
     CHECK_ENOSYS,
+    CHECK_NO_EFFECT,
     CHECK_KILL,
     CHECK_NAMESPACES,
     CHECK_SOCKET,
     CHECK_SELF_ONLY,
     CHECK_PERSONALITY,
     CHECK_HIDDEN_MEMORY,
+    CHECK_FCNTL,
+    CHECK_IOCTL,
+    CHECK_MADVISE,
+    CHECK_CACHE_FLAGS,
+    CHECK_SYSINFO,
     CHECK_COUNT
 };
 
@@ -94,10 +130,12 @@ static const struct rule inspected[] = {
     {SYS_prlimit64, CHECK_SELF_ONLY},
     {SYS_sched_setaffinity, CHECK_SELF_ONLY}, {SYS_personality, CHECK_PERSONALITY},
     {SYS_memfd_create, CHECK_HIDDEN_MEMORY},
+    {SYS_fcntl, CHECK_FCNTL},          {SYS_ioctl, CHECK_IOCTL},     {SYS_madvise, CHECK_MADVISE},
+    {SYS_preadv2, CHECK_CACHE_FLAGS},  {SYS_pwritev2, CHECK_CACHE_FLAGS}, {SYS_sysinfo, CHECK_SYSINFO},
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-#define RULES_MAX (COUNT(denied) + COUNT(missing) + COUNT(inspected))
+#define RULES_MAX (COUNT(denied) + COUNT(missing) + COUNT(without_effect) + COUNT(inspected))
 #define RANGES_MAX (2 * RULES_MAX + 3)
 #define PROGRAM_MAX 512
 static struct rule rules[RULES_MAX];
@@ -129,6 +167,12 @@ static uint32_t error(int code_of) { return SECCOMP_RET_ERRNO | (uint32_t)code_o
 
 static void if_equal(struct builder *b, uint32_t value, uint32_t action) {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
+    answer(b, action);
+}
+
+static void if_between(struct builder *b, uint32_t first, uint32_t last, uint32_t action) {
+    emit(b, BPF_JMP | BPF_JGE | BPF_K, 0, 2, first);
+    emit(b, BPF_JMP | BPF_JGT | BPF_K, 1, 0, last);
     answer(b, action);
 }
 
@@ -176,6 +220,43 @@ static void check_personality(struct builder *b) {
 /* Files in memory that nobody maps are in no process's figures: without a cgroup they would be nobody's. */
 static void check_hidden_memory(struct builder *b) { answer(b, b->memory_counted ? SECCOMP_RET_ALLOW : error(ENOSYS)); }
 
+/* Descriptors, owners, pipe sizes and seals are allowed. Setting a lock succeeds and does nothing. Asking for another's
+ * lock, leases, directory notifications and write hints are unknown commands. */
+static void check_fcntl(struct builder *b) {
+    load_argument(b, 1);
+    if_between(b, 0, F_SETFL, SECCOMP_RET_ALLOW);
+    if_between(b, F_SETLK, F_SETLKW, error(0));
+    if_between(b, F_SETOWN, F_GETOWNER_UIDS, SECCOMP_RET_ALLOW);
+    if_between(b, F_OFD_SETLK, F_OFD_SETLKW, error(0));
+    if_equal(b, F_DUPFD_QUERY, SECCOMP_RET_ALLOW);
+    if_between(b, F_DUPFD_CLOEXEC, F_GET_SEALS, SECCOMP_RET_ALLOW);
+    answer(b, error(EINVAL));
+}
+
+/* Terminals, pipes and sockets. The others are of file systems and devices, and show counters of the whole machine. */
+static void check_ioctl(struct builder *b) {
+    load_argument(b, 1);
+    emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xff00);
+    if_equal(b, IOCTL_TERMINAL, SECCOMP_RET_ALLOW);
+    if_equal(b, IOCTL_SOCKET, SECCOMP_RET_ALLOW);
+    answer(b, error(ENOTTY));
+}
+
+/* No program puts pages out of memory: a file's may be another box's too. */
+static void check_madvise(struct builder *b) {
+    load_argument(b, 2);
+    if_between(b, MADV_COLD, MADV_PAGEOUT, error(EINVAL));
+    answer(b, SECCOMP_RET_ALLOW);
+}
+
+/* Reading only what is in memory tells what others have read; reading without keeping it there tells others. */
+static void check_cache_flags(struct builder *b) {
+    load_argument(b, 5);
+    emit(b, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CACHE_FLAGS);
+    answer(b, error(EOPNOTSUPP));
+    answer(b, SECCOMP_RET_ALLOW);
+}
+
 static void decide(struct builder *b, enum check check) {
     switch (check) {
     case CHECK_ALLOW: answer(b, SECCOMP_RET_ALLOW); break;
@@ -183,15 +264,26 @@ static void decide(struct builder *b, enum check check) {
     case CHECK_COUNT: break;
     case CHECK_EPERM: answer(b, error(EPERM)); break;
     case CHECK_ENOSYS: answer(b, error(ENOSYS)); break;
+    case CHECK_NO_EFFECT: answer(b, error(0)); break;
     case CHECK_NAMESPACES: check_namespaces(b); break;
     case CHECK_SOCKET: check_socket(b); break;
     case CHECK_SELF_ONLY: check_self_only(b); break;
     case CHECK_PERSONALITY: check_personality(b); break;
     case CHECK_HIDDEN_MEMORY: check_hidden_memory(b); break;
+    case CHECK_FCNTL: check_fcntl(b); break;
+    case CHECK_IOCTL: check_ioctl(b); break;
+    case CHECK_MADVISE: check_madvise(b); break;
+    case CHECK_CACHE_FLAGS: check_cache_flags(b); break;
+    case CHECK_SYSINFO: answer(b, SECCOMP_RET_USER_NOTIF); break; /* the agent answers (sysinfo.c) */
     }
 }
 
-static uint8_t distance(const struct sock_filter *from, const struct sock_filter *to) { return (uint8_t)(to - from - 1); }
+/* A jump has eight bits: with too many rules no box must start. */
+static uint8_t distance(const struct sock_filter *from, const struct sock_filter *to) {
+    if (to - from - 1 > UINT8_MAX)
+        abort();
+    return (uint8_t)(to - from - 1);
+}
 
 /* One comparison per inner node of the search; a range by itself is a jump to its decision. */
 static void search(struct builder *b, const struct rule *first, size_t count) {
@@ -221,6 +313,8 @@ static void sort_rules(void) {
         rules[used++] = (struct rule){denied[i], CHECK_EPERM};
     for (size_t i = 0; i < COUNT(missing); i++)
         rules[used++] = (struct rule){missing[i], CHECK_ENOSYS};
+    for (size_t i = 0; i < COUNT(without_effect); i++)
+        rules[used++] = (struct rule){without_effect[i], CHECK_NO_EFFECT};
     for (size_t i = 0; i < COUNT(inspected); i++)
         rules[used++] = inspected[i];
     qsort(rules, used, sizeof rules[0], by_call);
@@ -269,6 +363,11 @@ void seccomp_build(bool memory_counted) {
     build(1, true, memory_counted);
 }
 
+/* A kernel that is old, or that has a listener of a container's for us already, gives none: then the call that needs it
+ * does not exist for the program. */
 bool seccomp_apply(bool allow_internet) {
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &programs[allow_internet ? 1 : 0]) == 0;
+    const struct sock_fprog *program = &programs[allow_internet ? 1 : 0];
+    long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
+    sysinfo_listen((int)listener);
+    return listener >= 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == 0;
 }

@@ -1,6 +1,9 @@
 /* The watcher sleeps until something happens: the program ends (SIGCHLD), output comes, our master speaks, or the
- * soonest moment at which a limit could be reached: wall time left, or CPU time left spread over all CPUs. */
+ * soonest moment at which a limit could be reached: wall time left, or CPU time left spread over all CPUs. A program
+ * that calls sysinfo wakes it too. */
 #include "watch.h"
+
+#include "sysinfo.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -136,10 +139,11 @@ static bool is_quiet(const struct watch *watch, uint64_t elapsed_ns) {
 }
 
 static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
-    struct pollfd list[4] = {{.fd = watch->control_fd, .events = POLLIN},
-                             {.fd = cgroup_oom_event_fd(watch->cgroup), .events = POLLIN}};
+    struct pollfd list[5] = {{.fd = watch->control_fd, .events = POLLIN},
+                             {.fd = cgroup_oom_event_fd(watch->cgroup), .events = POLLIN},
+                             {.fd = sysinfo_fd(), .events = POLLIN}};
     uint64_t wait = sleep_ns(watch, elapsed_ns);
-    size_t count = 2;
+    size_t count = 3;
     if (is_quiet(watch, elapsed_ns)) {
         wait = wait < QUIET_NS ? wait : QUIET_NS;
     } else {
@@ -150,6 +154,8 @@ static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
     if (ppoll(list, count, &timeout, &while_asleep) > 0 && list[0].revents != 0)
         hear_master(watch);
     check_oom(watch, list[1].revents != 0, elapsed_ns);
+    if ((list[2].revents & POLLIN) != 0)
+        sysinfo_answer();
 }
 
 static void pump_both(struct watch *watch) {

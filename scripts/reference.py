@@ -10,24 +10,34 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import asyncpg
 import click
+import httpx
+import obstore.exceptions
+import redis.exceptions
 from sqlalchemy import URL, CheckConstraint, Index, Table, UniqueConstraint
 
 import adjudge
 from adjudge import cli, settings, store
 from adjudge.api import errors
+from adjudge.blobs import s3_failures
 from adjudge.chains import registry, sugar, triggers
 from adjudge.domain.errors import RefusalReason
+from adjudge.domain.reactions import Reaction, reaction_to
 from adjudge.domain.states import MACHINES
 from adjudge.observe import metrics
+from adjudge.registry import http_failures
+from adjudge.store import postgres_failures, sqlite_failures
 from adjudge.store.statement import Statement
 from adjudge.store.tables import METADATA
 from adjudge.store.triggers import SWEEPS, WATCHES, Sweep
+from adjudge.stream import failures as redis_failures
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
@@ -91,6 +101,59 @@ def errors_page() -> str:
     tables = _table(("Code", "Status", "Try again", "Meaning"), rows)
     tables += "\n## Why a guarded write changed nothing\n\n" + _table(("Reason", "Meaning"), reasons)
     return _page("Errors", intro, tables)
+
+
+def outages_page() -> str:
+    """What is done about every error of every driver."""
+    tables = {
+        "Redis (redis-py)": (redis_failures.REACTIONS, _classes(redis.exceptions)),
+        "PostgreSQL (asyncpg)": (postgres_failures.REACTIONS, _classes(asyncpg.exceptions)),
+        "SQLite (sqlite3), errors without a result code": (sqlite_failures.REACTIONS, _classes(sqlite3)),
+        "S3 (obstore)": (s3_failures.REACTIONS, _classes(obstore.exceptions)),
+        "etcd (httpx)": (http_failures.REACTIONS, _classes(httpx)),
+    }
+    codes = {
+        "Redis, codes without a class": redis_failures.CODES,
+        "SQLite, result codes": {_sqlite_code(code): reaction for code, reaction in sqlite_failures.CODES.items()},
+    }
+    body = ""
+    for title, (table, found) in tables.items():
+        body += _reactions(title, {f"`{_class_name(kind)}`": reaction_to(kind, table) for kind in found})
+    for title, known in codes.items():
+        body += _reactions(title, {f"`{code}`": reaction for code, reaction in known.items()})
+    intro = (
+        "What is done about an error of a server that Adjudge is built on. **wait**: the server cannot serve now; a\n"
+        "request is answered 503, and a worker, a scheduler or a listener tries again with pauses that double up to a\n"
+        "bound and are random in their upper half. The begin and the end of an outage are logged once each.\n"
+        "**refuse**: what was asked is at fault, and the caller is told.\n"
+        "**fatal**: a defect of Adjudge or of the installation.\n"
+        "\nPostgreSQL's deadlocks and serialization failures are first run again at once, up to five times.\n"
+    )
+    return _page("Outages", intro, body)
+
+
+def _classes(module: Any) -> list[type[BaseException]]:
+    notices = (asyncpg.PostgresLogMessage, asyncpg.InterfaceWarning)
+    found = {item for item in vars(module).values() if isinstance(item, type) and issubclass(item, Exception)}
+    return sorted((item for item in found if not issubclass(item, notices)), key=lambda item: item.__name__)
+
+
+def _class_name(kind: type[BaseException]) -> str:
+    state = getattr(kind, "sqlstate", None)
+    return f"{kind.__name__} {state}" if state else kind.__name__
+
+
+def _sqlite_code(code: int) -> str:
+    return next(name for name in dir(sqlite3) if name.startswith("SQLITE_") and vars(sqlite3)[name] == code)
+
+
+def _reactions(title: str, known: Mapping[str, Reaction]) -> str:
+    """One row for each reaction: a line for each of hundreds of classes would be read by nobody."""
+    rows = [
+        (f"**{reaction}**", ", ".join(name for name, chosen in known.items() if chosen is reaction) or "none")
+        for reaction in Reaction
+    ]
+    return f"## {title}\n\n" + _table(("Reaction", "Errors"), rows) + "\n"
 
 
 def cli_page() -> str:
@@ -238,6 +301,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/metrics.md": metrics_page,
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
+    "reference/outages.md": outages_page,
     "reference/statements.md": statements_page,
     "reference/schema.md": schema_page,
     "reference/executors.md": executors_page,

@@ -38,7 +38,10 @@ __all__ = [
     "store_url",
 ]
 
-pytest_plugins = ["tests.support.lanes"]
+pytest_plugins = ["tests.support.lanes", "tests.support.order"]
+
+# Whoever runs the tests as an ordinary user may have no cgroup, and trusts the programs of the tests.
+os.environ.setdefault("ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP", "true")
 
 # Properties are tried on the same examples each time, and no example has a time limit: nothing fails by chance.
 # Others are looked for with ``pytest --hypothesis-profile=explore``.

@@ -45,6 +45,18 @@ WITHIN_A_LAYER: dict[tuple[str, str], str] = {
 }
 """Pairs (importer, imported) of one layer that are allowed all the same, each with its reason."""
 
+NEVER: dict[str, tuple[frozenset[str], str]] = {
+    "judge": (
+        frozenset({"store", "stream", "registry", "cache", "blobs", "client"}),
+        "judging depends on its inputs alone, so that the command line judges as workers do",
+    ),
+    "sandbox": (
+        frozenset({"store", "stream", "registry", "cache", "blobs", "client"}),
+        "running a program needs this machine and nothing else",
+    ),
+}
+"""Room → rooms of lower layers, or of its own, that it must not import all the same, and why."""
+
 FREE_ROOMS = frozenset({"observe"})
 """Logs and metrics say what happened anywhere; they import no room, so they cannot tie rooms together."""
 
@@ -153,6 +165,14 @@ def test_imports_go_down_only() -> None:
         if theirs >= mine:
             wrong.append(f"{item.place}: {item.room} may not import {target_room}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("room", sorted(NEVER))
+def test_the_judge_and_the_sandbox_have_no_distributed_state(room: str) -> None:
+    forbidden, reason = NEVER[room]
+    wrong = [item.place for item, target in between_rooms() if item.room == room and target in forbidden]
+    assert not wrong, f"{room} may not import {', '.join(sorted(forbidden))}: {reason}: {wrong}"
+    assert [item for item in all_imports() if item.room == room], "the room exists"
 
 
 def test_domain_is_standard_library_only() -> None:

@@ -55,6 +55,7 @@ def live_in(house: Installation) -> Traces:
     wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
     webhook_id = _posted(house.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
     _posted(house.admin, f"/api/v1/webhooks/{webhook_id}:ping", {})
+    house.admin.put("/api/v1/secrets/SCOREBOARD_TOKEN", json={"value": "correct-horse-battery"}).raise_for_status()
     job_id = house.admin.get(f"/api/v1/submissions/{accepted}/judge-runs").json()["items"][0]["id"]
     paths = {
         "/login": "/login",
@@ -84,6 +85,7 @@ def live_in(house: Installation) -> Traces:
         "/ops/dead-letters": "/ops/dead-letters",
         "/ops/jobs/{job_id}": f"/ops/jobs/{job_id}",
         "/ops/audit": "/ops/audit",
+        "/ops/secrets": "/ops/secrets",
     }
     more = {
         "a checker's message": f"/submissions/{rejected}",

@@ -17,6 +17,7 @@ from tests.browser.conftest import Visit
 from tests.browser.lived_in import Traces, live_in
 from tests.browser.seeding import HOSTILE
 from tests.browser.watch import Tab
+from tests.support.links import complaint
 from tests.support.running import Installation
 from tests.support.services import AXE
 
@@ -33,6 +34,21 @@ _TOO_WIDE: Final = """() => {
   if (document.documentElement.scrollWidth <= wide) return [];
   const out = [...document.querySelectorAll("main *")].filter((item) => item.getBoundingClientRect().right > wide + 1);
   return out.filter((item) => !item.closest(".scroll, pre")).slice(-3).map((item) => item.outerHTML.slice(0, 200));
+}"""
+_ADDRESSES: Final = """() => {
+  const links = [...document.querySelectorAll("a[href], [data-live]")]
+    .map((item) => ["GET", new URL(item.dataset.live ?? item.href, location.href).href]);
+  const forms = [...document.forms].map((form) => {
+    const address = new URL(form.getAttribute("action") ?? location.pathname, location.href);
+    if (form.method === "post") {
+      const buttons = [...form.elements].filter((item) => item.hasAttribute("formaction"));
+      return buttons.length ? ["POST", buttons[0].formAction] : ["POST", address.href];
+    }
+    const named = [...form.elements].filter((item) => item.name);
+    address.search = new URLSearchParams(named.map((item) => [item.name, "1"]));
+    return ["GET", address.href];
+  });
+  return [...links, ...forms].filter(([, address]) => new URL(address).origin === location.origin);
 }"""
 PHONE: Final = {"width": 360, "height": 740}
 
@@ -81,6 +97,8 @@ async def _look(page: Page) -> list[str]:
         found.append("a probe ran")
     if await page.locator("main img[src='x'], main script, a[href^='javascript']").count():
         found.append("a probe became an element")
+    addresses = await page.evaluate(_ADDRESSES)
+    found += [wrong for method, address in addresses if (wrong := complaint(method, address)) is not None]
     viewport: Any = page.viewport_size
     await page.set_viewport_size(cast("Any", PHONE))
     found += [f"wider than a phone: {item}" for item in await page.evaluate(_TOO_WIDE)]
@@ -123,6 +141,23 @@ async def test_an_address_that_leads_nowhere_says_so(up: Installation, visit: Vi
     await expect(page.locator("h1")).to_have_text("There is no such page")
     await page.get_by_role("link", name="To the front page").click()
     await expect(page).to_have_url(re.compile("/problems$"))
+
+
+@pytest.mark.parametrize("width", [PHONE["width"], 1280])
+async def test_first_tab_reaches_the_skip_link_on_every_page_of_the_bar(
+    up: Installation, visit: Visit, width: int
+) -> None:
+    tab = await visit(up, "admin")
+    await tab.page.set_viewport_size({"width": width, "height": 740})
+    page = await tab.open("/problems")
+    paths = await page.locator(".top nav a").evaluate_all("links => links.map((link) => link.getAttribute('href'))")
+    assert len(paths) > 3
+    for path in paths:
+        await tab.open(path)
+        current = page.locator(".top [aria-current]")
+        await expect(current).to_be_in_viewport()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content"), path).to_be_focused()
 
 
 async def test_the_keyboard_reaches_the_content_first_and_leaves_the_editor(up: Installation, visit: Visit) -> None:

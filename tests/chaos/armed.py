@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from adjudge.cli import main as adjudge
@@ -47,10 +48,14 @@ def main(command: Command) -> None:
 
 def _arm(fate: Fate) -> None:
     """Count what passes through whatever database and stream the commands open, the keeper's of leases too."""
-    for module in (parts, worker, scheduler):
-        vars(module)["open_database"] = _mortal(vars(module)["open_database"], lambda it: MortalDatabase(it, fate))
-        if module is not parts:
-            vars(module)["open_stream"] = _mortal(vars(module)["open_stream"], lambda it: MortalStream(it, fate))
+    _replace(parts, "open_for_leases", lambda it: MortalDatabase(it, fate))
+    for module in (worker, scheduler):
+        _replace(module, "open_served", lambda it: MortalDatabase(it, fate))
+        _replace(module, "open_stream", lambda it: MortalStream(it, fate))
+
+
+def _replace(module: ModuleType, opening: str, around: Callable[[Any], Any]) -> None:
+    vars(module)[opening] = _mortal(vars(module)[opening], around)
 
 
 def _mortal(

@@ -34,8 +34,9 @@ from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
 from adjudge.stream import Hint, Message, Published, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.test_crashes import Adder, kind_of
 from tests.support.brinks import at_the_brink
 
@@ -249,6 +250,5 @@ def _settings(orders: Orders) -> WorkerSettings:
         reclaim_interval_ms=orders.idle_ms // 2,
         reclaim_grace_ms=orders.idle_ms - orders.lease_ms,
         read_wait_ms=orders.idle_ms // 2,
-        backoff_ms=100,
         retry=RETRY,
     )

@@ -190,3 +190,23 @@ async def test_a_transaction_interrupted_twice_leaves_no_half_open_connection(po
     await database.transact(lambda tx: users.add(tx, add("bob")))
     await database.close()
     assert [row["name"] for row in await postgres_store.rows("SELECT name FROM users")] == ["bob"]
+
+
+async def test_too_many_connections_are_waited_out_and_it_works_when_one_is_free(postgres_store: Store) -> None:
+    parts, role = urlsplit(postgres_store.url), f"few_{new_id()[-12:]}"
+    url = urlunsplit(parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}"))
+    admin = await asyncpg.connect(postgres_store.url)
+    await admin.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 1; GRANT pg_read_all_data TO {role}")
+    try:
+        other = await asyncpg.connect(url)
+        with pytest.raises(Unavailable, match="too many connections"):
+            await PostgresDatabase.open(url, max_connections=1)
+        await other.close()
+        while await admin.fetchval("SELECT count(*) FROM pg_stat_activity WHERE usename = $1", role):
+            await asyncio.sleep(0.01)
+        database = await PostgresDatabase.open(url, max_connections=1)
+        assert len(await database.read(lambda tx: tx.fetch(raw("SELECT 1 AS one")))) == 1
+        await database.close()
+    finally:
+        await admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+        await admin.close()

@@ -190,7 +190,7 @@ async def test_a_transaction_that_fails_takes_nothing_from_its_neighbours(store:
         *(store.do(partial(add, name="twin" if n % 3 == 0 else f"user-{n:02}")) for n in range(30)),
         return_exceptions=True,
     )
-    assert [type(outcome) for outcome in outcomes].count(Conflict) == 9
+    assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 9
     assert len(await names(store)) == 21
 
 

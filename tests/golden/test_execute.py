@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.execute import execute
 from adjudge.judge.pipeline import Judge
+from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import Source, SourceFile
+from adjudge.sandbox import RunSpec
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,6 +41,20 @@ async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> 
     found = await execute(judge, judge.languages.get("c"), source("int main( {"), [b""], LIMITS)
     assert (found.verdict, found.runs) == (Verdict.CE, ())
     assert "error" in found.compile_message
+
+
+async def test_an_execution_waits_for_judging_that_is_under_way(judge: Judge) -> None:
+    apart = replace(judge, quiet=Quiet(executions_apart=True))
+    program, language = source("print(1)\n"), judge.languages.get("python3")
+    await execute(apart, language, program, [], LIMITS)  # compiled: what waits below is the run
+    async with apart.quiet.shared():
+        waiting = asyncio.create_task(execute(apart, language, program, [b"", b""], LIMITS))
+        report = await apart.box.run(RunSpec(argv=("/bin/true",)))
+        await asyncio.wait([waiting], timeout=0.2)
+        assert report.ok
+        assert not waiting.done()
+    found = await waiting
+    assert [run.stdout for run in found.runs] == [b"1\n", b"1\n"]
 
 
 @pytest.mark.slow

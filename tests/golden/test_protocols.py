@@ -18,7 +18,6 @@ from adjudge.domain.programs import (
     NativeChecker,
     ScoreUnit,
     Stub,
-    UserIO,
 )
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge, Options, Submission
@@ -168,56 +167,6 @@ async def test_testlib_interactor_then_checker(judge: Judge, files: Folder, prog
     problem = files.problem(("7\n", "2\n"), mode=Mode.INTERACTIVE, interactor=interactor, checker=checker)
     result = await judged(judge, problem, files, program)
     assert result.verdict == verdict, result.message
-
-
-MANAGER = """
-read -r number
-echo "$number" > "$2"
-read -r back < "$1"
-if [ "$back" = $((number * 2)) ]; then echo 1.0; else echo 0.0; fi
-echo said "$back" >&2
-"""
-
-
-@pytest.mark.parametrize(
-    ("user_io", "program", "verdict"),
-    [
-        (UserIO.STD, "read -r n; echo $((n * 2))", "AC"),
-        (UserIO.STD, "read -r n; echo $((n * 3))", "WA"),
-        (UserIO.STD, "exit 3", "RE"),
-        (UserIO.FIFO, 'read -r n < "$1"; echo $((n * 2)) > "$2"', "AC"),
-    ],
-)
-async def test_communication(judge: Judge, files: Folder, user_io: UserIO, program: str, verdict: str) -> None:
-    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", MANAGER), user_io=user_io)
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
-    result = await judged(judge, problem, files, program)
-    assert result.verdict == verdict, result.message
-
-
-async def test_a_manager_that_listens_late_still_hears_a_process_that_has_ended(judge: Judge, files: Folder) -> None:
-    manager = MANAGER.replace("read -r back", "sleep 0.2\nread -r back")
-    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", manager))
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
-    result = await judged(judge, problem, files, "read -r n; echo $((n * 2))")
-    assert result.verdict is Verdict.AC, result.message
-
-
-RELAY = """
-read -r number
-echo "$number" > "$2"
-read -r first < "$1"
-echo "$first" > "$4"
-read -r second < "$3"
-if [ "$second" = $((number + 2)) ]; then echo 1.0; else echo 0.0; fi
-"""
-
-
-async def test_communication_of_two_processes(judge: Judge, files: Folder) -> None:
-    interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", RELAY), processes=2)
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
-    result = await judged(judge, problem, files, "read -r n; echo $((n + 1))")
-    assert result.verdict is Verdict.AC, result.message
 
 
 NEXT = """

@@ -94,7 +94,7 @@ async def main(state: Path) -> None:
         limits=Limits(cpu_ms=20_000, wall_ms=60_000),
         egress=(Egress("allowed.test", _PORT),),
     )
-    async with Sandbox(state_dir=state) as box:
+    async with Sandbox(unsafe=True, state_dir=state) as box:
         report = await box.run(spec)
     for server in servers:
         server.close()

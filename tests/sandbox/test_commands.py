@@ -16,6 +16,8 @@ from tests.sandbox.warm_cli import WarmCommandLine
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 
+STRICT = {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "false"}
+
 
 @pytest.fixture(scope="session")
 def cli() -> Iterator[WarmCommandLine]:
@@ -25,13 +27,14 @@ def cli() -> Iterator[WarmCommandLine]:
     warm.close()
 
 
-def test_the_doctor_says_that_untrusted_code_may_run_here() -> None:
+def test_the_doctor_says_whether_untrusted_code_is_safe_here() -> None:
     """Started as a person would, with nothing warm."""
     argv = [sys.executable, "-m", "adjudge", "doctor", "--json"]
-    done = subprocess.run(argv, capture_output=True, check=False, env=dict(os.environ))
+    done = subprocess.run(argv, capture_output=True, check=False, env=os.environ | STRICT)
     body = json.loads(done.stdout)
     states = {check["name"]: check["state"] for check in body["checks"]}
-    assert (done.returncode, body["may_run_untrusted"]) == (0, True), body
+    counted = states["cgroup use"] == "ok"
+    assert (done.returncode, body["may_run_untrusted"]) == (0 if counted else 1, counted), body
     for name in ("mount namespace", "pid namespace", "network namespace", "seccomp", "privileges", "user"):
         assert states[name] == "ok"
     for check in body["checks"]:
@@ -41,9 +44,26 @@ def test_the_doctor_says_that_untrusted_code_may_run_here() -> None:
 
 def test_the_doctor_tells_people_the_same(cli: WarmCommandLine) -> None:
     done = cli.run("doctor")
-    assert done.returncode == 0
     assert b"ok        seccomp" in done.stdout
-    assert b"may run on this machine" in done.stdout
+    counted = b"ok        cgroup use" in done.stdout
+    assert done.returncode == 0, "it is allowed without a cgroup in these tests"
+    assert (b"is safe to run on this machine" in done.stdout) is counted
+    assert (b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stdout) is not counted
+
+
+def test_without_a_cgroup_programs_run_only_where_that_is_allowed(cli: WarmCommandLine) -> None:
+    """With one, nothing need be allowed. As root the box has one; an ordinary user mostly has none."""
+    source = json.loads(cli.run("run", "--unsafe", "--json", "--", "true").stdout)["memory_source"]
+    argv = [sys.executable, "-m", "adjudge", "run", "--", "true"]
+    strict = os.environ | STRICT
+    done = subprocess.run(argv, capture_output=True, check=False, env=strict)
+    if source == "rlimit":
+        assert done.returncode == 2
+        assert b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stderr
+        allowed = subprocess.run([*argv[:4], "--unsafe", *argv[4:]], capture_output=True, check=False, env=strict)
+        assert allowed.returncode == 0, allowed.stderr
+    else:
+        assert done.returncode == 0, done.stderr
 
 
 def test_output_is_passed_through_and_the_report_is_on_stderr(cli: WarmCommandLine) -> None:

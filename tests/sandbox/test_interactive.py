@@ -71,7 +71,7 @@ async def test_three_programs_run_at_once_where_there_is_one_slot(box: Box, host
     """Two of them talk: neither would end alone. A seat that nobody took is free again."""
     state = host.state / "seats"
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
-    async with Sandbox(slots=1, use_agent=box.way == "agent", state_dir=state) as sandbox:
+    async with Sandbox(unsafe=True, slots=1, use_agent=box.way == "agent", state_dir=state) as sandbox:
         async with sandbox.seats(4) as seats:
             first = box.spec("talk", "ask", "10", within=LONG)
             runs = [

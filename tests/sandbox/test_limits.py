@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB
 from adjudge.sandbox import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, LimitKind, MemorySource, RunVerdict
-from tests.sandbox.case import Box, limits, ms, refused_if_known, within_memory
+from tests.sandbox.case import ROOMY, Box, limits, ms, refused_if_known, within_memory
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -72,6 +73,17 @@ async def test_memory_by_the_back_door_is_refused_or_mle(box: Box, way: str) -> 
     assert within_memory(report, 64 * MIB)
 
 
+@pytest.mark.parametrize("way", ["dropped", "sockets"])
+async def test_memory_of_no_process_is_limited_by_a_cgroup(box: Box, way: str) -> None:
+    """Without one it is not, and the guarantees say so: that is why judging is refused there."""
+    within = limits(cpu_ms=ms(2_000), open_files=1_024, processes=64)
+    report = await box.run("hidden_memory", way, "256", within=within)
+    if report.memory_source is MemorySource.RLIMIT:
+        return
+    assert report.verdict is MLE or int(report.stdout) < 64
+    assert within_memory(report, 64 * MIB)
+
+
 async def test_a_python_program_that_eats_memory_is_mle(box: Box) -> None:
     report = await box.run("bombs.py", "memory", within=limits(cpu_ms=ms(2_000)))
     assert (report.verdict, report.limit) == (MLE, LimitKind.MEMORY)
@@ -122,6 +134,25 @@ async def test_output_cap_prevents_oom(box: Box) -> None:
     assert len(report.stderr) <= STDERR_LIMIT_BYTES
     assert report.stdout_truncated
     assert (await box.run("static_noop")).verdict is OK
+
+
+WRITER = """
+import os, sys
+for stream in (1, 2):
+    for _ in range(32):
+        os.write(stream, b"x" * 65536)
+os.write(1, b"end")
+"""
+
+
+async def test_output_beyond_what_is_kept_is_read_to_its_end_and_the_run_ends_well(box: Box) -> None:
+    """Longer than the captured part, shorter than the cap: truncated, drained, and no fault of the program's."""
+    written = 2 * 32 * 65536 + len(b"end")
+    report = await box.sandbox.run(box.script(WRITER, within=replace(ROOMY, output_bytes=8 * MIB)))
+    assert (report.verdict, report.exit_code) == (OK, 0)
+    assert report.output_bytes == written
+    assert (len(report.stdout), len(report.stderr)) == (STDOUT_LIMIT_BYTES, STDERR_LIMIT_BYTES)
+    assert (report.stdout_truncated, report.stderr_truncated) == (True, True)
 
 
 async def test_dual_timeouts_wall_and_cpu(box: Box) -> None:

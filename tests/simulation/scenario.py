@@ -22,7 +22,8 @@ from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease import LeaseKeeper
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.simulation.world import Door, Odds, Pipe, Process, World
 
 WORKERS = 3
@@ -44,13 +45,14 @@ class Tempo:
 
 
 class WatchedWorker(Worker):
-    """A worker that lets the world know which message each attempt was won by."""
+    """A worker that lets the world know which attempts it began, and which message each was won by."""
 
     world: World
 
     def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
         if message is not None:
             self.world.won_by[self._settings.name, job.id, job.attempt_id] = (message.band, message.entry_id)
+        self.world.started.add((self._settings.name, job.id, job.attempt_id))
         super()._start(job, message, claimed_at)
 
 
@@ -64,6 +66,7 @@ class Scenario(ABC):
     def __init__(self, seed: int, template: sqlite3.Connection, odds: Odds | None = None) -> None:
         self.world = World(seed, template, odds or Odds())
         self.workers: list[Process] = []
+        self._drainable: dict[str, Worker] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._started = 0
 
@@ -78,6 +81,10 @@ class Scenario(ABC):
     @abstractmethod
     def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
         """What a worker ends jobs by, and what it runs them by."""
+
+    def may_stay_held(self, job_id: str) -> bool:
+        """Whether a drained worker may leave a claimed job to the watchdog, because its listener fails."""
+        return False
 
     def schedulers(self) -> int:
         """How many there are: any number is safe together."""
@@ -152,8 +159,37 @@ class Scenario(ABC):
         )
         worker.world = self.world
         self.workers.append(process)
+        self._drainable[process.name] = worker
         self.spawn(keeper.run())
-        self.spawn(worker.run())
+        self.spawn(self._work(process, worker))
+
+    async def _work(self, process: Process, worker: Worker) -> None:
+        """Work until drained; what it still holds then, it had begun and lost: by its own clock, for it was frozen."""
+        await worker.run()
+        held = self.world.query(
+            "SELECT id, attempt_id FROM jobs WHERE status = 'running' AND lease_owner = ? AND lease_until > ?",
+            process.name,
+            self.world.now_us(),
+        )
+        self.world.violations += [
+            f"{process.name} was drained between the claim and the start of attempt {row['attempt_id']} of {row['id']}"
+            for row in held
+            if (process.name, row["id"], row["attempt_id"]) not in self.world.started
+            and not self.may_stay_held(row["id"])
+        ]
+        self.workers.remove(process)
+
+    def _drain(self, process: Process) -> None:
+        """Stop a worker as a deployment does, often in the middle of a commit: once, or again a moment later."""
+        worker = self._drainable.pop(process.name, None)
+        if worker is not None:
+            if self.world.random.random() < 0.7:
+                process.at_next_commit = worker.drain
+            else:
+                worker.drain()
+            if self.world.random.random() < 0.5:
+                self.world.loop.call_later(self.world.random.random(), worker.drain)
+            self._start_worker()
 
     def start_scheduler(self, name: str) -> None:
         """Start what delivers jobs and keeps order."""
@@ -175,6 +211,8 @@ class Scenario(ABC):
                 world.random.choice(victims).freeze(world.random.uniform(*tempo.frozen_s))
             elif draw < 0.85:
                 world.stream.flush()
+            elif victims:
+                self._drain(world.random.choice(victims))
 
     def _busy(self) -> list[Process]:
         """Living workers: those that hold something, if there are any, since nobody misses the others."""

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TypeVar
 
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.observe.outages import JITTER
 from adjudge.store.bells import Bells
 from adjudge.store.driver import Operation
 from adjudge.store.sqlite import SqliteTx, drive
@@ -51,6 +52,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        JITTER.seed(self.seed)
         self.loop = asyncio.get_running_loop()
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
         self.connection.row_factory = sqlite3.Row
@@ -63,6 +65,8 @@ class World:
         self.late: list[asyncio.Task[list[Published]]] = []
         self.won_by: dict[tuple[str, str, int], tuple[int, str]] = {}
         """The message that each (process, job, attempt) was won by."""
+        self.started: set[tuple[str, str, int]] = set()
+        """The attempts that began: (process, job, attempt)."""
         self._ids = 0
 
     def now_us(self) -> int:
@@ -91,6 +95,8 @@ class Process:
         self.world = world
         self.name = name
         self.alive = True
+        self.at_next_commit: Callable[[], None] | None = None
+        """What is to happen between its next commit and the answer to that."""
         self._awake = asyncio.Event()
         self._awake.set()
         self._frozen_at = 0.0
@@ -132,6 +138,9 @@ class Door:
         if world.unlucky(world.odds.database_away):
             raise Unavailable("the database is away")
         result, callbacks = self.commit(operation)
+        act, self._process.at_next_commit = self._process.at_next_commit, None
+        if act is not None:
+            act()
         await world.linger()
         await self._process.still_here()
         if world.unlucky(world.odds.outcome_unknown):

@@ -41,7 +41,8 @@ _QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 @asynccontextmanager
 async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Parts]:
     """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
-    settings = settings_source.load(_WITHOUT_WORKERS | (overrides or {}), environ={})
+    own = {"server.data_dir": str(folder / "data")}
+    settings = settings_source.load(_WITHOUT_WORKERS | own | (overrides or {}), environ={})
     blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream(maxlen=10_000)
     registry = DatabaseRegistry(store.database, lease_sec=15)
     buckets = MemoryBuckets()

@@ -24,6 +24,7 @@ from adjudge.chains.patrol import ChainPatrol
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.chaining import make_engine, make_owners, run_starter
 from adjudge.cli.executors import make_executors
+from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.judge.artifacts import ArtifactCache
@@ -39,8 +40,9 @@ from adjudge.store.submissions import JUDGE
 from adjudge.stream import MemoryStream
 from adjudge.worker.handler import Handler
 from adjudge.worker.judging import JudgeHandler
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
+from adjudge.worker.worker_settings import WorkerSettings
 
 QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
 
@@ -56,10 +58,17 @@ class House:
     judge: Judge
     user_id: str
 
+    @property
+    def authority(self) -> Authority:
+        """What an admin may do."""
+        return Authority((Grant(self.user_id),))
+
     async def define(self, name: str, dag: Mapping[str, Any]) -> str:
         """Define a chain; return its id."""
         check_dag(dag, registry.found())
-        made = await self.database.transact(lambda tx: chains.create(tx, name=name, dag=dag, actor=self.user_id))
+        made = await self.database.transact(
+            lambda tx: chains.create(tx, name=name, dag=dag, actor=self.user_id, authority=self.authority)
+        )
         return made.id
 
     async def apply(self, definition: Definition) -> str:
@@ -68,7 +77,7 @@ class House:
 
     async def start(self, chain_id: str, **parameters: Any) -> str:
         """Start a chain; return the run's id."""
-        wanted = NewRun(chain_id, parameters, actor=self.user_id)
+        wanted = NewRun(chain_id, parameters, actor=self.user_id, authority=self.authority)
         return (await self.database.transact(lambda tx: self.engine.start(tx, wanted))).run_id
 
     async def node(self, run_id: str, node_id: str) -> NodeView:
@@ -134,9 +143,9 @@ async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any)
     """Everything at work on the database at ``url``."""
     settings = settings_source.load({f"chains.{name}": value for name, value in overrides.items()}, environ={})
     blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream()
-    cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(), new_id()
+    cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(settings), new_id()
     jobs = Jobs(make_owners(engine, settings), policy=QUICK)
-    async with open_database(url, migrate=False) as database, Sandbox(slots=2) as box:
+    async with open_database(url, migrate=False) as database, Sandbox(unsafe=True, slots=2) as box:
         judge = Judge(box, Languages.load(), ArtifactCache(compiled), worker="test")
         executors = make_executors(
             settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge

@@ -57,26 +57,35 @@ class Hall:
         (job,) = (await self.api.store.claim(job_id)).done
         return Finish(fence_of(job))
 
-    async def judge(self, job_id: str, verdict: Verdict = Verdict.AC, *, score: float = 1.0, time_ms: int = 7) -> None:
+    async def judge(
+        self,
+        job_id: str,
+        verdict: Verdict = Verdict.AC,
+        *,
+        score: float = 1.0,
+        time_ms: int = 7,
+        mem_kb: int = 1_024,
+    ) -> None:
         """Give a verdict, as a worker would."""
         started = await self.start(job_id)
-        case = CaseResult("1", verdict, time_ms, time_ms, 1_024)
-        outcome = Judgement(verdict, score=score, time_ms=time_ms, mem_kb=1_024, cases=(case,))
-        finish = Finish(started.fence, result=document(verdict), outcome=outcome)
+        case = CaseResult("1", verdict, time_ms, time_ms, mem_kb)
+        outcome = Judgement(verdict, score=score, time_ms=time_ms, mem_kb=mem_kb, cases=(case,))
+        finish = Finish(started.fence, result=document(verdict, mem_kb), outcome=outcome)
         await self.api.store.do(lambda tx: self.api.store.jobs.finish(tx, [finish]))
 
 
-def document(verdict: Verdict) -> Mapping[str, Any]:
+def document(verdict: Verdict, mem_kb: int = 1_024) -> Mapping[str, Any]:
     """A result document as the judge makes it, cut to what is looked at."""
     case = {
         "group": "data/secret",
         "verdict": verdict.value,
         "time_ms": 7,
         "wall_ms": 7,
-        "mem_kb": 1_024,
+        "mem_kb": mem_kb,
         "message": "the secret answer is 42",
         "author_message": "",
         "exit_code": 0,
+        "exit_signal": None,
         "first_run": None,
         "score": None,
         "score_unit": None,
@@ -87,7 +96,7 @@ def document(verdict: Verdict) -> Mapping[str, Any]:
         "score": 1,
         "max_score": 1,
         "time_ms": 7,
-        "mem_kb": 1_024,
+        "mem_kb": mem_kb,
         "wall_ms": 9,
         "message": "the secret answer is 42",
         "first_failure": None,

@@ -11,6 +11,7 @@ from typing import Any
 from adjudge.chains import registry
 from adjudge.chains.executor import NodeContext
 from adjudge.chains.registry import Registry
+from adjudge.domain.authority import Authority
 
 
 @dataclass
@@ -27,6 +28,7 @@ class FakeContext:
     artifacts: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Any = None
     actor: str = "eva"
+    authority: Authority | None = None
     trace_id: str | None = None
     stop_requested: asyncio.Event = field(default_factory=asyncio.Event)
     lines: list[str] = field(default_factory=list)

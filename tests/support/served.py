@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import uvicorn
 
+from adjudge.cli.serving import http_config
 from tests.support.api import Api, make_api
 from tests.support.app import add_pages
 from tests.support.stores import opened
@@ -45,7 +46,8 @@ def served(store_url: str, folder: Path, overrides: dict[str, object] | None = N
     async def serve() -> None:
         async with opened(store_url) as store, make_api(store, folder, overrides) as api:
             add_pages(api.app, api.parts)
-            config = uvicorn.Config(api.app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+            config = http_config(api.app, api.parts.settings.server)
+            config.timeout_graceful_shutdown = 1
             server = uvicorn.Server(config)
 
             def end() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import fcntl
 import http.client
 import os
 import pwd
@@ -36,9 +37,12 @@ _PORTS = range(20_000, 32_000)
 _SPREAD = 101
 """Processes begin to look this many ports apart from each other."""
 _PREFIX = "adjudge-"
-_OWNER = "owner"
+_OWNER = "owner-lock"
+"""A file that the test run keeps locked while it lives. No process id: a container or a time namespace of its own may
+number and date processes differently, and a run there must not take this one for dead."""
 DROPS = "drops"
 """A file that lists the sockets that a server leaves outside of its folder."""
+_LOCKS: dict[Path, int] = {}
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -268,7 +272,7 @@ def _new_folder(name: str) -> Path:
     if os.geteuid() == 0 and not _is_open_to_all(base):
         base = Path("/tmp")
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name.lower()}-", dir=base))
-    (folder / _OWNER).write_text(f"{os.getpid()} {_started_at(os.getpid())}")
+    _lock(folder)
     user = server_user()
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
@@ -276,15 +280,30 @@ def _new_folder(name: str) -> Path:
 
 
 def sweep() -> None:
-    """Remove folders of servers whose test run was killed: only such as name their owner, and whose owner is gone."""
+    """Remove folders of servers whose test run was killed: only those with an owner's lock that nobody holds."""
     for base in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for note in base.glob(f"{_PREFIX}*/{_OWNER}"):
             try:
-                pid, _, started = note.read_text().partition(" ")
-            except OSError:  # another run is quicker, or it is not ours to read
+                lock = os.open(note, os.O_RDWR)
+            except OSError:  # another run is quicker, or it is not ours
                 continue
-            if pid.isdigit() and _started_at(int(pid)) != started:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            else:
                 _remove(note.parent)
+            finally:
+                os.close(lock)
+
+
+def _lock(folder: Path) -> None:
+    """Hold the folder's lock until this process ends; the file gets its name only once it is locked."""
+    unnamed = folder / f"{_OWNER}-new"
+    lock = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    unnamed.rename(folder / _OWNER)
+    _LOCKS[folder] = lock
 
 
 def _remove(folder: Path) -> None:
@@ -294,14 +313,8 @@ def _remove(folder: Path) -> None:
             if path.is_socket():  # whatever a note says, nothing else is ever dropped
                 path.unlink()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _started_at(pid: int) -> str:
-    """When a process started, in the kernel's ticks: what tells it from a later one of its number; nothing if gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        return ""
+    if (lock := _LOCKS.pop(folder, None)) is not None:
+        os.close(lock)
 
 
 def as_server_user() -> dict[str, Any]:

@@ -12,11 +12,12 @@ from starlette.routing import BaseRoute
 
 from adjudge import __version__
 from adjudge.api import errors
-from adjudge.api.authentication import authenticator
+from adjudge.api.authentication import authenticator, known_by
 from adjudge.api.document import openapi
 from adjudge.api.envelope import Envelope
 from adjudge.api.exchange import Bounds, Streams
 from adjudge.api.hand_in import HandIn
+from adjudge.api.json_shape import JsonShape
 from adjudge.api.parts import Parts
 from adjudge.api.routes import (
     about,
@@ -34,6 +35,7 @@ from adjudge.api.routes import (
     problems,
     rejudge,
     runs,
+    secrets,
     submissions,
     users,
     webhooks,
@@ -44,7 +46,7 @@ from adjudge.api.wire.base import Problem
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
 _UPLOADS: Final = re.compile(rf"({API_ROOT}/problems:import|{API_ROOT}/files|/setting/import)$")
-"""Where packages and files of runs come in. Other bodies are in memory before it is asked whose they are."""
+"""Where packages and files of runs come in. Other bodies are in memory when routes read them."""
 _CORS_HEADERS: Final = [
     "Authorization",
     "Content-Type",
@@ -85,7 +87,7 @@ def routes_around(parts: Parts) -> Sequence[BaseRoute]:
     # The most used first: routes are tried in this order, and no two of them answer to the same address.
     for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
         app.include_router(group.router(parts), prefix=API_ROOT)
-    for group in (files, health, login, oidc, accounts, users, ops):
+    for group in (files, health, login, oidc, accounts, users, ops, secrets):
         app.include_router(group.router(parts), prefix=API_ROOT)
     app.include_router(about.router(), prefix=API_ROOT)
     return app.router.routes[already:]
@@ -107,6 +109,7 @@ def _surround(app: FastAPI, parts: Parts) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
     server = parts.settings.server
     app.add_middleware(HandIn, parts=parts, root=API_ROOT)
+    app.add_middleware(JsonShape, uploads=_UPLOADS)
     origins = [origin.strip() for origin in server.cors_origins.split(",") if origin.strip()]
     if origins:
         app.add_middleware(
@@ -120,7 +123,14 @@ def _surround(app: FastAPI, parts: Parts) -> None:
     app.add_middleware(
         Envelope,
         mint_request_id=parts.mint,
-        bounds=Bounds(server.body_limit_bytes, server.upload_limit_bytes, server.request_timeout_sec, _UPLOADS),
+        bounds=Bounds(
+            server.anonymous_body_limit_bytes,
+            server.body_limit_bytes,
+            server.upload_limit_bytes,
+            server.request_timeout_sec,
+            _UPLOADS,
+        ),
+        is_known=known_by(parts.credentials),
         streams=app.state.streams,
         at_once=ShortWay(parts, API_ROOT).answer,
         is_https=server.public_url.startswith("https:"),

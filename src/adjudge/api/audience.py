@@ -22,6 +22,7 @@ from adjudge.api.credentials import Credentials
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, TooManyStreams
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 
 _RETRY_AFTER_SEC: Final = 10
 _FAREWELL: Final = b'event: reconnect\ndata: {"reason":"credential"}\n\n'
@@ -95,12 +96,16 @@ class Audience:
             await asyncio.gather(self._usher, return_exceptions=True)
 
     async def _look_for_ever(self) -> None:
+        outage = Outage(_log, "audience.not_looked", first_sec=self._look_sec)
+        pause_sec = self._look_sec
         while self._seats:
-            await asyncio.sleep(self._look_sec)
+            await asyncio.sleep(pause_sec)
+            pause_sec = self._look_sec
             try:
                 await self.look()
+                outage.over()
             except AdjudgeError as error:  # without the database there is nothing to watch either
-                _log.warning("audience.not_looked", error=error.message)
+                pause_sec = outage.failed(error)
 
 
 class EventStream(StreamingResponse):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import Request
+from starlette.types import Scope
 
 from adjudge.api.asking import Authenticate
 from adjudge.api.browser import check_csrf, session_secret
@@ -31,6 +33,21 @@ def authenticator(credentials: Credentials, *, visitors_may_read: bool) -> Authe
         return viewer
 
     return authenticate
+
+
+def known_by(credentials: Credentials) -> Callable[[Scope], Awaitable[bool]]:
+    """Make the function that tells, before anything else of a request is read, whether its credential is valid."""
+
+    async def is_known(scope: Scope) -> bool:
+        request = Request(scope)
+        given = request.headers.get("Authorization")
+        if given is not None:
+            await _by_token(credentials, given)
+            return True
+        secret = session_secret(request)
+        return secret is not None and await credentials.of_session(secret) is not None
+
+    return is_known
 
 
 def token_in(authorization: str) -> str | None:

@@ -23,7 +23,11 @@ from adjudge.store.tokens import Holder, digest_of
 
 _KEPT: Final = 10_000
 _BEFORE_A_CHOICE: Final = frozenset({Permission.ACCOUNT_OWN})
-"""What somebody may do whose password was given by somebody else: choose their own."""
+"""What somebody may do who logged in with a password that was given by somebody else: choose their own.
+
+Tokens are not held to that. No password leads to one before its owner has chosen it, so a token that exists by then was
+made with ``adjudge user token``, by whoever operates the machine.
+"""
 
 log = get_logger(__name__)
 
@@ -74,11 +78,14 @@ class Credentials:
         by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.TOKEN}
         by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.SESSION}
 
-        async def look(tx: Tx) -> list[Holder]:
-            found = await tokens.standing(tx, by_token) if by_token else []
-            return found + (await sessions.standing(tx, by_session) if by_session else [])
+        async def look(tx: Tx) -> dict[str, frozenset[Permission]]:
+            found = [(Via.TOKEN, holder) for holder in (await tokens.standing(tx, by_token) if by_token else [])]
+            found += [
+                (Via.SESSION, holder) for holder in (await sessions.standing(tx, by_session) if by_session else [])
+            ]
+            return {holder.credential_id: _permissions_of(holder, via) for via, holder in found}
 
-        held = {holder.credential_id: _permissions_of(holder) for holder in await self._database.read(look)}
+        held = await self._database.read(look)
         return {viewer for viewer in viewers if held.get(viewer.credential_id or "") != viewer.permissions}
 
     async def close(self) -> None:
@@ -138,9 +145,13 @@ def _name_of(via: Via, secret: str) -> str:
     return digest_of(f"{via}:{secret}")
 
 
-def _permissions_of(holder: Holder) -> frozenset[Permission]:
+def _must_change_password(holder: Holder, via: Via) -> bool:
+    return holder.must_change_password and via is Via.SESSION
+
+
+def _permissions_of(holder: Holder, via: Via) -> frozenset[Permission]:
     permissions = granted(holder.role, holder.scopes)
-    return permissions & _BEFORE_A_CHOICE if holder.must_change_password else permissions
+    return permissions & _BEFORE_A_CHOICE if _must_change_password(holder, via) else permissions
 
 
 def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
@@ -148,9 +159,9 @@ def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
         user_id=holder.user_id,
         name=holder.name,
         role=holder.role,
-        permissions=_permissions_of(holder),
+        permissions=_permissions_of(holder, via),
         via=via,
         credential_id=holder.credential_id,
-        must_change_password=holder.must_change_password,
+        must_change_password=_must_change_password(holder, via),
         csrf=digest_of(f"csrf:{secret}") if via is Via.SESSION else None,
     )

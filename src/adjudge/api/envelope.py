@@ -12,7 +12,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api.errors import respond, unforeseen
-from adjudge.api.exchange import AnsweredEnough, Bounds, Exchange, Streams
+from adjudge.api.exchange import AnsweredEnough, Bounds, Exchange, IsKnown, Streams
 from adjudge.domain.errors import AdjudgeError, TimedOut
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.traces import own_trace, trace_from
@@ -51,6 +51,7 @@ class Envelope:
         *,
         mint_request_id: NewId,
         bounds: Bounds,
+        is_known: IsKnown,
         streams: Streams,
         at_once: AtOnce | None = None,
         is_https: bool = False,
@@ -58,6 +59,7 @@ class Envelope:
         self._app = app
         self._mint = mint_request_id
         self._bounds = bounds
+        self._is_known = is_known
         self._streams = streams
         self._at_once = at_once
         self._headers = (*_RAW_HEADERS, _HTTPS_ONLY) if is_https else _RAW_HEADERS
@@ -74,7 +76,7 @@ class Envelope:
         def dress(message: Message) -> None:
             self._dress(message, request_id)
 
-        exchange = Exchange(scope, receive, send, self._bounds, dress)
+        exchange = Exchange(scope, receive, send, self._bounds, is_known=self._is_known, dress=dress)
         with logs.context(request_id=request_id, trace_id=trace_id):
             try:
                 await self._answer(exchange, request_id)
@@ -89,7 +91,7 @@ class Envelope:
 
     async def _answer(self, exchange: Exchange, request_id: str) -> None:
         try:
-            exchange.check_length()
+            await exchange.check_length()
             ready = self._at_once(exchange.scope) if self._at_once is not None else None
             if ready is not None:
                 await ready(exchange.scope, exchange.receive, exchange.send)

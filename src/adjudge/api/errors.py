@@ -23,6 +23,10 @@ from adjudge.observe.logs import get_logger
 MEDIA_TYPE: Final = "application/problem+json"
 _RETRY_AFTER_SEC: Final = 1
 _NO_CODE: Final = "HTTP_ERROR"
+MOST_TOLD: Final = 20
+"""How many things that are wrong with one request an answer lists: a request can make them by the million."""
+_LONGEST_TOLD: Final = 500
+_LONGEST_DETAIL: Final = 4_000
 
 log = get_logger(__name__)
 
@@ -73,14 +77,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
-        wrong = [
-            FieldProblem(field=_sendable(".".join(str(part) for part in item["loc"])), message=_sendable(item["msg"]))
-            for item in error.errors()
-        ]
-        if any(item["type"] == "json_invalid" for item in error.errors()):
+        found = error.errors()
+        wrong = [_field_problem(".".join(str(part) for part in item["loc"]), item["msg"]) for item in found[:MOST_TOLD]]
+        if any(item["type"] == "json_invalid" for item in found[:MOST_TOLD]):
             problem = _problem("MALFORMED_BODY", 400, "The body is no JSON.", request_id_of(request))
             return _response(problem.model_copy(update={"errors": wrong}), {})
-        summary = "; ".join(f"{item.field}: {item.message}" for item in wrong)
+        summary = "; ".join(f"{item.field}: {item.message}" for item in wrong) + _and_more(len(found))
         return respond(InvalidInput(summary), request_id_of(request), wrong)
 
     @app.exception_handler(HTTPException)
@@ -101,7 +103,7 @@ def answer(error: AdjudgeError, request_id: str) -> Response:
 
 def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:
     """Make the answer for one error of the tree."""
-    fields = {name: _sendable(value) for name, value in error.fields.items() if name != "problems"}
+    fields = {name: _sendable(_cut(str(value))) for name, value in error.fields.items() if name != "problems"}
     problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
         update={"fields": fields, "errors": wrong or _listed(error)}
     )
@@ -117,12 +119,34 @@ def _listed(error: AdjudgeError) -> list[FieldProblem]:
     if not isinstance(problems, list):
         return []
     field = str(error.fields.get("field", ""))
-    return [FieldProblem(field=field, message=_sendable(item)) for item in problems]
+    return [_field_problem(field, item) for item in problems[:MOST_TOLD]]
+
+
+def _field_problem(field: str, message: object) -> FieldProblem:
+    return FieldProblem(field=_sendable(_cut(field)), message=_sendable(_cut(str(message))))
+
+
+def _cut(text: str) -> str:
+    """A name or a message that quotes what was sent, no longer than anybody reads."""
+    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}…"
+
+
+def _and_more(count: int) -> str:
+    return f"; and {count - MOST_TOLD} more" if count > MOST_TOLD else ""
 
 
 def unforeseen(request_id: str) -> Response:
     """Answer for what nobody foresaw; the details are in the log under the request's id, not on the wire."""
     return respond(InternalFault(), request_id)
+
+
+def problem_json(status: int, detail: str, request_id: str) -> bytes:
+    """The body of an answer to what is refused before it is a request."""
+    return (
+        _problem(_HTTP_CODES.get(status, _NO_CODE), status, detail, request_id)
+        .model_dump_json(exclude_defaults=True)
+        .encode()
+    )
 
 
 def request_id_of(request: Request) -> str:
@@ -136,7 +160,7 @@ def _problem(code: str, status: int, detail: str, request_id: str) -> Problem:
         type=f"urn:adjudge:error:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=_sendable(detail),
+        detail=_sendable(detail[:_LONGEST_DETAIL]),
         code=code,
         request_id=request_id,
     )

@@ -1,8 +1,11 @@
 """One request and its answer, held to bounds: how much is read, how long it may take, what happens at the end.
 
-- A body is counted as it comes; past its limit the answer is 413, whatever the request said of its length.
-- Time runs until the answer begins, anew with every piece of the body: a slow upload is no slow request. A request that
-  asks to wait (``?wait=``) gets that much more. What streams may stream.
+- A body is counted as it comes; past its limit the answer is 413, whatever the request said of its length. Past a much
+  smaller limit it is first found out who is asking: frameworks read a body before they ask, and nobody unknown may make
+  the server hold or parse megabytes.
+- Time runs until the answer begins, anew with every piece of the body: a slow upload is no slow request, unless it is
+  so slow that it only holds the connection. A request that asks to wait (``?wait=``) gets that much more. What streams
+  may stream.
 - ``HEAD`` is ``GET`` without the body.
 - When the server ends, event streams are ended in good order and told to connect again; others finish.
 """
@@ -11,23 +14,30 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
-from adjudge.domain.errors import BodyTooLarge
+from adjudge.domain.errors import AdjudgeError, BodyTooLarge
 
 _WAIT: Final = re.compile(rb"(?:^|&)wait=(\d{1,3}(?:\.\d{1,3})?)(?:&|$)")
+_SLOWEST_BYTES_PER_SEC: Final = 1024
+"""A body that comes more slowly than this on the whole is not waited for."""
 _FAREWELL: Final = b"event: reconnect\ndata: {}\n\n"
+
+
+IsKnown = Callable[[Scope], Awaitable[bool]]
+"""Tells whether a request carries a valid credential; one that is given and wrong is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What one request may take."""
 
+    anonymous_bytes: int
     body_bytes: int
     upload_bytes: int
     seconds: float
@@ -35,7 +45,7 @@ class Bounds:
     """Paths whose bodies are files."""
 
     def body_limit(self, scope: Scope) -> int:
-        """The most that is read of this request."""
+        """The most that is read of this request, whoever sends it."""
         return self.upload_bytes if self.uploads.match(scope["path"]) else self.body_bytes
 
 
@@ -68,7 +78,14 @@ class Exchange:
     """What passes between a client and the application."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, bounds: Bounds, dress: Callable[[Message], None]
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        bounds: Bounds,
+        *,
+        is_known: IsKnown,
+        dress: Callable[[Message], None],
     ) -> None:
         self.is_head = scope["method"] == "HEAD"
         self.scope: Scope = {**scope, "method": "GET"} if self.is_head else scope
@@ -81,19 +98,22 @@ class Exchange:
         self._dress = dress
         self._receive, self._send = receive, send
         self._seconds = bounds.seconds + _wait_sec(scope)
-        self._limit = bounds.body_limit(scope)
+        self._most = bounds.body_limit(scope)
+        self._limit = min(bounds.anonymous_bytes, self._most)
+        self._is_known = is_known
         self._received = 0
+        self._first_piece_at: float | None = None
 
     @property
     def seconds(self) -> float:
         """How long it may take until the answer begins."""
         return self._seconds
 
-    def check_length(self) -> None:
+    async def check_length(self) -> None:
         """Refuse a body that says itself that it is too large, before reading any of it."""
         for name, length in self.scope["headers"]:
             if name == b"content-length" and length.isdigit() and int(length[:20]) > self._limit:
-                raise BodyTooLarge(limit_bytes=self._limit)
+                await self._check_size(int(length[:20]))
 
     async def receive(self) -> Message:
         """Pass on what the client sends, counted."""
@@ -101,11 +121,34 @@ class Exchange:
         if message["type"] == "http.request":
             self._received += len(message.get("body", b""))
             if self._received > self._limit:
-                # The framework lets only its own kind of error through while it reads a body.
-                raise HTTPException(413, f"The body is larger than {self._limit} bytes.", {"Connection": "close"})
+                try:
+                    await self._check_size(self._received)
+                except AdjudgeError as error:
+                    # The framework lets only its own kind of error through while it reads a body.
+                    raise HTTPException(error.http_status, error.message, {"Connection": "close"}) from error
             if self.deadline is not None and not self.status:
-                self.deadline.reschedule(asyncio.get_running_loop().time() + self._seconds)
+                self.deadline.reschedule(self._next_deadline())
         return message
+
+    async def _check_size(self, size: int) -> None:
+        """Refuse a body of that size; whoever is known may send more."""
+        if self._limit < self._most and await self._is_known(self.scope):
+            self._limit = self._most
+        if size > self._most:
+            raise BodyTooLarge(f"The body is larger than {self._most} bytes.", limit_bytes=self._most)
+        if size > self._limit:
+            raise BodyTooLarge(
+                f"The body is larger than {self._limit} bytes, which is the most without a valid credential: log in "
+                "or send an API token.",
+                limit_bytes=self._limit,
+            )
+
+    def _next_deadline(self) -> float:
+        now = asyncio.get_running_loop().time()
+        if self._first_piece_at is None:
+            self._first_piece_at = now
+        earned = self._received / _SLOWEST_BYTES_PER_SEC
+        return min(now, self._first_piece_at + earned) + self._seconds
 
     async def send(self, message: Message) -> None:
         """Pass on what the application answers."""

@@ -40,6 +40,7 @@ ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
 _DAY_SEC: Final = 86_400
 _USE_LIFE_SEC: Final = 1.0
 _USES_KEPT: Final = 10_000
+_LOG_SEC: Final = 1.0
 
 log = get_logger(__name__)
 
@@ -68,6 +69,24 @@ class _Counted:
     at_sec: float
 
 
+class _Decisions:
+    """Logs decisions: of each kind the first one in a second, with the number of those that were left out."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._logged: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def log(self, decision: str, reason: str, **fields: object) -> None:
+        """Log one decision, unless one of its kind was logged a moment ago."""
+        now_sec = self._clock()
+        last_sec, left_out = self._logged.get((decision, reason), (float("-inf"), 0))
+        if now_sec - last_sec < _LOG_SEC:
+            self._logged[decision, reason] = (last_sec, left_out + 1)
+            return
+        self._logged[decision, reason] = (now_sec, 0)
+        log.info("admission", decision=decision, reason=reason, left_out=left_out, **fields)
+
+
 class Gate:
     """Decides for one process; what must hold across processes it reads from Redis and the database."""
 
@@ -87,6 +106,7 @@ class Gate:
         self._clock = clock
         self._uses: OrderedDict[str, _Counted] = OrderedDict()
         self._closed = False
+        self._decisions = _Decisions(clock)
 
     async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> Admission:
         """Let ``count`` jobs of ``viewer`` in, or say why not and when to come back."""
@@ -97,13 +117,31 @@ class Gate:
                 await self._check_rate(viewer.id, address, count)
                 await self._check_use(viewer.id, count)
         except AdjudgeError as refused:
-            metrics.ADMISSION.labels("refused", refused.code.lower()).inc()
-            log.info("admission", decision="refused", reason=refused.code, user_id=viewer.user_id, count=count)
+            self._refuse(refused, viewer, count)
             raise
-        decision = "later" if delay_ms else "admitted"
-        metrics.ADMISSION.labels(decision, "queue_full" if delay_ms else "ok").inc(count)
-        log.debug("admission", decision=decision, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
+        decision, reason = ("later", "queue_full") if delay_ms else ("admitted", "ok")
+        metrics.ADMISSION.labels(decision, reason).inc(count)
+        self._decisions.log(decision, reason, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
         return Admission(band, delay_ms)
+
+    async def check_room(self, viewer: Viewer) -> None:
+        """Let in work that brings further jobs with it (an import, a run of a chain, a rejudge), or say why not.
+
+        Only the depth of the queue counts: these are few, and nobody can send them as fast as submissions. Where
+        overload is met by accepting for later they are let in, and wait behind what is there.
+        """
+        sample = await self._sampler.current()
+        band, is_later = band_of(viewer.role), self._limits.overload == "accept_later"
+        if band != ADMIN_BAND and not is_later and self._is_full(sample.waiting):
+            refused = QueueFull(waiting=sample.waiting, retry_after_sec=self._limits.later_sec)
+            self._refuse(refused, viewer, 1)
+            raise refused
+        metrics.ADMISSION.labels("admitted", "ok").inc()
+        self._decisions.log("admitted", "ok", user_id=viewer.user_id, count=1, band=band)
+
+    def _refuse(self, refused: AdjudgeError, viewer: Viewer, count: int) -> None:
+        metrics.ADMISSION.labels("refused", refused.code.lower()).inc()
+        self._decisions.log("refused", refused.code.lower(), user_id=viewer.user_id, count=count)
 
     async def lacking(self, languages: Collection[str]) -> frozenset[str]:
         """Those of ``languages`` that would be refused at this moment, since no worker can run them."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from adjudge.cache.buckets import Buckets, MemoryBuckets, Want
+from adjudge.cache.buckets import Buckets, MemoryBuckets, Want, monotonic_us
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 
-_PAUSE_SEC: Final = 2.0
+_PAUSE_US: Final = 2_000_000
 """How long Redis is left alone after it failed, so that its silence costs one request and not all of them."""
+_LIMIT_SEC: Final = 1.0
+"""How long a request waits for Redis: much less than a command of a stream may, because somebody waits for it."""
 
 log = get_logger(__name__)
 
@@ -19,11 +22,15 @@ log = get_logger(__name__)
 class EnduringBuckets:
     """Shared buckets while they answer, this process's own while they do not."""
 
-    def __init__(self, shared: Buckets, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, shared: Buckets, *, clock_us: Callable[[], int] = monotonic_us, limit_sec: float = _LIMIT_SEC
+    ) -> None:
         self._shared = shared
-        self._own = MemoryBuckets(clock=clock)
-        self._clock = clock
-        self._away_until = float("-inf")
+        self._own = MemoryBuckets(clock_us=clock_us)
+        self._clock_us = clock_us
+        self._limit_sec = limit_sec
+        self._outage = Outage(log, "admission.limits_not_shared")
+        self._away_until_us = 0
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
@@ -31,13 +38,20 @@ class EnduringBuckets:
 
     async def take_many(self, wants: Sequence[Want]) -> list[float]:
         """Take from several, all or nothing."""
-        if self._clock() >= self._away_until:
-            try:
-                return await self._shared.take_many(wants)
-            except Unavailable as error:
-                self._away_until = self._clock() + _PAUSE_SEC
-                log.warning("admission.limits_not_shared", error=error.message, for_sec=_PAUSE_SEC)
-        return await self._own.take_many(wants)
+        if self._clock_us() < self._away_until_us:
+            return await self._own.take_many(wants)
+        if self._outage.failures:  # this request tries again, and the others do not wait for it
+            self._away_until_us = self._clock_us() + _PAUSE_US
+        try:
+            async with asyncio.timeout(self._limit_sec):
+                waits = await self._shared.take_many(wants)
+        except (Unavailable, TimeoutError) as error:
+            self._outage.failed(error)
+            self._away_until_us = self._clock_us() + _PAUSE_US
+            return await self._own.take_many(wants)
+        self._outage.over()
+        self._away_until_us = 0
+        return waits
 
     async def close(self) -> None:
         """Let go of the shared ones."""

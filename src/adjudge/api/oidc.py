@@ -8,6 +8,7 @@ what they are called.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -30,7 +31,8 @@ from adjudge.observe.logs import get_logger
 _ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
 """Signatures by a key pair only: a shared secret would let whoever knows it speak for the provider."""
 _KEEP_SEC: Final = 3_600.0
-_PATIENCE_SEC: Final = 10.0
+_TIMEOUT_SEC: Final = 10.0
+"""For a whole answer of the provider."""
 _LEEWAY_SEC: Final = 60
 
 log = get_logger(__name__)
@@ -48,12 +50,19 @@ class OidcProvider:
     """One provider, found by its issuer."""
 
     def __init__(
-        self, issuer: str, client_id: str, client_secret: str, *, clock: Callable[[], float] = time.monotonic
+        self,
+        issuer: str,
+        client_id: str,
+        client_secret: str,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        timeout_sec: float = _TIMEOUT_SEC,
     ) -> None:
         self._issuer = issuer
         self._client_id = client_id
         self._client_secret = client_secret
         self._clock = clock
+        self._timeout_sec = timeout_sec
         self._about: dict[str, Any] = {}
         self._keys: KeySet | None = None
         self._fetched_at = float("-inf")
@@ -155,9 +164,10 @@ class OidcProvider:
 
     async def _ask(self, method: str, url: str, **options: Any) -> httpx.Response:
         try:
-            async with httpx.AsyncClient(timeout=_PATIENCE_SEC) as client:
+            # The client's own limit is for each read: an answer that comes byte by byte would never exceed it.
+            async with asyncio.timeout(self._timeout_sec), httpx.AsyncClient(timeout=self._timeout_sec) as client:
                 return await client.request(method, url, **options)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, TimeoutError) as error:
             log.warning("oidc.away", error=type(error).__name__)
             raise Unavailable("The provider to log in by does not answer.") from error
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, events
 from adjudge.store.bells import WATCH, Wakeup
 from adjudge.store.events import Place, ProgressMade, StatusChanged, Which
@@ -90,17 +91,27 @@ class _Question:
     steps_since: int | None
     submissions: tuple[str, ...]
     jobs: tuple[str, ...]
+    changed_since: Place | None = None
+    """From where on changes are reported to the cache; nothing while it holds no status."""
 
     async def ask(self, tx: Tx) -> _Look:
         """Look, in one snapshot."""
         ended = await events.ended_submissions(tx, self.submissions) | await events.ended_jobs(tx, self.jobs)
-        if self.start is None:
+        if self.start is None and self.changed_since is None:
             return _Look(None, ended)
         end = await events.horizon(tx)
-        changes = await events.between(tx, Which(), self.start, end, at_most=_AT_MOST)
+        look = _Look(None, ended)
+        if self.changed_since is not None:
+            changed = await events.changed_since(tx, self.changed_since, at_most=_AT_MOST)
+            look = replace(look, changed=changed, reported_to=end)
+        return look if self.start is None else await self._told(tx, look, self.start, end)
+
+    async def _told(self, tx: Tx, look: _Look, start: Place, end: Place) -> _Look:
+        changes = await events.between(tx, Which(), start, end, at_most=_AT_MOST)
         if len(changes) == _AT_MOST:
             end = changes[-1].place.next
-        return _Look(end, ended, changes, await events.progress_since(tx, self.steps_since))
+        steps = await events.progress_since(tx, self.steps_since)
+        return replace(look, end=end, changes=changes, steps=steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,8 @@ class _Look:
     ended: set[str]
     changes: Sequence[StatusChanged] = ()
     steps: Sequence[ProgressMade] = ()
+    changed: Collection[str] = ()
+    reported_to: Place | None = None
 
 
 class Tail:
@@ -126,6 +139,23 @@ class Tail:
         self._place: Place | None = None
         self._steps_seen: dict[str, tuple[int, int, str]] = {}
         self._steps_since: int | None = None
+        self._changed_since: Place | None = None
+        self._report_until = float("-inf")
+        self._report: Callable[[str], None] | None = None
+
+    async def report_changes(self, report: Callable[[str], None], for_sec: float) -> None:
+        """Call ``report`` with the id of every submission that changes in the next ``for_sec`` seconds.
+
+        Call it before reading what would become stale: a change that the read does not see is then reported. Whoever
+        calls it again while it lasts only makes it last longer.
+        """
+        self._report = report
+        self._report_until = asyncio.get_running_loop().time() + for_sec
+        if self._changed_since is None:
+            place = await self._database.read(events.horizon)
+            if self._changed_since is None:
+                self._changed_since = place
+        self._start()
 
     @asynccontextmanager
     async def watch(self, which: Which) -> AsyncIterator[Subscription]:
@@ -185,13 +215,16 @@ class Tail:
 
     async def _read_for_ever(self) -> None:
         unlisten = self._database.listen(WATCH, self._wakeup.set)
+        outage = Outage(_log, "tail_waits")
         try:
-            while self._watchers or self._waiters:
+            while self._watchers or self._waiters or self._reports():
                 self._wakeup.clear()
                 try:
                     self._tell(await self._database.read(self._question().ask))
+                    outage.over()
                 except Unavailable as error:
-                    _log.warning("tail_waits", error=error.message)
+                    await asyncio.sleep(outage.failed(error))
+                    self._wakeup.set()
                 await asyncio.sleep(_REST_SEC)
                 await self._wakeup.wait(self._poll_ms)
         except Exception:  # noqa: BLE001 — whoever watches is let go below, and whoever comes next starts it anew
@@ -199,6 +232,7 @@ class Tail:
         finally:
             unlisten()
             self._forget()
+            self._changed_since = None
             for subscription in [each for watchers in self._watchers.values() for each in watchers]:
                 subscription.lose()  # nobody reads for it any more
 
@@ -206,7 +240,12 @@ class Tail:
         if not self._watchers:
             self._forget()
         waited = {kind: tuple(it for of, it in self._waiters if of == kind) for kind in ("submission", "job")}
-        return _Question(self._place, self._steps_since, waited["submission"], waited["job"])
+        if not self._reports():
+            self._changed_since = None
+        return _Question(self._place, self._steps_since, waited["submission"], waited["job"], self._changed_since)
+
+    def _reports(self) -> bool:
+        return asyncio.get_running_loop().time() < self._report_until
 
     def _forget(self) -> None:
         """Nobody watches: whoever comes next begins where the tail is then."""
@@ -217,12 +256,23 @@ class Tail:
             self._place = look.end
         if len(look.changes) == _AT_MOST:
             self._wakeup.set()  # there is more
+        self._tell_cache(look)
         for change in look.changes:
             self._hand(change)
         for step in self._new_steps(look.steps):
             self._hand(step)
+        self._tell_waiters(look.ended)
+
+    def _tell_cache(self, look: _Look) -> None:
+        if look.reported_to is not None:
+            self._changed_since = look.reported_to
+        if self._report is not None:
+            for submission_id in look.changed:
+                self._report(submission_id)
+
+    def _tell_waiters(self, ended: Collection[str]) -> None:
         for (_, object_id), waiters in list(self._waiters.items()):
-            if object_id in look.ended:
+            if object_id in ended:
                 for waiter in waiters:
                     if not waiter.done():
                         waiter.set_result(None)

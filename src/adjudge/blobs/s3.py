@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -22,17 +21,17 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from adjudge.blobs import pieces
 from adjudge.blobs.driver import FRESH_SEC, BlobInfo, Digest, Source, parse_digest, parse_prefix
+from adjudge.blobs.s3_failures import translated
 from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 
 _PART_BYTES: Final = 8 << 20
 _PARTS_AT_ONCE: Final = 4
 _RESUMES: Final = 4
-_NOT_ALLOWED: Final = re.compile(r"status code: 40[13]\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +165,9 @@ class S3Blobs:
     def _reporting(self, digest: Digest = "") -> Iterator[None]:
         try:
             yield
-        except (NotFoundError, FileNotFoundError) as error:
-            if digest:
-                raise NotFound("blob", digest) from None
-            raise Unavailable(f"S3 has no bucket {self._place}: create it.") from error
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise Unavailable(f"S3 at {self._place} refused our keys ({type(error).__name__}).") from error
         except (BaseError, OSError) as error:
-            raise _failure(error, self._place) from error
-
-
-def _failure(error: Exception, place: str) -> Unavailable:
-    """What an error means that has no kind of its own: a list's have none, whatever S3 answered."""
-    words = str(error)
-    if "NoSuchBucket" in words:
-        return Unavailable(f"S3 has no bucket {place}: create it.")
-    if _NOT_ALLOWED.search(words):
-        return Unavailable(f"S3 at {place} refused our keys.")
-    return Unavailable(f"S3 at {place} is away ({type(error).__name__}).")
+            failure = translated(error, self._place, digest)
+            raise failure from (None if isinstance(failure, NotFound) else error)
 
 
 def _check_endpoint(endpoint: str | None) -> None:

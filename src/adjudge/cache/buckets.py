@@ -1,12 +1,16 @@
 """Token buckets: how often something may happen, for one process or for all that share a Redis.
 
-A bucket is one moment: when it will be full again. Taking tokens moves that moment on; it may not lie further ahead
-than filling an empty bucket takes. So a bucket needs no clean-up, survives a change of its rate, and a forgotten one is
+A bucket is one timestamp: when it will be full again. Taking tokens moves it on; it may not lie further ahead than
+filling an empty bucket takes. So a bucket needs no clean-up, survives a change of its rate, and one that was dropped is
 full.
+
+Times are whole microseconds. With floats (now + cost) - now differs from cost by an error that depends on the clock's
+value, and a full bucket refuses its first request on some machines and not on others.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +19,8 @@ from typing import Final, Protocol
 from adjudge.domain.errors import InvalidInput
 
 _SECOND_US: Final = 1_000_000
+_LONGEST_US: Final = 10**15
+"""At most so long (31 years) does a bucket take to fill: sums with Redis's clock stay exact in Lua, below 2^53."""
 _SWEEP_AT: Final = 10_000
 """How many buckets a process keeps before it drops those that are full."""
 
@@ -29,23 +35,35 @@ class Want:
     amount: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.rate_per_sec <= 0:
-            raise InvalidInput(f"{self.key}: a bucket must fill: give a rate above 0.", field="rate_per_sec")
-        if not 0 < self.amount <= self.burst:
+        if not (math.isfinite(self.rate_per_sec) and self.rate_per_sec > 0):
+            raise InvalidInput(
+                f"{self.key}: rate_per_sec must be a finite number above 0, not {self.rate_per_sec}.",
+                field="rate_per_sec",
+            )
+        if not (math.isfinite(self.burst) and 0 < self.amount <= self.burst):
             raise InvalidInput(
                 f"{self.key}: {self.amount:g} tokens can never be had of a bucket that holds {self.burst:g}.",
                 field="amount",
             )
 
     @property
-    def cost_us(self) -> float:
-        """How long the bucket takes to fill up what is taken."""
-        return self.amount / self.rate_per_sec * _SECOND_US
+    def cost_us(self) -> int:
+        """How long the bucket takes to fill up what is taken, rounded down: a full bucket gives its whole burst."""
+        return self._fill_us(self.amount, round_up=False)
 
     @property
-    def depth_us(self) -> float:
-        """How long it takes to fill from empty."""
-        return self.burst / self.rate_per_sec * _SECOND_US
+    def depth_us(self) -> int:
+        """How long it takes to fill from empty, rounded up."""
+        return self._fill_us(self.burst, round_up=True)
+
+    def _fill_us(self, tokens: float, *, round_up: bool) -> int:
+        """Divide exactly, as fractions of integers: a float quotient may round across a whole microsecond."""
+        (tokens_over, tokens_under), (rate_over, rate_under) = (
+            tokens.as_integer_ratio(),
+            self.rate_per_sec.as_integer_ratio(),
+        )
+        over, under = tokens_over * rate_under * _SECOND_US, tokens_under * rate_over
+        return min(-(-over // under) if round_up else over // under, _LONGEST_US)
 
 
 class Buckets(Protocol):
@@ -67,12 +85,17 @@ class Buckets(Protocol):
         ...
 
 
+def monotonic_us() -> int:
+    """Read the monotonic clock in whole microseconds."""
+    return time.monotonic_ns() // 1_000
+
+
 class MemoryBuckets:
     """Buckets of one process."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._full_at_us: dict[str, float] = {}
+    def __init__(self, *, clock_us: Callable[[], int] = monotonic_us) -> None:
+        self._clock_us = clock_us
+        self._full_at_us: dict[str, int] = {}
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
@@ -81,18 +104,18 @@ class MemoryBuckets:
     async def take_many(self, wants: Sequence[Want]) -> list[float]:
         """Take from several buckets, all or nothing."""
         _check(wants)
-        now_us = self._clock() * _SECOND_US
+        now_us = self._clock_us()
         after = {want.key: max(self._full_at_us.get(want.key, now_us), now_us) + want.cost_us for want in wants}
-        waits = [max(0.0, after[want.key] - now_us - want.depth_us) / _SECOND_US for want in wants]
-        if not any(waits):
+        waits_us = [max(0, after[want.key] - now_us - want.depth_us) for want in wants]
+        if not any(waits_us):
             self._full_at_us |= after
             self._sweep(now_us)
-        return waits
+        return [wait_us / _SECOND_US for wait_us in waits_us]
 
     async def close(self) -> None:
         """Nothing to let go of."""
 
-    def _sweep(self, now_us: float) -> None:
+    def _sweep(self, now_us: int) -> None:
         """Forget full buckets once there are many, so that passers-by cost no memory."""
         if len(self._full_at_us) > _SWEEP_AT:
             self._full_at_us = {key: full_at for key, full_at in self._full_at_us.items() if full_at > now_us}
@@ -104,8 +127,9 @@ local now = time[1] * 1000000 + time[2]
 local after, waits, granted = {}, {}, true
 for at, key in ipairs(KEYS) do
   local cost, depth = tonumber(ARGV[2 * at - 1]), tonumber(ARGV[2 * at])
-  after[at] = math.max(tonumber(redis.call('GET', key) or now), now) + cost
-  local wait = math.ceil(math.max(0, after[at] - now - depth))
+  local missing = math.max(0, tonumber(redis.call('GET', key) or now) - now)
+  after[at] = now + missing + cost
+  local wait = math.max(0, missing + cost - depth)
   if wait > 0 then granted = false end
   waits[at] = wait
 end
@@ -117,7 +141,10 @@ if granted then
 end
 return waits
 """
-"""ARGV: cost and depth in microseconds per key. Redis's clock is the only one: all who share a bucket agree on it."""
+"""ARGV: cost and depth in whole microseconds per key. Lua's numbers are floats, exact for integers below 2^53.
+
+Only Redis's clock is read: all who share a bucket agree on it.
+"""
 
 
 class RedisBuckets:
@@ -126,10 +153,10 @@ class RedisBuckets:
     Raises ``Unavailable`` while Redis is away; whether that lets somebody in or keeps them out is the caller's choice.
     """
 
-    def __init__(self, url: str, *, environment: str) -> None:
+    def __init__(self, url: str, *, environment: str, timeout_sec: float = 10.0) -> None:
         from adjudge.stream.link import Link  # noqa: PLC0415  # Redis is imported only where it is chosen
 
-        self._link = Link(url, environment=environment)
+        self._link = Link(url, environment=environment, timeout_sec=timeout_sec)
         self._prefix = f"{self._link.prefix}bucket:"
         self._client = self._link.connect()
         self._take = self._client.register_script(_TAKE)
@@ -143,9 +170,9 @@ class RedisBuckets:
         _check(wants)
         if not wants:
             return []
-        figures = [f"{figure:.3f}" for want in wants for figure in (want.cost_us, want.depth_us)]
+        times_us = [time_us for want in wants for time_us in (want.cost_us, want.depth_us)]
         async with self._link.calling():
-            waits_us = await self._take(keys=[self._prefix + want.key for want in wants], args=figures)
+            waits_us = await self._take(keys=[self._prefix + want.key for want in wants], args=times_us)
         return [int(wait_us) / _SECOND_US for wait_us in waits_us]
 
     async def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, cache_revisions
 from adjudge.store.bells import Wakeup
 
@@ -76,16 +77,12 @@ class Revisions:
                 await follower
 
     async def _follow(self, wakeup: Wakeup) -> None:
-        behind = False
+        outage = Outage(_log, "cache.revisions_unknown", first_sec=POLL_MS / 1_000)
         while True:
             await wakeup.wait(POLL_MS)
             wakeup.clear()
             try:
                 await self.catch_up()
+                outage.over()
             except AdjudgeError as error:
-                if not behind:
-                    _log.warning("cache.revisions_unknown", error=error.message)
-                behind = True
-                await asyncio.sleep(POLL_MS / 1_000)
-            else:
-                behind = False
+                await asyncio.sleep(outage.failed(error))

@@ -119,12 +119,7 @@ class Advance:
         over = [row for row in rows if row["waiting_on"] == 0]
         return await close(
             tx,
-            [
-                Closing(row["run_id"], row["node_id"], NodeStatus.FAILED, reason="joined", error=_some_failed(row))
-                if row["deps_failed"]
-                else Closing(row["run_id"], row["node_id"], NodeStatus.SUCCESS, reason="joined")
-                for row in over
-            ],
+            [join_closing(row["run_id"], row["node_id"], row["deps_failed"]) for row in over],
         )
 
     async def _count_deps(
@@ -226,8 +221,12 @@ def _tally_row(key: Key, tally: Counter[str]) -> tuple[object, ...]:
     return (*key, tally.total(), tally["success"], tally["failed"], tally["skipped"])
 
 
-def _some_failed(row: Row) -> str:
-    return f"{row['deps_failed']} of its instances did not succeed."
+def join_closing(run_id: str, node_id: str, failed: int) -> Closing:
+    """How a mapped node ends all of whose instances have ended, ``failed`` of them without success."""
+    if failed:
+        error = f"{failed} of its instances did not succeed."
+        return Closing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
+    return Closing(run_id, node_id, NodeStatus.SUCCESS, reason="joined")
 
 
 def _counted(row: Row, run_id: str) -> Counted:

@@ -9,6 +9,7 @@ from typing import Literal
 from adjudge.chains.dags import Types, check_dag
 from adjudge.chains.definition import Definition, TriggerDefinition, check_names
 from adjudge.chains.triggers import Triggers, given_spec
+from adjudge.domain.authority import Authority
 from adjudge.domain.errors import NotFound
 from adjudge.store import Tx, audit, chain_triggers, chains
 from adjudge.store.chain_triggers import Trigger
@@ -31,7 +32,15 @@ class Applied:
     """The secrets of new webhooks by the triggers' names; they are shown this once."""
 
 
-async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers, *, actor: str) -> Applied:
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who applies a file: their name for the history, and what they answer for it with."""
+
+    actor: str
+    authority: Authority | None = None
+
+
+async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers, *, by: By) -> Applied:
     """Make the house as the file says, in one transaction; triggers that the file does not have are removed.
 
     Applying the same file twice changes nothing. Whether the chain is enabled is the file's to say only when it is
@@ -39,7 +48,7 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
     """
     check_dag(definition.dag, types)
     check_names(definition.triggers)
-    chain, outcome = await _chain(tx, definition, actor)
+    chain, outcome = await _chain(tx, definition, by)
     standing = {trigger.name: trigger for trigger in await chain_triggers.of_chain(tx, chain.id)}
     done, secrets = dict[str, TriggerOutcome](), dict[str, str]()
     wanted = {item.name for item in definition.triggers}
@@ -49,18 +58,20 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
             done[name] = "removed"
     for item in definition.triggers:
         done[item.name], secret = await _trigger(
-            tx, triggers, item, chain_id=chain.id, standing=standing.get(item.name), actor=actor
+            tx, triggers, item, chain_id=chain.id, standing=standing.get(item.name), by=by
         )
         if secret is not None:
             secrets[item.name] = secret
+    await chains.vouch(tx, chain.id, by.authority)  # also for what stays as it is: they have just saved it
+    await chain_triggers.vouch(tx, chain.id, by.authority)
     changes = {name: what for name, what in done.items() if what != "unchanged"}
     if changes:
         details = {chain.id: {"triggers": changes}}
-        await audit.record(tx, actor=actor, action="apply", object_kind="chain", objects=details, reason="")
+        await audit.record(tx, actor=by.actor, action="apply", object_kind="chain", objects=details, reason="")
     return Applied(chain.id, chain.version, outcome, done, secrets)
 
 
-async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, Outcome]:
+async def _chain(tx: Tx, wanted: Definition, by: By) -> tuple[Chain, Outcome]:
     try:
         standing = await chains.find_by_name(tx, wanted.name)
     except NotFound:
@@ -68,7 +79,8 @@ async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, Outcome
             tx,
             name=wanted.name,
             dag=wanted.dag,
-            actor=actor,
+            actor=by.actor,
+            authority=by.authority,
             description=wanted.description,
             enabled=wanted.enabled,
         )
@@ -81,7 +93,8 @@ async def _chain(tx: Tx, wanted: Definition, actor: str) -> tuple[Chain, Outcome
         version=standing.version,
         name=wanted.name,
         dag=wanted.dag,
-        actor=actor,
+        actor=by.actor,
+        authority=by.authority,
         description=wanted.description,
     )
     return changed, "changed"
@@ -94,7 +107,7 @@ async def _trigger(
     *,
     chain_id: str,
     standing: Trigger | None,
-    actor: str,
+    by: By,
 ) -> tuple[Outcome, str | None]:
     if standing is not None and standing.kind != wanted.kind:
         await chain_triggers.remove(tx, standing.id)
@@ -106,11 +119,12 @@ async def _trigger(
             name=wanted.name,
             kind=wanted.kind,
             spec=wanted.spec,
-            actor=actor,
+            actor=by.actor,
+            authority=by.authority,
             enabled=wanted.enabled,
         )
         return "created", created.secret
     if given_spec(standing) == dict(wanted.spec):
         return "unchanged", None
-    await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec)
+    await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec, authority=by.authority)
     return "changed", None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from adjudge.chains.executor import Probe
-from adjudge.chains.executors.approval import APPROVAL, Resume, approval_given
+from adjudge.chains.executor import Probe, never_missed
+from adjudge.chains.executors.approval import APPROVAL, Resume
 from adjudge.chains.executors.judging import SUBMISSION_ENDED, submission_ended
 from adjudge.chains.executors.rejudging import BATCH_READY, batch_ready
 from adjudge.store import Tx, chain_triggers, node_work
@@ -20,7 +20,7 @@ from adjudge.store.job_values import Ended, Job, JobOwner
 PROBES: Final[Mapping[str, Probe]] = {
     SUBMISSION_ENDED: submission_ended,
     BATCH_READY: batch_ready,
-    APPROVAL: approval_given,
+    APPROVAL: never_missed,  # nobody can answer before the question stands
 }
 """Kind of wait → how to look whether it is over."""
 

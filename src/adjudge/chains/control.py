@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from adjudge.chains.advance import join_closing
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chain_of
 from adjudge.chains.standing import Closing, Delta, EndedNode, Standing, close, count, ended_delta, lock, set_counts
 from adjudge.domain.chain import Dag, base_id, counts_of, is_failed, is_instance, reopened
 from adjudge.domain.chain import count as count_statuses
-from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.errors import NotFound, WrongNodeState, WrongRunState
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
 from adjudge.store import audit, chain_runs
@@ -22,6 +23,7 @@ from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NodeView
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import NewJob
 from adjudge.store.jobs import Jobs
+from adjudge.store.statement import Row
 
 _RETRIABLE: Final = (NodeStatus.FAILED, NodeStatus.STOPPED)
 _COMPLETABLE: Final = (*_RETRIABLE, NodeStatus.RUNNING)
@@ -49,6 +51,8 @@ class _Sheet:
     attempt: Mapping[str, int]
     job: Mapping[str, str | None]
     instances: Mapping[str, list[str]]
+    open_jobs: Sequence[Row]
+    """The jobs that have not ended, held since before the run was locked; one made since then counts as begun."""
     takes_turn: bool
     """Whether the run waits for its turn, or would have to if it were opened again."""
     delta: dict[str, int] = field(default_factory=lambda: {"open": 0, "failed": 0})
@@ -77,20 +81,19 @@ class Control:
         """Ask a run to stop: what waits is stopped at once, what runs is told and, after a grace, killed.
 
         Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
-        a run that has ended is a Conflict.
+        a run that has ended is refused (``WrongRunState``).
         """
-        await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id="")
+        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id)
         await lock_chain_of(tx, run_id)
         run = await self._locked(tx, run_id)
         if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
-            raise Conflict(
+            raise WrongRunState(
                 f"Run {run_id!r} has ended as {run.status}; there is nothing to stop.", status=str(run.status)
             )
         if run.status in (RunStatus.STOPPING, RunStatus.STOPPED):
             return run.status
         await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
-        # Jobs made since the first look: they are few and fresh, and no more are made from here on.
-        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id="")
+        # Jobs made before the run was locked are not held: jobs come before runs. The patrol cancels them.
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
         rows = await tx.fetch(by_hand.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
@@ -117,7 +120,7 @@ class Control:
         targets = again if sheet.instances.get(node_id) else [node_id]
         starts = await self._retry_all(tx, sheet, targets, by)
         await self._reopen_above(tx, sheet, node_id, by)
-        await self._go_on(tx, sheet, by, starts)
+        await self._go_on(tx, sheet, by, starts, await self._join_at_once(tx, sheet, node_id))
         letters = {sheet.job[start.node_id]: start.job_id for start in starts}
         await _settle_letters(tx, letters, "replayed", actor, "its node was retried by hand")
         await _record(tx, "retry", run_id, node_id, by)
@@ -131,10 +134,12 @@ class Control:
         self._refuse(sheet, node_id, _COMPLETABLE, "completed")
         running = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] not in NODE.terminal]
         if running:
-            raise Conflict(f"Node {node_id!r} is mapped and {running[0]!r} has not ended; complete its instances.")
+            raise WrongNodeState(
+                f"Node {node_id!r} is mapped and {running[0]!r} has not ended; complete its instances."
+            )
         source = sheet.status[node_id]
-        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id=node_id)
-        await self._jobs.cancel(tx, [row["id"] for row in jobs], actor=actor, reason="node_completed")
+        jobs = [row["id"] for row in sheet.open_jobs if row["node_id"] == node_id]
+        await self._jobs.cancel(tx, jobs, actor=actor, reason="node_completed")
         if source in _RETRIABLE:
             sheet.reopen(node_id, NodeStatus.RUNNING)
             await self._reopen_above(tx, sheet, node_id, by)
@@ -153,7 +158,9 @@ class Control:
         run_id, node_id, by = letter.chain_run_id or "", letter.node_id or "", _By(letter.actor or "engine", reason)
         sheet = await self._sheet(tx, run_id, node_id)
         if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != letter.origin_job_id:
-            raise Conflict(f"Node {node_id!r} of run {run_id!r} has moved on; discard its letter.", node_id=node_id)
+            raise WrongNodeState(
+                f"Node {node_id!r} of run {run_id!r} has moved on; discard its letter.", node_id=node_id
+            )
         self._refuse(sheet, node_id, _RETRIABLE, "retried")
         starts = await self._retry_all(tx, sheet, [node_id], by)
         await self._reopen_above(tx, sheet, node_id, by)
@@ -167,7 +174,7 @@ class Control:
         return runs[run_id]
 
     async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _Sheet:
-        await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id, node_id=node_id)
+        open_jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id)
         await lock_chain_of(tx, run_id)
         run = await self._locked(tx, run_id)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
@@ -183,6 +190,7 @@ class Control:
             {row["node_id"]: row["attempt"] for row in rows},
             {row["node_id"]: row["job_id"] for row in rows},
             instances,
+            open_jobs,
             run.waits or (run.status in CHAIN_RUN.terminal and await self._takes_turns(tx, run_id, dag)),
         )
         if node_id not in sheet.status:
@@ -196,18 +204,18 @@ class Control:
     def _refuse(self, sheet: _Sheet, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
         status = sheet.status[node_id]
         if status not in allowed:
-            raise Conflict(
+            raise WrongNodeState(
                 f"Node {node_id!r} is {status}; only a node that is {' or '.join(allowed)} can be {done}.",
                 node_id=node_id,
                 status=str(status),
             )
         base = base_id(node_id)
         if base != node_id and sheet.status[base] is NodeStatus.SUCCESS:
-            raise Conflict(
+            raise WrongNodeState(
                 f"Node {node_id!r} is over: the mapped node {base!r} was completed by hand.", node_id=node_id
             )
         if sheet.run.status is RunStatus.STOPPING and status is not NodeStatus.RUNNING:
-            raise Conflict(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
+            raise WrongRunState(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
 
     async def _retry_all(self, tx: Tx, sheet: _Sheet, targets: Sequence[str], by: _By) -> list[Start]:
         run_id, later = sheet.run.id, sheet.dag.is_limited or sheet.takes_turn
@@ -244,11 +252,22 @@ class Control:
         fresh = [item for item in waiting if item in again or await self._take_back(tx, sheet, item)]
         await set_counts(tx, run_id, {item: counts_of(sheet.dag, item, sheet.status) for item in fresh})
 
+    async def _join_at_once(self, tx: Tx, sheet: _Sheet, node_id: str) -> list[EndedNode]:
+        """End a reopened mapped node that no instance is left to end.
+
+        A stop ends the mapped node at once, and its instances may all succeed within the grace.
+        """
+        instances = sheet.instances.get(node_id)
+        if not instances or sheet.status[node_id] is not NodeStatus.RUNNING:
+            return []
+        counts = count_statuses(sheet.status[item] for item in instances)
+        return [] if counts.waiting else await close(tx, [join_closing(sheet.run.id, node_id, counts.failed)])
+
     async def _take_back(self, tx: Tx, sheet: _Sheet, node_id: str) -> bool:
         """Take the job of a node back that waits again and that nobody claimed yet; false where it has begun."""
         if sheet.job[node_id] is None:
             return True
-        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=sheet.run.id, node_id=node_id)
+        jobs = [row for row in sheet.open_jobs if row["node_id"] == node_id]
         if not jobs or any(row["status"] == "running" for row in jobs):
             return False
         await self._jobs.cancel(tx, [row["id"] for row in jobs], actor="engine", reason="a dependency runs again")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from adjudge.chains import templating
+from adjudge.chains import secrets, templating
 from adjudge.chains.sugar import without_sugar
 from adjudge.domain.chain import Dag, Node
 from adjudge.domain.chain_document import CheckNode, parse, trusted
@@ -87,13 +87,27 @@ def checker(types: Types) -> CheckNode:
                 types.check(node.type, dict(node.cfg), place="cfg", templated=True)
             except InvalidInput as error:
                 yield error.message
-        yield from _check_templates(node)
+        yield from _check_templates(node, _secret_fields(types, node.type))
 
     return check
 
 
-def _check_templates(node: Node) -> Iterable[str]:
-    names = {"parameters", "artifacts", "run"} | ({node.fan.item} if node.fan is not None else set())
+def _secret_fields(types: Types, type_name: str) -> frozenset[str]:
+    """The fields of a type's cfg that may refer to secrets."""
+    try:
+        described = types.describe(type_name)
+    except InvalidInput:
+        return frozenset()
+    return frozenset(getattr(getattr(described, "factory", None), "secret_fields", ()))
+
+
+def _check_templates(node: Node, secret_fields: frozenset[str]) -> Iterable[str]:
+    try:
+        yield from secrets.misplaced(dict(node.cfg), secret_fields)
+        yield from secrets.literal_credentials(node.cfg, secret_fields)
+    except InvalidInput:
+        pass  # said below
+    names = {"parameters", "artifacts", "run", secrets.SECRETS} | ({node.fan.item} if node.fan is not None else set())
     documents = [("cfg", node.cfg, names)]
     if node.fan is not None:
         documents.append(("map.over", node.fan.over, {"parameters", "artifacts", "run"}))

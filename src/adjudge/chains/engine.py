@@ -19,10 +19,12 @@ from adjudge.chains.control import Control
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Probe
 from adjudge.chains.launch import Launch
+from adjudge.chains.node_jobs import NODE_TIMEOUT_MS
 from adjudge.chains.owner import NodeOwner
 from adjudge.chains.placing import Starter
 from adjudge.chains.progress import OnRunEnded, Progress
 from adjudge.chains.stepping import Stepper
+from adjudge.domain.authority import Authority
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import RunStatus
 from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NewRun, NodeView, Started
@@ -40,17 +42,18 @@ class Engine:
         on_run_ended: Sequence[OnRunEnded] = (),
         dags: Dags | None = None,
         mint: NewId = new_id,
+        node_timeout_ms: int = NODE_TIMEOUT_MS,
     ) -> None:
         unowned = Jobs({}, mint=mint)  # the engine writes what its own jobs mean for nodes itself
         self.dags = dags or Dags()
-        advance = Advance(self.dags, Starter(self.dags, unowned, mint), mint)
+        advance = Advance(self.dags, Starter(self.dags, unowned, mint, node_timeout_ms), mint)
         self.progress = Progress(advance, probes or {}, on_run_ended)
         self._launch = Launch(self.dags, self.progress, mint)
         self._control = Control(self.progress, unowned, mint)
-        self.owner = NodeOwner(self.progress, self._control, Stepper(self.dags, mint), mint)
+        self.owner = NodeOwner(self.progress, self._control, Stepper(self.dags, mint, node_timeout_ms), mint)
 
     async def start(self, tx: Tx, wanted: NewRun) -> Started:
-        """Start a chain; ``chain is disabled`` is a Conflict, a known idempotency key answers with its run."""
+        """Start a chain; a disabled one is refused (``ChainDisabled``), a known key answers with its run."""
         return await self._launch.start(tx, wanted)
 
     async def rerun(
@@ -62,10 +65,17 @@ class Engine:
         reason: str = "",
         from_node: str | None = None,
         idempotency_key: str | None = None,
+        authority: Authority | None = None,
     ) -> Started:
         """Run a run's snapshot again as a new run: whole, or from one node on, taking over what stands besides."""
         return await self._launch.rerun(
-            tx, run_id, actor=actor, reason=reason, from_node=from_node, idempotency_key=idempotency_key
+            tx,
+            run_id,
+            actor=actor,
+            reason=reason,
+            from_node=from_node,
+            idempotency_key=idempotency_key,
+            authority=authority,
         )
 
     async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> RunStatus:
@@ -73,13 +83,13 @@ class Engine:
         return await self._control.stop(tx, run_id, actor=actor, reason=reason)
 
     async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> NodeView:
-        """Run a failed or stopped node again; any other is a Conflict."""
+        """Run a failed or stopped node again; any other is refused (``WrongNodeState``)."""
         return await self._control.retry(tx, run_id, node_id, actor=actor, reason=reason)
 
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
     ) -> NodeView:
-        """Declare a failed, stopped or running node done; any other is a Conflict."""
+        """Declare a failed, stopped or running node done; any other is refused (``WrongNodeState``)."""
         return await self._control.complete(tx, run_id, node_id, actor=actor, artifact=artifact, reason=reason)
 
     async def resume(

@@ -13,10 +13,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from adjudge.domain.authority import Authority
 from adjudge.domain.errors import NodeFailed
 from adjudge.store.driver import Tx
 
-__all__ = ["Awaited", "Executor", "Latch", "NodeContext", "NodeFailed", "NodeResult", "Probe", "Waiting"]
+__all__ = [
+    "Awaited",
+    "Executor",
+    "Latch",
+    "NodeContext",
+    "NodeFailed",
+    "NodeResult",
+    "Probe",
+    "Waiting",
+    "never_missed",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +117,12 @@ class NodeContext(Protocol):
 
     @property
     def actor(self) -> str:
-        """On whose behalf the run was started."""
+        """The name of whoever the run was started for, for people to read; ``authority`` says what it may do."""
+        ...
+
+    @property
+    def authority(self) -> Authority | None:
+        """What the run may do: ``chains.rights`` looks it up."""
         ...
 
     @property
@@ -134,6 +150,9 @@ class Executor(Protocol):
     One whose nodes are over in a moment may say so by ``is_light = True``: a worker then runs as many of them as follow
     from a node that it ended, in whatever slots are free, without a message about each. One that loses nothing by being
     cut short may say so by ``stops_at_once = True``: it is canceled as soon as its run is to stop, not after the grace.
+
+    ``permissions`` names what whoever the run acts for must be allowed before a node is executed; what depends on the
+    node's cfg is for ``execute`` to check (``chains.executors.acting``).
     """
 
     @property
@@ -170,3 +189,8 @@ Probe = Callable[[Tx, str], Awaitable[Awaited | None]]
 It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
 calling ``resume``: then one of the two always sees the other.
 """
+
+
+async def never_missed(_tx: Tx, _key: str) -> Awaited | None:
+    """The probe of a thing that cannot end before the wait for it is recorded: there is nothing to look for."""
+    return None

@@ -6,13 +6,15 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from adjudge.chains.dags import Dags
+from adjudge.chains.executors.approval import WaitApproval
 from adjudge.chains.placing import Start
 from adjudge.chains.progress import Progress
 from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import Delta, Standing, count
+from adjudge.domain.authority import Authority, as_json
 from adjudge.domain.chain import Dag
 from adjudge.domain.documents import as_text
-from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.errors import ChainDisabled, InvalidInput, NotFound, VersionConflict
 from adjudge.domain.ids import NewId
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.observe import metrics
@@ -55,17 +57,26 @@ class Launch:
         reason: str = "",
         from_node: str | None = None,
         idempotency_key: str | None = None,
+        authority: Authority | None = None,
     ) -> Started:
         """Run a run's own snapshot again with its parameters, whole or from one node on.
 
         From a node on, what had succeeded and does not depend on it is taken over with its artifacts; everything else
-        runs. A run is history: the new one names it as its origin.
+        runs. An approval is not taken over if anything after it runs: it was given for the other run. A run is
+        history: the new one names it as its origin.
         """
         origin = await chain_runs.find(tx, run_id)
         dag = await self._dags.of_run(tx, run_id, origin.chain_id, origin.chain_version)
         kept = await self._kept(tx, dag, run_id, from_node) if from_node is not None else set[str]()
         wanted = NewRun(
-            origin.chain_id, origin.parameters, idempotency_key, actor, "rerun", reason or None, origin.trace_id
+            origin.chain_id,
+            origin.parameters,
+            idempotency_key,
+            actor,
+            "rerun",
+            reason or None,
+            origin.trace_id,
+            authority=authority,
         )
         _check(wanted)
         chain = await chains.head(tx, wanted.chain_id)
@@ -84,7 +95,7 @@ class Launch:
         key = wanted.idempotency_key
         known = await first(tx, sql.FIND_BY_KEY, chain_id=chain.id, idempotency_key=key) if key else None
         if known is None:
-            raise Conflict(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
+            raise ChainDisabled(f"chain is disabled: {chain.name!r}; enable it first.", id=chain.id)
         return Started(known["id"], is_new=False)
 
     async def _kept(self, tx: Tx, dag: Dag, run_id: str, from_node: str) -> set[str]:
@@ -93,6 +104,9 @@ class Launch:
         nodes = [node for node in await chain_runs.nodes(tx, run_id) if node.parent_id is None]
         again = {from_node, *(node.node_id for node in nodes if node.status is not NodeStatus.SUCCESS)}
         gone = set[str]().union(*(dag.downstream(node_id) for node_id in again))
+        approved = [dag.downstream(node.id) for node in dag.nodes if node.type == WaitApproval.type]
+        while asked := [after for after in approved if after & gone and not after <= gone]:
+            gone.update(*asked)
         return {node.node_id for node in nodes} - gone
 
     async def _insert(
@@ -119,13 +133,14 @@ class Launch:
             wanted.parent_node_id,
             origin,
             place,
+            as_json(wanted.authority),
         )
         if await tx.fetch(sql.INSERT_RUN, [row]):
             tx.on_commit(metrics.CHAIN_RUNS.labels("started").inc)
             return Started(run_id, is_new=True)
         known = await first(tx, sql.FIND_BY_KEY, chain_id=wanted.chain_id, idempotency_key=wanted.idempotency_key)
         if known is None:
-            raise Conflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
+            raise VersionConflict(f"Chain {wanted.chain_id!r} changed meanwhile; read it again, then decide.")
         return Started(known["id"], is_new=False)
 
     async def _create_nodes(

@@ -6,11 +6,13 @@ from typing import Final
 
 from adjudge.domain.chain import Node
 from adjudge.store.chain_values import NODE
-from adjudge.store.job_values import Job, NewJob
+from adjudge.store.job_values import NewJob
 
 SHARES: Final = "shares"
 """In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
 
+NODE_TIMEOUT_MS: Final = 3_600_000
+"""How long an attempt may run of a node that has no ``timeout_ms``, where the settings say nothing else."""
 _TIMEOUT_MARGIN_MS: Final = 10_000
 """A node's own deadline is kept by its handler; the worker's net hangs this much lower."""
 
@@ -24,6 +26,7 @@ def node_job(
     *,
     attempts_before: int = 0,
     shares: bool = False,
+    default_timeout_ms: int = NODE_TIMEOUT_MS,
 ) -> NewJob:
     """The job of a node of a chain in some version; its id in the run is, for an instance, not that of ``node``."""
     run_id, node_id = key
@@ -34,7 +37,7 @@ def node_job(
         node_id=node_id,
         max_attempts=node.retry.max_attempts,
         priority=node.priority,
-        timeout_ms=None if node.timeout_ms is None else node.timeout_ms + _TIMEOUT_MARGIN_MS,
+        timeout_ms=default_timeout_ms if node.timeout_ms is None else node.timeout_ms + _TIMEOUT_MARGIN_MS,
         payload={
             "run_id": run_id,
             "node_id": node_id,
@@ -49,8 +52,3 @@ def node_job(
         actor="engine",
         trace_id=trace_id,
     )
-
-
-def node_attempt(job: Job) -> int:
-    """Which attempt of its node a claimed job makes; those of the node's earlier jobs count."""
-    return int(job.payload.get("attempts_before", 0)) + job.attempt_id

@@ -57,13 +57,13 @@ class NodeOwner:
 
     async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A node runs from its claim on, and its run from its first node on."""
-        roots = sorted({(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id})
+        roots = {(job.chain_run_id,) for job in jobs if job.payload.get("is_root") and job.chain_run_id}
         fresh = sorted(start_row(job) for job in jobs if job.prior_status is not JobStatus.RUNNING)
         if roots and fresh and tx.dialect is Dialect.POSTGRES:
             await tx.execute(sql.START_FIRST, fresh)
         else:
             if roots:
-                await tx.execute(sql.BEGIN_RUNS, roots)
+                await tx.execute(sql.BEGIN_RUNS, sorted(roots, reverse=True))
             if fresh:
                 await tx.execute(sql.START_NODES, fresh)
         again = sorted(start_row(job) for job in jobs if job.prior_status is JobStatus.RUNNING)
@@ -89,6 +89,10 @@ class NodeOwner:
 
     async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
         """End the nodes, and advance their runs in the same transaction."""
+        suspended = [item for item in ended if _is(item, Suspended)]
+        awaited = await self._progress.probe_all(
+            tx, {(item.outcome.on, item.outcome.key) for item in suspended if isinstance(item.outcome, Suspended)}
+        )
         await lock_chains(tx, [item.job.payload["chain_id"] for item in ended if SHARES in item.job.payload])
         unclaimed = sorted(
             start_row(item.job)
@@ -97,7 +101,7 @@ class NodeOwner:
         )
         if unclaimed:  # buried before anybody claimed it: a node fails through running
             await tx.execute(sql.START_NODES, unclaimed)
-        waits = await self._suspend(tx, [item for item in ended if _is(item, Suspended)])
+        waits = await self._suspend(tx, suspended)
         fans = await self._fan_out(tx, [item for item in ended if _is(item, Expanded)])
         rest = sorted(_end_row(item) for item in ended if not _is(item, Suspended) and not _is(item, Expanded))
         over = [ended_node(row) for row in await tx.fetch(sql.END_NODES, rest)] if rest else []
@@ -107,7 +111,7 @@ class NodeOwner:
             return
         late = await self._too_late(tx, runs, [*waits, *((fan.run_id, fan.node_id) for fan in fans)])
         going = {node: wait for node, wait in waits.items() if runs[node[0]].goes_on}
-        late += await self._progress.look(tx, going)
+        late += await self._progress.look(tx, going, awaited)
         starts, empty = await self._instances(tx, runs, [fan for fan in fans if runs[fan.run_id].goes_on])
         late += empty
         if late:

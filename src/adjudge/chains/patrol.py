@@ -5,6 +5,9 @@ Any number may run at once: every write is guarded by what it expects, so what t
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +19,9 @@ from adjudge.chains.standing import close, lock
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx, chain_runs, chain_waits
-from adjudge.store.chain_waits import Wait
+from adjudge.store.chain_waits import StoppableJob, Wait
+from adjudge.store.job_isolation import Isolation
+from adjudge.store.job_values import Job
 from adjudge.store.jobs import Jobs
 
 _log = get_logger(__name__)
@@ -30,7 +35,7 @@ class PatrolSettings:
     stop_grace_ms: int = 10_000
     """How long a running node may take to end in good order once its run is to stop."""
     look_again_ms: int = 30_000
-    """After how long a wait is looked at again, should its end have been missed."""
+    """How old a wait is, and how long ago the last look was, when it is looked at should its end have been missed."""
     keep_ms: int | None = None
     """How long ended runs are kept; for ever where nothing is given."""
 
@@ -39,48 +44,85 @@ class ChainPatrol:
     """Kills what does not stop, ends waits whose moment has come, looks for missed ends and places, deletes the old."""
 
     def __init__(
-        self, database: Database, jobs: Jobs, engine: Engine, *, name: str, settings: PatrolSettings | None = None
+        self,
+        database: Database,
+        jobs: Jobs,
+        engine: Engine,
+        *,
+        name: str,
+        settings: PatrolSettings | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._engine = engine
         self._name = name
         self._settings = settings or PatrolSettings()
+        self._clock = clock
         self._looked_at: Wait | None = None
+        self._stoppable_after: StoppableJob | None = None
+        self._due_after: Wait | None = None
+        self._orphans_after = ""
+        self._isolation = Isolation(database, jobs, actor=name)
+        self._next_look_sec = -math.inf
 
     async def tick(self) -> int:
-        """Make one round; return how much there was to do."""
-        done = await self.kill() + await self.end_due() + await self.stop_orphans() + await self.share_out()
-        return done + await self.look_again() + await self.delete_old()
+        """Make one round; return how much there was to do. A part that fails is logged, and stops no other part."""
+        done = 0
+        parts = (self.kill, self.end_due, self.stop_orphans, self.share_out, self.look_again, self.delete_old)
+        for part in parts:
+            try:
+                done += await part()
+            except Unavailable:
+                raise
+            except Exception:  # noqa: BLE001 — it is in the log, and comes up again at the next round
+                _log.exception("chain_patrol_failed", part=part.__name__)
+        return done
 
     async def kill(self) -> int:
-        """Cancel jobs of runs that are to stop: those that wait at once, those that run after the grace."""
-        grace_ms = self._settings.stop_grace_ms
-        jobs = await self._database.read(lambda tx: chain_waits.stoppable_jobs(tx, grace_ms=grace_ms, at_most=_BATCH))
+        """Cancel jobs of runs that are to stop: those that wait at once, those that run after the grace.
+
+        After a full batch the next round goes on behind it: jobs that cannot be canceled must not hide the others.
+        """
+        grace_ms, after = self._settings.stop_grace_ms, self._stoppable_after
+        jobs = await self._database.read(
+            lambda tx: chain_waits.stoppable_jobs(tx, grace_ms=grace_ms, at_most=_BATCH, after=after)
+        )
+        self._stoppable_after = jobs[-1] if len(jobs) == _BATCH else None
         if not jobs:
             return 0
 
-        async def cancel(tx: Tx) -> int:
-            outcome = await self._jobs.cancel(tx, jobs, actor=self._name, reason="run_stopped")
-            return len(outcome.done)
+        async def cancel(tx: Tx, job_ids: Sequence[str]) -> Sequence[Job]:
+            return (await self._jobs.cancel(tx, job_ids, actor=self._name, reason="run_stopped")).done
 
-        count = await self._database.transact(cancel)
+        count = len(await self._isolation.run([job.id for job in jobs], cancel))
         _log.info("chain_nodes_stopped", jobs=count)
         return count
 
     async def end_due(self) -> int:
-        """End waits whose moment has come: a timer well, any other as timed out."""
-        due = await self._database.read(lambda tx: chain_waits.due(tx, at_most=_BATCH))
+        """End waits that are due: a timer well, any other as timed out.
+
+        After a full batch the next round goes on behind it: waits that cannot be ended must not hide the others.
+        """
+        after = self._due_after
+        due = await self._database.read(lambda tx: chain_waits.due(tx, at_most=_BATCH, after=after))
+        self._due_after = due[-1] if len(due) == _BATCH else None
+        ended = 0
         for wait in due:
             operation = partial(self._end, wait=wait, awaited=_at_its_moment(wait))
-            await self._apart(operation, "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
-        return len(due)
+            ended += await self._apart(operation, "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
+        return ended
 
     async def look_again(self) -> int:
-        """Ask after things that have been waited for long, some at each round."""
+        """Ask after things that have been waited for long: some at each round, each of them once in a while."""
         after, older_ms = self._looked_at, self._settings.look_again_ms
+        if after is None:
+            if self._clock() < self._next_look_sec:
+                return 0
+            self._next_look_sec = self._clock() + older_ms / 1_000
+        unmissable = self._engine.progress.unmissable()
         waits = await self._database.read(
-            lambda tx: chain_waits.open_waits(tx, after=after, older_ms=older_ms, at_most=_BATCH)
+            lambda tx: chain_waits.open_waits(tx, after=after, older_ms=older_ms, at_most=_BATCH, unmissable=unmissable)
         )
         self._looked_at = waits[-1] if len(waits) == _BATCH else None
         looks = [
@@ -92,7 +134,7 @@ class ChainPatrol:
         return sum(looks)
 
     async def _apart(self, operation: Operation[int], trouble: str, **about: str) -> int:
-        """See to one thing; what cannot be seen to holds up no other."""
+        """Run one operation in its own transaction; a failure is logged with its ids and stops no other."""
         try:
             return await self._database.transact(operation)
         except Unavailable:
@@ -102,15 +144,22 @@ class ChainPatrol:
             return 0
 
     async def stop_orphans(self) -> int:
-        """Stop sub-chains whose parent run stops."""
-        found = await self._database.read(lambda tx: chain_waits.orphans(tx, at_most=_BATCH))
-        why = "the run that started it was stopped"
+        """Stop sub-chains whose parent run stops; after a full batch the next round goes on behind it."""
+        after = self._orphans_after
+        found = await self._database.read(lambda tx: chain_waits.orphans(tx, at_most=_BATCH, after=after))
+        self._orphans_after = found[-1] if len(found) == _BATCH else ""
+        why, stopped = "the run that started it was stopped", 0
         for run_id in found:
-            try:
-                await self._database.transact(partial(self._engine.stop, run_id=run_id, actor=self._name, reason=why))
-            except (Conflict, NotFound):  # it ended, or was deleted, between the look and the order
-                continue
-        return len(found)
+            operation = partial(self._stop, run_id=run_id, reason=why)
+            stopped += await self._apart(operation, "orphan_not_stopped", run_id=run_id)
+        return stopped
+
+    async def _stop(self, tx: Tx, run_id: str, reason: str) -> int:
+        try:
+            await self._engine.stop(tx, run_id, actor=self._name, reason=reason)
+        except (Conflict, NotFound):  # it ended, or was deleted, between the look and the order
+            return 0
+        return 1
 
     async def share_out(self) -> int:
         """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
@@ -130,7 +179,6 @@ class ChainPatrol:
         return await self._database.transact(lambda tx: chain_runs.delete_old(tx, older_ms=keep_ms, at_most=_BATCH))
 
     async def _look(self, tx: Tx, wait: Wait) -> int:
-        await lock_chains(tx, [wait.pool])
         awaited = await self._engine.progress.probe(tx, wait.on, wait.key)
         return 0 if awaited is None else await self._end(tx, wait, awaited)
 

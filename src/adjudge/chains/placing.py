@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.chains.dags import Dags
-from adjudge.chains.node_jobs import node_attempt, node_job
+from adjudge.chains.node_jobs import node_job
 from adjudge.chains.sharing import MANY, Room, limits_of
 from adjudge.chains.standing import Standing
 from adjudge.domain.chain import Dag, Node
@@ -18,6 +18,7 @@ from adjudge.domain.ids import NewId
 from adjudge.domain.states import RunStatus
 from adjudge.store import chain_place_statements as places
 from adjudge.store import chain_statements as sql
+from adjudge.store.chain_values import node_attempt
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Job, NewJob, Offer
 from adjudge.store.jobs import Jobs
@@ -54,10 +55,11 @@ class Freed:
 class Starter:
     """Turns nodes that may run into jobs."""
 
-    def __init__(self, dags: Dags, jobs: Jobs, mint: NewId) -> None:
+    def __init__(self, dags: Dags, jobs: Jobs, mint: NewId, node_timeout_ms: int) -> None:
         self._dags = dags
         self._jobs = jobs
         self._mint = mint
+        self._node_timeout_ms = node_timeout_ms
 
     async def start(
         self,
@@ -152,6 +154,7 @@ class Starter:
             run.trace_id,
             attempts_before=start.attempts_before,
             shares=dag.shares,
+            default_timeout_ms=self._node_timeout_ms,
         )
 
 

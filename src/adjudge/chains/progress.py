@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from adjudge.chains.advance import Advance
 from adjudge.chains.artifacts import in_row
-from adjudge.chains.executor import Awaited, Probe
+from adjudge.chains.executor import Awaited, Probe, never_missed
 from adjudge.chains.placing import Offers, Start
 from adjudge.chains.sharing import lock_chains
 from adjudge.chains.standing import (
@@ -24,7 +24,7 @@ from adjudge.chains.standing import (
     standing_of,
 )
 from adjudge.domain.chain import OverRuns, WhenFull
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import ChainFull
 from adjudge.domain.states import CHAIN_RUN, NodeStatus, RunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
@@ -54,7 +54,7 @@ class Progress:
 
     def __init__(self, advance: Advance, probes: Mapping[str, Probe], on_run_ended: Sequence[OnRunEnded]) -> None:
         self.advance = advance
-        self._probes = {RUN: _run_outcome, TIMER: _never, **probes}
+        self._probes = {RUN: _run_outcome, TIMER: never_missed, **probes}
         self._on_run_ended = on_run_ended
 
     async def proceed(
@@ -106,7 +106,7 @@ class Progress:
         await self.admit(tx, chain_id)
         (run,) = (await lock(tx, [run_id])).values()
         if run.waits and over_runs.when_full is WhenFull.REFUSE:
-            raise Conflict(
+            raise ChainFull(
                 f"Chain {chain_id!r} has as many runs under way as it may ({over_runs.max_runs}) and refuses more; "
                 "try it again when one has ended, or stop one.",
                 id=chain_id,
@@ -149,13 +149,27 @@ class Progress:
         await self.ended(tx, over)
         return len(over)
 
-    async def look(self, tx: Tx, waits: Mapping[tuple[str, str], tuple[str, str]]) -> list[EndedNode]:
+    async def probe_all(self, tx: Tx, things: Collection[tuple[str, str]]) -> dict[tuple[str, str], Awaited]:
+        """Which of the things have ended, and how; they stay so until the transaction is over.
+
+        Asked before chains and runs are locked: whatever ends a thing locks that first, then the run that waits for
+        it. Of runs, the youngest come first, as everywhere.
+        """
+        runs = sorted((thing for thing in things if thing[0] == RUN), reverse=True)
+        others = sorted(thing for thing in things if thing[0] != RUN)
+        found = {thing: await self.probe(tx, *thing) for thing in (*others, *runs)}
+        return {thing: awaited for thing, awaited in found.items() if awaited is not None}
+
+    async def look(
+        self,
+        tx: Tx,
+        waits: Mapping[tuple[str, str], tuple[str, str]],
+        ended: Mapping[tuple[str, str], Awaited],
+    ) -> list[EndedNode]:
         """End those of the waiting nodes whose thing has ended already: their runs are ours, they are not counted."""
-        closings = []
-        for node, (on, key) in sorted(waits.items()):
-            awaited = await self.probe(tx, on, key)
-            if awaited is not None:
-                closings.append(awaited_closing(node, (on, key), awaited, "engine"))
+        closings = [
+            awaited_closing(node, wait, ended[wait], "engine") for node, wait in sorted(waits.items()) if wait in ended
+        ]
         return await close(tx, closings)
 
     async def probe(self, tx: Tx, on: str, key: str) -> Awaited | None:
@@ -164,6 +178,10 @@ class Progress:
         if probe is None:
             return Awaited(success=False, error=f"Nobody here knows how a wait for {on!r} could end.")
         return await probe(tx, key)
+
+    def unmissable(self) -> list[str]:
+        """The kinds of waits whose end cannot be missed: there is no use in asking after them."""
+        return sorted(on for on, probe in self._probes.items() if probe is never_missed)
 
     async def _finish(self, tx: Tx, runs: Sequence[Standing]) -> list[Standing]:
         over = [run for run in runs if run.status not in CHAIN_RUN.terminal]
@@ -221,10 +239,6 @@ def _outcome_of(run_id: str, status: RunStatus) -> Awaited:
     success = status is RunStatus.SUCCESS
     error = None if success else f"Run {run_id} ended as {status}."
     return Awaited(success, {"run_id": run_id, "status": str(status)}, error)
-
-
-async def _never(_tx: Tx, _key: str) -> Awaited | None:
-    return None
 
 
 def _end_row(run: Standing) -> tuple[str, str, str]:

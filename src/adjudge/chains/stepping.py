@@ -64,9 +64,10 @@ class Step:
 class Stepper:
     """Finds what can go the short way."""
 
-    def __init__(self, dags: Dags, mint: NewId) -> None:
+    def __init__(self, dags: Dags, mint: NewId, node_timeout_ms: int) -> None:
         self._dags = dags
         self._mint = mint
+        self._node_timeout_ms = node_timeout_ms
 
     def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
         """A step of those of the ends that can take one; ``room`` says what the worker goes on with."""
@@ -103,7 +104,9 @@ class Stepper:
             trace_id = None if ended.trace_id == own_trace(ended.id) else ended.trace_id
             payload = ended.payload
             chain = (payload["chain_id"], payload["chain_version"])
-            job = node_job(self._mint(), key, dag.by_id[node_id], chain, trace_id)
+            job = node_job(
+                self._mint(), key, dag.by_id[node_id], chain, trace_id, default_timeout_ms=self._node_timeout_ms
+            )
             worker = step.room.worker if step.room.takes(ended, job) else None
             if worker is not None:
                 step.after[job.id] = ended.id

@@ -22,11 +22,13 @@ from typing import Any, Final, Protocol
 from adjudge.chains import templating
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
+from adjudge.domain.authority import Authority
 from adjudge.domain.chain_document import find_cycle
 from adjudge.domain.documents import as_text
-from adjudge.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from adjudge.domain.errors import InvalidInput, NotFound, TriggerDisabled, Unavailable
 from adjudge.domain.ids import NewId, new_id
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, chains
 from adjudge.store import chain_triggers as rows
 from adjudge.store.chain_triggers import NewTrigger, Taken, Tick, Trigger
@@ -116,6 +118,7 @@ class StartRun(Protocol):
         idempotency_key: str,
         trigger_kind: str,
         actor: str,
+        authority: Authority | None,
     ) -> str:
         """Return the run's id."""
         ...
@@ -136,7 +139,16 @@ class Triggers:
         self._mint = mint
 
     async def create(
-        self, tx: Tx, *, chain_id: str, name: str, kind: str, spec: Mapping[str, Any], actor: str, enabled: bool = True
+        self,
+        tx: Tx,
+        *,
+        chain_id: str,
+        name: str,
+        kind: str,
+        spec: Mapping[str, Any],
+        actor: str,
+        authority: Authority | None = None,
+        enabled: bool = True,
     ) -> Created:
         """Create a trigger; refuse what could never fire, naming the field."""
         checked = await _checked(tx, chain_id, kind, spec)
@@ -152,6 +164,7 @@ class Triggers:
             enabled=enabled,
             next_at=checked.next_at,
             created_by=actor,
+            authority=authority,
         )
         await rows.add(tx, trigger)
         return Created(trigger.id, secret)
@@ -164,6 +177,7 @@ class Triggers:
         version: int,
         spec: Mapping[str, Any] | None = None,
         enabled: bool | None = None,
+        authority: Authority | None = None,
     ) -> Trigger:
         """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
         standing = await rows.get(tx, trigger_id)
@@ -177,7 +191,7 @@ class Triggers:
             enabled=standing.enabled if enabled is None else enabled,
             next_at=standing.next_at if standing.kind == "delay" and spec is None else checked.next_at,
         )
-        return replace(changed, version=await rows.change(tx, changed))
+        return replace(changed, version=await rows.change(tx, changed, authority))
 
     async def call(self, tx: Tx, trigger_id: str, *, secret: str, key: str | None, payload: Mapping[str, Any]) -> str:
         """Take a webhook's call; return its tick. A wrong secret and a missing trigger look alike from outside.
@@ -192,7 +206,7 @@ class Triggers:
         if not hmac.compare_digest(stored, _digest(secret)) or trigger is None or trigger.kind != "webhook":
             raise NotFound("trigger", trigger_id)
         if not trigger.enabled:
-            raise Conflict("The trigger is disabled; enable it first.", id=trigger_id)
+            raise TriggerDisabled("The trigger is disabled; enable it first.", id=trigger_id)
         if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
             raise InvalidInput(f"key: use 1 to {_KEY_CHARACTERS} characters.", field="key")
         as_text(payload, "body")
@@ -282,6 +296,7 @@ class TriggerScheduler:
         woken = asyncio.Event()
         stop = self._database.listen(rows.BELL, woken.set)
         round_number = 0
+        outage = Outage(_log, "triggers_wait", first_sec=_POLL_SEC)
         try:
             while True:
                 woken.clear()
@@ -290,8 +305,10 @@ class TriggerScheduler:
                     if round_number % _HOUSEKEEPING_ROUNDS == 0:
                         await self._database.transact(lambda tx: rows.forget_ticks(tx, older_us=_KEEP_TICKS_US))
                     round_number += 1
+                    outage.over()
                 except Unavailable as error:
-                    _log.warning("triggers_wait", reason=error.code, error=error.message)
+                    await asyncio.sleep(outage.failed(error))
+                    continue
                 except Exception:  # noqa: BLE001 — a fault here must not end the scheduler's other roles
                     _log.exception("triggers_failed")
                 with suppress(TimeoutError):
@@ -344,6 +361,7 @@ class TriggerScheduler:
                 idempotency_key=f"{tick.trigger_id}:{tick.tick}",
                 trigger_kind=tick.kind,
                 actor=f"trigger:{tick.trigger_id}",
+                authority=tick.authority,
             )
             await rows.settle(tx, tick, run_id=run_id)
             return True

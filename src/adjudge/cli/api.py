@@ -6,10 +6,11 @@ import socket
 
 import click
 
-from adjudge.cli.drivers import open_blobs, open_stream
+from adjudge.cli.drivers import open_blobs, open_served, open_stream
+from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.serving import open_parts, run_server, serve_http
 from adjudge.settings import Settings
-from adjudge.store import open_database, users
+from adjudge.store import users
 
 
 @click.command("api")
@@ -22,7 +23,8 @@ def command(host: str | None, port: int | None) -> None:
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_served(settings) as database,
+        namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
         open_parts(settings, database, stream, blobs) as parts,

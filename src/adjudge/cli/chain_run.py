@@ -190,7 +190,9 @@ def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str 
 
 @click.command()
 @click.argument("run_id")
-@click.option("--from", "from_node", help="The node to begin with; else the beginning.")
+@click.option(
+    "--from", "from_node", help="The node to begin with; else the beginning. Approvals before it are asked for again."
+)
 @click.option("--wait", is_flag=True, help="Follow the new run until it ends.")
 @_reason
 @server_option

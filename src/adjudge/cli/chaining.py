@@ -10,7 +10,11 @@ from typing import Any
 
 from adjudge.chains.awaiting import PROBES, JudgeRunsAwaited, run_ended
 from adjudge.chains.engine import Engine
+from adjudge.chains.rights import rights_of
 from adjudge.chains.triggers import StartRun
+from adjudge.domain.access import Permission
+from adjudge.domain.authority import Authority
+from adjudge.domain.errors import Forbidden
 from adjudge.settings import Settings
 from adjudge.store import Tx, problem_imports
 from adjudge.store.chain_values import NODE, NewRun
@@ -23,9 +27,14 @@ from adjudge.store.submissions import JUDGE
 from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
 
 
-def make_engine() -> Engine:
+def make_engine(settings: Settings) -> Engine:
     """The engine, with everything that nodes wait on and whoever wants to know of a run's end."""
-    return Engine(probes=PROBES, on_run_ended=[run_ended])
+    return Engine(probes=PROBES, on_run_ended=[run_ended], node_timeout_ms=node_timeout_ms(settings))
+
+
+def node_timeout_ms(settings: Settings) -> int:
+    """How long an attempt of a node may run that has no timeout of its own."""
+    return round(settings.chains.node_timeout_sec * 1_000)
 
 
 def make_owners(engine: Engine, settings: Settings) -> dict[str, JobOwner]:
@@ -41,16 +50,28 @@ def make_owners(engine: Engine, settings: Settings) -> dict[str, JobOwner]:
 
 def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
     """Jobs, with everything that owns them."""
-    return Jobs(make_owners(engine or make_engine(), settings), policy=settings.retry.policy())
+    return Jobs(make_owners(engine or make_engine(settings), settings), policy=settings.retry.policy())
 
 
 def run_starter(engine: Engine) -> StartRun:
     """How triggers start runs."""
 
     async def start(
-        tx: Tx, *, chain_id: str, parameters: Mapping[str, Any], idempotency_key: str, trigger_kind: str, actor: str
+        tx: Tx,
+        *,
+        chain_id: str,
+        parameters: Mapping[str, Any],
+        idempotency_key: str,
+        trigger_kind: str,
+        actor: str,
+        authority: Authority | None,
     ) -> str:
-        wanted = NewRun(chain_id, parameters, idempotency_key, actor, trigger_kind)
+        if not (await rights_of(tx, authority)).may(Permission.RUN_CONTROL):
+            raise Forbidden(
+                "Whoever saved the trigger and the chain may not start runs any more (run:control): the user is "
+                "disabled, or the token was revoked or lacks it. Save both again as somebody who may."
+            )
+        wanted = NewRun(chain_id, parameters, idempotency_key, actor, trigger_kind, authority=authority)
         return (await engine.start(tx, wanted)).run_id
 
     return start

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
 
 import click
 
-from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
+from adjudge import settings as settings_source
+from adjudge.cli.drivers import open_redis_problem
+from adjudge.cli.judging import find_languages
+from adjudge.judge.languages import Languages
+from adjudge.sandbox import Sandbox
+from adjudge.sandbox.doctor import Check, CheckState, Diagnosis, examine
 
 EXIT_UNSAFE: Final = 1
 _COLOURS: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckState.MISSING: "red"}
@@ -20,15 +27,53 @@ _COLOURS: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckS
 def command(as_json: bool) -> None:
     """Say what isolation holds on this machine, and how to get what is missing.
 
-    A probe is really run in the box. Exit code 0: code that nobody trusts may run here. Exit code 1: it may not; runs
-    are refused unless --unsafe is given to the command that runs them.
+    A probe is really run in the box. Exit code 0: programs run here. Exit code 1: they are refused, because untrusted
+    code would not be safe; where only a cgroup is missing, judge.allow_without_cgroup allows them all the same.
     """
-    diagnosis = asyncio.run(examine())
+    allowed = settings_source.load().judge.allow_without_cgroup
+    diagnosis = asyncio.run(_examine())
+    obstacles = diagnosis.obstacles(allow_without_cgroup=allowed)
     if as_json:
         click.echo(json.dumps(as_dict(diagnosis), indent=2))
     else:
-        _print(diagnosis)
-    raise click.exceptions.Exit(0 if diagnosis.may_run_untrusted else EXIT_UNSAFE)
+        _print(diagnosis, is_allowed=not obstacles)
+    raise click.exceptions.Exit(EXIT_UNSAFE if obstacles else 0)
+
+
+async def _examine() -> Diagnosis:
+    diagnosis = await examine()
+    if problem := open_redis_problem(settings_source.load()):
+        meaning = "How the stream of jobs is protected."
+        redis = Check("redis", CheckState.DEGRADED, "reached without TLS or without a password", meaning, problem)
+        diagnosis = Diagnosis((*diagnosis.checks, redis))
+    if any(check.name == "launcher" and check.state is CheckState.MISSING for check in diagnosis.checks):
+        return diagnosis  # nothing can be asked in the box
+    return Diagnosis((*diagnosis.checks, *await check_toolchains(find_languages())))
+
+
+async def check_toolchains(
+    languages: Languages, find_program: Callable[[str], str | None] = shutil.which
+) -> list[Check]:
+    """Which languages can be judged, asked in the box as `adjudge languages` does, and which only seem to be there."""
+    usable, unusable = [], []
+    async with Sandbox(slots=1, unsafe=True) as box:
+        for language in languages:
+            await languages.version(language, box)
+            toolchain = languages.toolchain(language)
+            if toolchain.usable:
+                usable.append(language.name)
+            elif path := find_program(language.tools[0]):
+                unusable.append(f"{path} ({language.name}: {toolchain.missing})")
+    meaning = "Languages that can be judged: their tools were asked for their versions in the box."
+    checks = [Check("toolchains", CheckState.OK, ", ".join(usable), meaning)]
+    if not usable:
+        fix = "Install the compilers you want to offer; `adjudge languages` names the packages."
+        checks = [Check("toolchains", CheckState.DEGRADED, "none", meaning, fix)]
+    if unusable:
+        meaning = "Programs of that name are on the PATH, but do not run in the box: these languages are refused."
+        fix = "Install them for the whole machine, below /usr; shims in a home folder need their owner's files."
+        checks.append(Check("toolchains outside", CheckState.DEGRADED, "; ".join(unusable), meaning, fix))
+    return checks
 
 
 def as_dict(diagnosis: Diagnosis) -> dict[str, object]:
@@ -36,7 +81,7 @@ def as_dict(diagnosis: Diagnosis) -> dict[str, object]:
     return {"may_run_untrusted": diagnosis.may_run_untrusted, "checks": [asdict(check) for check in diagnosis.checks]}
 
 
-def _print(diagnosis: Diagnosis) -> None:
+def _print(diagnosis: Diagnosis, *, is_allowed: bool) -> None:
     for check in diagnosis.checks:
         state = click.style(f"{check.state:<9}", fg=_COLOURS[check.state])
         click.echo(f"{state} {check.name}: {check.found}")
@@ -44,7 +89,8 @@ def _print(diagnosis: Diagnosis) -> None:
         if check.state is not CheckState.OK:
             click.echo(f"          How to fix it: {check.fix}")
     if diagnosis.may_run_untrusted:
-        click.echo("Code that nobody trusts may run on this machine.")
+        click.echo("Untrusted code is safe to run on this machine.")
     else:
-        warning = "Code that nobody trusts may NOT run on this machine: it is refused, unless --unsafe is given."
+        consequence = "but judge.allow_without_cgroup allows it" if is_allowed else "and is refused"
+        warning = f"Untrusted code is NOT safe to run on this machine, {consequence}: fix what is missing above."
         click.echo(click.style(warning, fg="red"))

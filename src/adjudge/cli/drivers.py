@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final
+from urllib.parse import urlsplit
 
 from adjudge.blobs.directory import DirectoryBlobs
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
 from adjudge.domain.errors import InvalidInput
+from adjudge.observe.logs import get_logger
 from adjudge.registry import Registry
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.settings import Settings
@@ -16,9 +19,41 @@ from adjudge.store import Database, open_database
 from adjudge.store.opening import sqlite_path
 from adjudge.stream import MemoryStream, Stream
 
+_COMMAND_TIMEOUT_SEC: Final = 300.0
+"""For commands that go through whole tables."""
+_PRODUCTION: Final = "prod"
+"""The environment in which an unprotected Redis is refused unless it is allowed."""
+_log = get_logger(__name__)
+
 
 def open_existing(settings: Settings) -> AbstractAsyncContextManager[Database]:
-    """The database of a judge that is looked after: never a new one.
+    """Open the database of a judge that is being operated: never a new one."""
+    return open_database(existing_url(settings), timeout_sec=max(_COMMAND_TIMEOUT_SEC, settings.database.timeout_sec))
+
+
+def open_served(settings: Settings) -> AbstractAsyncContextManager[Database]:
+    """The database of a process that serves: brought up to date first, with the settings' time limit."""
+    return open_database(settings.database.url.reveal(), timeout_sec=settings.database.timeout_sec)
+
+
+def open_for_leases(settings: Settings) -> AbstractAsyncContextManager[Database]:
+    """The lease keeper's own connections.
+
+    Their time limit is short: after a connection that does not answer there must be time for two more tries within the
+    lease.
+    """
+    jobs = settings.jobs
+    limit_sec = max(0.5, (jobs.lease_sec - jobs.heartbeat_sec) / 3)
+    return open_database(
+        settings.database.url.reveal(),
+        migrate=False,
+        max_connections=2,
+        timeout_sec=min(limit_sec, settings.database.timeout_sec),
+    )
+
+
+def existing_url(settings: Settings) -> str:
+    """The address of a database that is there.
 
     In the wrong folder an empty one would have no dead letters to show and no file to keep.
     """
@@ -29,7 +64,33 @@ def open_existing(settings: Settings) -> AbstractAsyncContextManager[Database]:
             f"There is no database {path} here: go to the folder where the judge runs, or set ADJUDGE_DATABASE_URL.",
             field="database.url",
         )
-    return open_database(url)
+    return url
+
+
+def open_redis_problem(settings: Settings) -> str | None:
+    """What is wrong with how Redis is protected; nothing where it is on this machine, or has TLS and a password."""
+    url = urlsplit(settings.jobs.redis_url.reveal())
+    host = url.hostname or ""
+    if not host or url.scheme == "unix" or host == "localhost" or host.startswith("127.") or host == "::1":
+        return None
+    missing = [*(["TLS"] if url.scheme != "rediss" else []), *(["a password"] if not url.password else [])]
+    if not missing:
+        return None
+    return (
+        f"jobs.redis_url: Redis at {host} is used without {' and without '.join(missing)}: whoever reaches it can read "
+        "and forge messages about jobs. Give rediss://USER:PASSWORD@HOST:PORT/NUMBER, or set "
+        "ADJUDGE_REDIS_SECURITY=allow if its network is private."
+    )
+
+
+def warn_of_open_redis(settings: Settings) -> None:
+    """Refuse or warn of a Redis that anybody on its network can use, as ``jobs.redis_security`` says."""
+    policy, problem = settings.jobs.redis_security, open_redis_problem(settings)
+    if problem is None or policy == "allow":
+        return
+    if policy == "require" or settings.server.environment == _PRODUCTION:
+        raise InvalidInput(problem, field="jobs.redis_url")
+    _log.warning("redis_unprotected", error=problem)
 
 
 @asynccontextmanager
@@ -38,6 +99,7 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
     jobs, url = settings.jobs, settings.jobs.redis_url.reveal()
     stream: Stream
     if url:
+        warn_of_open_redis(settings)
         from adjudge.stream.redis import RedisStream  # noqa: PLC0415  # only where it is chosen
 
         stream = RedisStream(
@@ -45,6 +107,8 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
             environment=settings.server.environment,
             maxlen=jobs.stream_maxlen,
             payload_ttl_sec=jobs.payload_ttl_sec,
+            group=jobs.stream_group or None,
+            timeout_sec=jobs.redis_timeout_sec,
         )
     else:
         stream = MemoryStream(maxlen=jobs.stream_maxlen)
@@ -57,8 +121,10 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
 @asynccontextmanager
 async def open_buckets(settings: Settings) -> AsyncIterator[Buckets]:
     """Shared through Redis where its address is given, else of this process."""
-    url = settings.jobs.redis_url.reveal()
-    buckets: Buckets = RedisBuckets(url, environment=settings.server.environment) if url else MemoryBuckets()
+    url, environment = settings.jobs.redis_url.reveal(), settings.server.environment
+    buckets: Buckets = MemoryBuckets()
+    if url:
+        buckets = RedisBuckets(url, environment=environment, timeout_sec=settings.jobs.redis_timeout_sec)
     try:
         yield buckets
     finally:
@@ -81,6 +147,7 @@ async def open_blobs(settings: Settings) -> AsyncIterator[Blobs]:
                 region=files.s3_region,
                 access_key_id=files.s3_access_key_id or None,
                 secret_access_key=files.s3_secret_access_key.reveal() or None,
+                timeout_sec=files.s3_timeout_sec,
             )
         )
     else:

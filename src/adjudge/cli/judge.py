@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from adjudge import settings as settings_source
 from adjudge.cli.judging import open_judge, read_source
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
@@ -26,6 +27,7 @@ from adjudge.judge.cases import CaseResult
 from adjudge.judge.pipeline import CaseDone, CompileDone, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult, number
+from adjudge.packages.archive import Links
 from adjudge.packages.jury import completed
 from adjudge.packages.load import Package, loaded
 from adjudge.packages.manifest import revision
@@ -51,7 +53,18 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
     help="When to stop: as the problem says, at the first failure, each group at its first one, never.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result document on stdout instead.")
-def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs: int, stop: str, as_json: bool) -> None:
+@follow_links_option
+def command(
+    *,
+    solution: Path,
+    package: Path,
+    lang: str,
+    entry_point: str,
+    jobs: int,
+    stop: str,
+    as_json: bool,
+    links: Links,
+) -> None:
     """Judge SOLUTION, a file or a folder, against a problem package: no server, no database.
 
     Exit codes: 0 accepted; 1 rejected (whatever the verdict, CE included); 2 judging failed (SE); 3 the request is
@@ -60,7 +73,7 @@ def command(*, solution: Path, package: Path, lang: str, entry_point: str, jobs:
     submission = Submission(read_source(solution, entry_point), lang)
     margin = settings_source.load().judge.time_margin
     options = Options(jobs=jobs, stop=Stop(stop), margin=margin)
-    with loaded(package) as read:
+    with loaded(package, links=links) as read:
         result = asyncio.run(_judge(read, submission, options, quiet=as_json))
     if as_json:
         click.echo(json.dumps(result.document(), ensure_ascii=False))

@@ -11,8 +11,10 @@ from pathlib import Path
 from adjudge import settings as settings_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.compile import COMPILATIONS_MAX
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
+from adjudge.judge.quiet import Quiet
 from adjudge.judge.sources import Source, SourceFile
 from adjudge.observe import metrics
 from adjudge.sandbox import Sandbox
@@ -22,8 +24,9 @@ SOURCE_BYTES_MAX = 64 * 1024 * 1024
 
 
 def find_languages() -> Languages:
-    """The languages, looked for where the caller's own programs are too."""
-    return Languages.load(os.get_exec_path())
+    """The languages with the operator's changes, looked for where the caller's own programs are too."""
+    overlay = settings_source.load().judge.languages_file
+    return Languages.load(os.get_exec_path(), Path(overlay).expanduser() if overlay else None)
 
 
 class SandboxCounters:
@@ -52,14 +55,16 @@ class SandboxCounters:
         metrics.SANDBOX_DEGRADED.labels(reason).inc()
 
 
-def sandbox(settings: Settings, slots: int) -> Sandbox:
-    """A sandbox as the settings want it."""
+def sandbox(settings: Settings, slots: int, *, trusted: bool = False) -> Sandbox:
+    """A sandbox as the settings want it; ``trusted``: it will only run programs of this machine."""
     return Sandbox(
         slots=slots,
         pin_cpus=sorted(os.sched_getaffinity(0)) if settings.worker.pin_cpus else None,
         metrics=SandboxCounters(),
         stdout_limit_bytes=settings.judge.stdout_limit_bytes,
         stderr_limit_bytes=settings.judge.stderr_limit_bytes,
+        use_agent=settings.judge.use_agent,
+        unsafe=trusted or settings.judge.allow_without_cgroup,
     )
 
 
@@ -69,7 +74,16 @@ async def open_judge(slots: int) -> AsyncIterator[Judge]:
     settings = settings_source.load()
     cache = ArtifactCache(settings.judge.cache_dir.expanduser(), settings.judge.cache_bytes)
     async with sandbox(settings, slots) as box:
-        yield Judge(box, find_languages(), cache, worker=socket.gethostname())
+        quiet = Quiet(executions_apart=not settings.worker.executions_beside_judging)
+        yield Judge(
+            box,
+            find_languages(),
+            cache,
+            worker=socket.gethostname(),
+            quiet=quiet,
+            artifact_bytes=settings.judge.artifact_bytes,
+            compilations=settings.judge.compilations or COMPILATIONS_MAX,
+        )
 
 
 def read_source(path: Path, entry_point: str = "") -> Source:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import resource
 import socket
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
+from adjudge.chains.secrets import Keyring
 from adjudge.cli.chaining import make_engine, make_jobs
-from adjudge.cli.drivers import open_buckets, open_registry
+from adjudge.cli.drivers import open_buckets, open_for_leases, open_registry
 from adjudge.cli.executors import make_executors
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
 from adjudge.registry import Health, WorkerInfo
 from adjudge.settings import Settings
-from adjudge.store import Database, open_database, problem_imports
+from adjudge.store import Database, problem_imports
 from adjudge.store.chain_values import NODE
 from adjudge.store.executions import EXECUTE
 from adjudge.store.submissions import JUDGE
@@ -32,13 +33,14 @@ from adjudge.worker.handler import Handler
 from adjudge.worker.importing import ImportHandler
 from adjudge.worker.judging import JudgeHandler
 from adjudge.worker.lease_thread import leases_kept_apart
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
 from adjudge.worker.presence import announced
 from adjudge.worker.progress import ProgressBoard
 from adjudge.worker.rate import Pace
-from adjudge.worker.slots import parse_limits
+from adjudge.worker.slots import parse_limits, refuse_unknown
 from adjudge.worker.webhooks import Allowed, WebhookHandler
+from adjudge.worker.worker_settings import WorkerSettings
 
 
 @asynccontextmanager
@@ -48,19 +50,18 @@ async def open_worker(
     """A worker with its sandbox, its cache and its keeper of leases; ``run`` it while the block lasts."""
     _lift_file_limit()
     slots = settings.worker.slots or os.cpu_count() or 1
-    engine = make_engine()
+    engine = make_engine(settings)
     jobs, wanted = make_jobs(settings, engine), _worker_settings(settings, name, slots)
     cache = BlobCache(blobs, settings.worker.cache_dir.expanduser(), max_bytes=settings.worker.cache_bytes)
-
-    def open_another() -> AbstractAsyncContextManager[Database]:
-        return open_database(settings.database.url.reveal(), migrate=False, max_connections=2)
 
     async with (
         open_judge(slots) as judge,
         open_buckets(settings) as buckets,
         ProgressBoard(database, worker=name) as board,
         aclosing(_webhooks(settings, database)) as webhooks,
-        leases_kept_apart(open_another, jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms) as keeper,
+        leases_kept_apart(
+            partial(open_for_leases, settings), jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms
+        ) as keeper,
     ):
         executors = make_executors(
             settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
@@ -68,10 +69,17 @@ async def open_worker(
         handlers: dict[str, Handler] = {
             JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
             problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=max(1, slots // 2), board=board),
-            NODE: NodeHandler(database, blobs, executors, engine.dags),
-            EXECUTE: ExecuteHandler(database, judge, board=board),
+            NODE: NodeHandler(
+                database,
+                blobs,
+                executors,
+                engine.dags,
+                keyring=Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal()),
+            ),
+            EXECUTE: ExecuteHandler(database, judge, board=board, output_bytes=settings.executions.output_bytes),
             WEBHOOK: webhooks,
         }
+        refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
         rate_per_sec = settings.worker.rate_per_sec
         pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
         worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)
@@ -86,6 +94,12 @@ async def open_worker(
             ),
         ):
             yield worker
+
+
+def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> dict[str, set[str]]:
+    """What ``worker.limits`` may name."""
+    names = {name for language in judge.languages for name in judge.languages.limit_names(language.id)}
+    return {"language": names, "kind": set(kinds), "node": set(node_types)}
 
 
 def _webhooks(settings: Settings, database: Database) -> WebhookHandler:

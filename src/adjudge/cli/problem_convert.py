@@ -10,8 +10,10 @@ from uuid import uuid4
 import click
 
 from adjudge.cli.judging import open_judge
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.problem_show import print_findings
 from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.packages.archive import Links
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
 from adjudge.packages.jury import completed
@@ -41,12 +43,13 @@ def new(folder: Path, title: str) -> None:
 @click.command(name="import")
 @_SOURCE
 @click.option("--to", "folder", type=click.Path(path_type=Path), help="Write an ICPC package into this new folder.")
-def import_(source: Path, folder: Path | None) -> None:
+@follow_links_option
+def import_(source: Path, folder: Path | None, links: Links) -> None:
     """Read a package of any format and write it as an ICPC package; without --to, say what would be written.
 
     Tests that a package only describes (Polygon standard packages, DMOJ generators) are made, in the sandbox.
     """
-    with loaded(source) as read:
+    with loaded(source, links=links) as read:
         package = _made(read)
         findings = Findings(list(package.findings))
         normal = export_icpc(package.problem, findings)
@@ -63,11 +66,12 @@ def import_(source: Path, folder: Path | None) -> None:
 @_SOURCE
 @click.option("--to", "target", type=click.Path(path_type=Path), required=True, metavar="FILE.zip")
 @click.option("--format", "kind", type=click.Choice(["icpc"]), default="icpc", show_default=True)
-def export(source: Path, target: Path, kind: str) -> None:  # noqa: ARG001  # there is one format so far
+@follow_links_option
+def export(source: Path, target: Path, kind: str, links: Links) -> None:  # noqa: ARG001  # there is one format so far
     """Write a package as an ICPC archive, version 2025-09."""
     if target.exists():
         raise Conflict(f"{target} exists; name a new file.")
-    with loaded(source) as read:
+    with loaded(source, links=links) as read:
         package = _made(read)
         findings = Findings(list(package.findings))
         normal = export_icpc(package.problem, findings)

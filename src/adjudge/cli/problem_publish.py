@@ -12,11 +12,13 @@ from adjudge import settings as settings_source
 from adjudge.blobs.driver import Blobs
 from adjudge.cli.drivers import open_blobs
 from adjudge.cli.judging import open_judge
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.problem_show import print_findings
 from adjudge.domain.access import Role
 from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
+from adjudge.packages.archive import Links
 from adjudge.packages.findings import Severity
 from adjudge.packages.jury import completed
 from adjudge.packages.load import Package, loaded
@@ -37,7 +39,10 @@ from adjudge.store.problems import ManifestFile, NewProblem
 @click.option("--owner", default="", help="The user whose problems they are. Default: the first admin.")
 @click.option("--draft", is_flag=True, help="Add the revision without publishing it.")
 @click.option("--verify", is_flag=True, help="Judge the jury's solutions first; refuse a package that fails.")
-def publish(sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, **said: str | float | None) -> None:
+@follow_links_option
+def publish(
+    sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, links: Links, **said: str | float | None
+) -> None:
     """Put packages into the configured database and publish them.
 
     A slug that is there already gets another revision; a package that is no different from its latest one gets none.
@@ -45,14 +50,16 @@ def publish(sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, **
     if len(sources) > 1 and (said["slug"] or said["title"]):
         raise InvalidInput("slug, title: they name one problem; give one package with them.", field="slug")
     settings = settings_source.load()
-    asyncio.run(_publish(settings, sources, _Wish(owner, draft, verify, said)))
+    asyncio.run(_publish(settings, sources, _Wish(owner, draft, verify, links, said)))
 
 
 class _Wish:
     """What the command line asks for, in the one spelling of each value."""
 
-    def __init__(self, owner: str, draft: bool, verify: bool, said: dict[str, str | float | None]) -> None:
-        self.owner, self.is_draft, self.is_verified = owner, draft, verify
+    def __init__(
+        self, owner: str, draft: bool, verify: bool, links: Links, said: dict[str, str | float | None]
+    ) -> None:
+        self.owner, self.is_draft, self.is_verified, self.links = owner, draft, verify, links
         tags = [tag for tag in str(said["tags"] or "").split(",") if tag.strip()]
         self.slug = parse_slug(str(said["slug"])) if said["slug"] else None
         self.title = parse_title(str(said["title"])) if said["title"] else None
@@ -65,7 +72,7 @@ async def _publish(settings: Settings, sources: tuple[Path, ...], wish: _Wish) -
     async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
         owner_id = await _owner(database, wish.owner)
         for source in sources:
-            with loaded(source) as package:
+            with loaded(source, links=wish.links) as package:
                 print_findings(tuple(item for item in package.findings if item.severity is not Severity.INFO))
                 click.echo(await _put(database, blobs, await _ready(package, wish), wish, owner_id))
 

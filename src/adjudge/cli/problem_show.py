@@ -9,8 +9,9 @@ from typing import Any
 import click
 from rich.table import Table
 
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.terminal import console as open_console
-from adjudge.packages.archive import opened
+from adjudge.packages.archive import Links, opened
 from adjudge.packages.document import encode, to_document
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
 from adjudge.packages.load import Package, inspect_tests, loaded, name_from, read_package
@@ -25,14 +26,15 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "c
 @click.command()
 @_SOURCE
 @_JSON
-def check(source: Path, as_json: bool) -> None:
+@follow_links_option
+def check(source: Path, as_json: bool, links: Links) -> None:
     """Check a package's form: every finding at once, with file, line and fix.
 
     Exit codes: 0 it can be used; 1 it has errors.
     """
     findings = Findings()
     try:
-        with opened(source) as files:
+        with opened(source, links=links) as files:
             package = read_package(files, name_from(source), findings)
             inspect_tests(package, findings)
     except PackageRefused as refusal:
@@ -49,9 +51,10 @@ def check(source: Path, as_json: bool) -> None:
 @click.command()
 @_SOURCE
 @_JSON
-def show(source: Path, as_json: bool) -> None:
+@follow_links_option
+def show(source: Path, as_json: bool, links: Links) -> None:
     """Show what a package says, as the judge understands it."""
-    with loaded(source) as package:
+    with loaded(source, links=links) as package:
         if as_json:
             click.echo(json.dumps(_document(package), indent=2, ensure_ascii=False))
         else:

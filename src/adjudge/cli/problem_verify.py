@@ -15,9 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from adjudge.cli.judging import open_judge
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.terminal import console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
+from adjudge.packages.archive import Links
 from adjudge.packages.jury import completed
 from adjudge.packages.load import Package, loaded
 from adjudge.packages.verification import Verification, Verifier, document
@@ -31,14 +33,15 @@ _STYLES = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
 @click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
 @click.option("--jobs", type=click.IntRange(1, 256), default=None, help="Runs side by side. Default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def verify(source: Path, jobs: int | None, as_json: bool) -> None:
+@follow_links_option
+def verify(source: Path, jobs: int | None, as_json: bool, links: Links) -> None:
     """Run the input validators on every test and judge every jury submission.
 
     Every program of the package runs in the sandbox. Exit codes: 0 all is as the package says; 1 something is not;
     2 Adjudge failed; 3 the package cannot be used.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
-    with loaded(source) as package:
+    with loaded(source, links=links) as package:
         console = open_console(stderr=True)
         found = asyncio.run(_verify(package, jobs, console))
         problem = package.problem

@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.remote import connected, server_option
 from adjudge.cli.terminal import console as open_console
 from adjudge.client import Client
 from adjudge.client.values import Problem
+from adjudge.packages.archive import Links, opened
 
 EXIT_NOT_DONE: Final = 1
 _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div", "ul", "ol", "table", "br"})
@@ -79,14 +81,15 @@ def show(slug: str, lang: str, server: str | None) -> None:
 @click.option("--publish", is_flag=True, help="Publish it, if the jury's solutions do what is expected of them.")
 @click.option("--no-wait", is_flag=True, help="Print the import's id and leave.")
 @server_option
+@follow_links_option
 def import_(
-    *, package: Path, tags: tuple[str, ...], verify: bool, no_wait: bool, server: str | None, **said: Any
+    *, package: Path, tags: tuple[str, ...], verify: bool, no_wait: bool, server: str | None, links: Links, **said: Any
 ) -> None:
     """Send PACKAGE, a ZIP or a folder, to a server, and follow its import.
 
     Exit codes: 0 it was imported, and published if that was asked for; 1 it was not.
     """
-    data = package.read_bytes() if package.is_file() else _zipped(package)
+    data = package.read_bytes() if package.is_file() else packed(package, links)
     with connected(server) as client:
         wanted = {"tags": tags or None, "verify": verify or None, "file_name": f"{package.resolve().stem}.zip", **said}
         started = client.problem_import(data, **wanted)
@@ -95,12 +98,12 @@ def import_(
             _follow(client, started.id, is_to_be_published=said["publish"])
 
 
-def _zipped(folder: Path) -> bytes:
+def packed(folder: Path, links: Links) -> bytes:
+    """Pack a folder; links become the files that they lead to, where those may be sent."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(folder).as_posix())
+    with opened(folder, links=links) as files, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in files.names():
+            archive.write(files.locate(name), name)
     return buffer.getvalue()
 
 

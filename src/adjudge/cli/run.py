@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import click
 
+from adjudge import settings as settings_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
@@ -37,7 +38,7 @@ _DEFAULTS: Final = Limits()
 @click.option("--collect", multiple=True, metavar="NAME", help="Copy NAME out of /work afterwards.")
 @click.option("--collect-to", type=click.Path(path_type=Path), default=Path(), help="Where to (default: here).")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, output included, as JSON on stdout.")
-@click.option("--unsafe", is_flag=True, help="Run even where isolation is missing.")
+@click.option("--unsafe", is_flag=True, help="Run even where no cgroup limits memory and CPU time.")
 @click.argument("argv", nargs=-1, required=True)
 def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) -> None:
     """Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.
@@ -48,6 +49,7 @@ def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) 
     Exit codes: 0 it ended well; 1 it did not (RE, TLE, MLE, OLE); 2 Adjudge failed (SE); 3 the request is wrong.
     """
     output_bytes = options["output_kb"] * KIB
+    unsafe = unsafe or settings_source.load().judge.allow_without_cgroup
     report = asyncio.run(_run(_spec(argv, options), output_bytes, unsafe))
     if as_json:
         click.echo(json.dumps(as_dict(report)))

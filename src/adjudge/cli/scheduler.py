@@ -12,7 +12,8 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_stream
+from adjudge.cli.drivers import open_served, open_stream
+from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.scheduling import schedule, watched
 from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
@@ -20,7 +21,6 @@ from adjudge.observe import logs
 from adjudge.observe.door import Pulse
 from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
-from adjudge.store import open_database
 
 
 @click.command(name="scheduler")
@@ -45,7 +45,8 @@ async def _run(settings: Settings) -> None:
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
     pulse = Pulse("pump")
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_served(settings) as database,
+        namespace_taken(settings, database),
         open_stream(settings) as stream,
         watched(settings, pulse),
         recorded(database, name),

@@ -12,7 +12,7 @@ from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.chains.triggers import TriggerScheduler
 from adjudge.cli.chaining import make_engine, make_jobs, run_starter
 from adjudge.domain.errors import InvalidInput
-from adjudge.observe.door import Pulse, open_door
+from adjudge.observe.door import SILENCE_SEC, Pulse, open_door
 from adjudge.relay.direct import delivering
 from adjudge.relay.patrol import Census, Reconciler, Watchdog, patrol
 from adjudge.relay.pump import Pump
@@ -49,7 +49,7 @@ async def watched(settings: Settings, *pulses: Pulse) -> AsyncIterator[None]:
     port = settings.server.metrics_port
     async with AsyncExitStack() as opened:
         try:
-            await opened.enter_async_context(open_door(port, pulses))
+            await opened.enter_async_context(open_door(port, pulses, silence_sec=_silence_sec(settings)))
         except OSError as error:
             raise InvalidInput(
                 f"server.metrics_port: cannot listen on 127.0.0.1 port {port}: {error.strerror or error}. "
@@ -59,11 +59,20 @@ async def watched(settings: Settings, *pulses: Pulse) -> AsyncIterator[None]:
         yield
 
 
+def _silence_sec(settings: Settings) -> float:
+    """How long a loop may make no progress until it counts as dead.
+
+    One that waits for a database or a Redis that does not answer is alive: it gives up at its time limit and tries
+    again. Restarting it would not help.
+    """
+    return SILENCE_SEC + settings.database.timeout_sec + settings.jobs.redis_timeout_sec
+
+
 async def schedule(
     settings: Settings, database: Database, stream: Stream, name: str, pulse: Pulse | None = None
 ) -> None:
     """Deliver the outbox and keep order, for ever: what the scheduler role does."""
-    engine = make_engine()
+    engine = make_engine(settings)
     jobs = make_jobs(settings, engine)
     watchdog, reconciler = Watchdog(database, jobs, name=name), Reconciler(database, jobs, stream, name=name)
     interval_ms = round(settings.jobs.reclaim_interval_sec * 1_000)

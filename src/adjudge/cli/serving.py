@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import click
 import uvicorn
@@ -33,15 +33,16 @@ from adjudge.api.vitals import checks_of
 from adjudge.blobs.driver import Blobs
 from adjudge.cache.opening import open_cache
 from adjudge.cli.accounting import make_credentials
-from adjudge.cli.chaining import make_jobs
+from adjudge.cli.chaining import make_engine, make_jobs
 from adjudge.cli.drivers import open_buckets, open_registry
+from adjudge.cli.http_protocol import HeadLimits, bounded
 from adjudge.cli.judging import find_languages
 from adjudge.cli.scheduling import delivered_directly
 from adjudge.cli.steady import steady
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
-from adjudge.settings import Settings
+from adjudge.settings import Settings, knobs
 from adjudge.store import Database
 from adjudge.stream import Stream
 from adjudge.web import app as pages
@@ -86,7 +87,8 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
         buckets = EnduringBuckets(shared)
         sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
         gate = Gate(settings.admission, database, buckets, sampler)
-        jobs, tail = make_jobs(settings), Tail(database)
+        engine, tail = make_engine(settings), Tail(database)
+        jobs = make_jobs(settings, engine)
         credentials = make_credentials(settings, database)
         audience = make_audience(settings, credentials)
         try:
@@ -108,6 +110,7 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 desk=Desk(database, jobs),
                 tail=tail,
                 audience=audience,
+                engine=engine,
             )
         finally:
             await audience.close()
@@ -134,9 +137,20 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
     """Answer requests until a signal ends it."""
     app = create_app(parts)
     pages.install(app, parts)
-    server = parts.settings.server
-    config = uvicorn.Config(
+    config = http_config(app, parts.settings.server)
+    _announce(parts.settings, listener, notes)
+    steady()
+    sys.setswitchinterval(_TURN_SEC)
+    async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
+        await Server(config, app.state.streams.close).serve([listener])
+
+
+def http_config(app: Callable[..., Any], server: knobs.Server) -> uvicorn.Config:
+    """How HTTP is spoken."""
+    return uvicorn.Config(
         app,
+        http=bounded(HeadLimits(seconds=server.head_timeout_sec)),
+        ws="none",
         log_config=None,
         access_log=False,  # the envelope logs requests, with their ids
         server_header=False,
@@ -144,11 +158,6 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
         forwarded_allow_ips=server.trusted_proxies or None,
         timeout_graceful_shutdown=round(server.shutdown_sec),
     )
-    _announce(parts.settings, listener, notes)
-    steady()
-    sys.setswitchinterval(_TURN_SEC)
-    async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
-        await Server(config, app.state.streams.close).serve([listener])
 
 
 class Server(uvicorn.Server):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from adjudge.api.actions.users import first_admin
 from adjudge.api.parts import Parts
 from adjudge.blobs.driver import Blobs
-from adjudge.cli.drivers import open_blobs, open_stream
+from adjudge.cli.drivers import open_blobs, open_served, open_stream
+from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.parts import open_worker
 from adjudge.cli.scheduling import schedule
 from adjudge.cli.serving import open_parts, run_server, serve_http
-from adjudge.sandbox.doctor import CheckState, Diagnosis, examine
+from adjudge.sandbox.doctor import Check, Diagnosis, examine
 from adjudge.settings import Settings
-from adjudge.store import Database, open_database
+from adjudge.store import Database
 from adjudge.stream import Stream, consumer_name
 
 
@@ -31,7 +34,8 @@ def command(host: str | None, port: int | None) -> None:
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     """All roles in one process: they share the database and the stream, and know nothing of each other."""
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_served(settings) as database,
+        namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
         open_parts(settings, database, stream, blobs) as parts,
@@ -52,15 +56,23 @@ async def _welcome(parts: Parts) -> list[str]:
     if made is None:
         return []
     return [
-        f"log in as {made.user.name} with the password {made.one_time_password}, shown this once; then choose yours"
+        f"log in as {made.user.name} with the password {made.one_time_password}, shown this once; then choose yours",
+        f"a token for programs: {_command()} user token {made.user.name}",
     ]
+
+
+def _command() -> str:
+    """How this command is called from where it was started: a checkout has it in ``.venv``."""
+    local = Path(".venv/bin/adjudge")
+    return str(local) if local.exists() else "adjudge"
 
 
 async def _judge(settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str) -> None:
     """Judge where untrusted code may run; where it may not, say what to do, and let everything else work."""
     diagnosis = await examine()
-    _announce_sandbox(diagnosis)
-    if not diagnosis.may_run_untrusted:
+    obstacles = diagnosis.obstacles(allow_without_cgroup=settings.judge.allow_without_cgroup)
+    _announce_sandbox(diagnosis, obstacles)
+    if obstacles:
         return
     async with open_worker(settings, database, stream, blobs, name) as worker:
         running = asyncio.create_task(worker.run())
@@ -73,12 +85,17 @@ async def _judge(settings: Settings, database: Database, stream: Stream, blobs: 
             raise
 
 
-def _announce_sandbox(diagnosis: Diagnosis) -> None:
+def _announce_sandbox(diagnosis: Diagnosis, obstacles: Sequence[Check]) -> None:
     """Start anyway where untrusted code may not run, and say what to do about it."""
     if diagnosis.may_run_untrusted:
         click.echo("  sandbox  ready: submissions are judged here")
         return
+    if not obstacles:
+        click.echo(
+            "  sandbox  ready, but NOT SAFE for untrusted programs: without a cgroup their memory and CPU time are"
+        )
+        click.echo("           not limited (judge.allow_without_cgroup is set)")
+        return
     click.echo("  sandbox  NOT ready: nothing can be judged here until this is fixed (adjudge doctor says more)")
-    for check in diagnosis.checks:
-        if check.essential and check.state is CheckState.MISSING:
-            click.echo(f"           {check.name}: {check.found}; {check.fix}")
+    for check in obstacles:
+        click.echo(f"           {check.name}: {check.found}; {check.fix}")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 from rich.table import Table
@@ -14,12 +14,13 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions import accounts, users
+from adjudge.api.actions.accounts import MadeToken
 from adjudge.api.actions.users import UserOrder
 from adjudge.api.moments import moment
 from adjudge.cli.accounting import open_accounts
 from adjudge.cli.acting import ACTOR
 from adjudge.cli.terminal import console as open_console
-from adjudge.domain.access import EVERYTHING, Role, user_name
+from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission, Role, user_name
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.store import users as rows
 from adjudge.store.users import User
@@ -27,6 +28,19 @@ from adjudge.store.users import User
 T = TypeVar("T")
 
 _ROLE = click.Choice([role.value for role in Role])
+_TOKEN_SCOPES: Final = tuple(
+    str(point)
+    for point in (
+        Permission.PROBLEM_READ,
+        Permission.SUBMISSION_CREATE,
+        Permission.SUBMISSION_READ,
+        Permission.SUBMISSION_CANCEL,
+        Permission.EXECUTION_CREATE,
+        Permission.ACCOUNT_OWN,
+    )
+)
+"""What a token may do unless told: submit, read, and tell ``adjudge login`` whose it is. A file with an admin's token
+must not open everything."""
 _REASON = click.option("--reason", default="by hand", show_default=True, help="Why; the audit log keeps it.")
 
 
@@ -105,27 +119,43 @@ def password(name: str, reason: str, actor: str) -> None:
 @command.command()
 @click.argument("name")
 @click.option("--name", "token_name", default="command line", show_default=True, help="What it is for.")
-@click.option("--scope", "scopes", multiple=True, help="A permission point; several times for several. Default: all.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="When it expires. Default: never.")
-def token(name: str, token_name: str, scopes: tuple[str, ...], days: float | None) -> None:
-    """Make an API token for a user and print it: alone on its line, for scripts."""
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    help="A permission point; several times for several, '*' for all that the user may do. "
+    f"Default: {', '.join(_TOKEN_SCOPES)}, as far as the user's role has them.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(min=0, max=3650, min_open=True),
+    default=90.0,
+    show_default=True,
+    help="When it expires.",
+)
+@click.option("--no-expiry", is_flag=True, help="It never expires, whatever --days says.")
+def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_expiry: bool) -> None:
+    """Make an API token for a user and print it: alone on standard output, for scripts.
 
-    async def create(parts: AccountParts, user: User) -> str:
+    It works at once, also for somebody who has yet to choose a password. What it may do is told on standard error.
+    """
+
+    async def create(parts: AccountParts, user: User) -> MadeToken:
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled, so no token of theirs works: adjudge user enable {user.name}")
-        if user.must_change_password:
-            click.echo(
-                f"{user.name} has yet to choose a password, in a browser. Until then the token is refused, and "
-                "choosing one ends it unless that box is unticked: better make the token afterwards.",
-                err=True,
-            )
-        viewer = accounts.viewer_for(user)
-        made = await accounts.create_token(
-            parts, viewer, name=token_name, scopes=scopes or (EVERYTHING,), expires_in_days=days
+        return await accounts.create_token(
+            parts,
+            accounts.viewer_for(user),
+            name=token_name,
+            scopes=scopes or [scope for scope in _TOKEN_SCOPES if scope in ROLE_PERMISSIONS[user.role]],
+            expires_in_days=None if no_expiry else days,
         )
-        return made.secret
 
-    click.echo(_change(name, create))
+    made = _change(name, create)
+    until = "without end" if made.token.expires_at is None else f"until {moment(made.token.expires_at)}"
+    may = "all of its user (*)" if EVERYTHING in made.token.scopes else ", ".join(made.token.scopes)
+    click.echo(f"Valid {until}; permissions: {may}. Others: --scope.", err=True)
+    click.echo(made.secret)
 
 
 def _password() -> str:

@@ -11,7 +11,8 @@ import click
 import uvloop
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_blobs, open_stream
+from adjudge.cli.drivers import open_blobs, open_served, open_stream
+from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.parts import open_worker
 from adjudge.cli.scheduling import delivered_directly, watched
 from adjudge.cli.steady import steady
@@ -19,7 +20,6 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
 from adjudge.relay.recorder import recorded
 from adjudge.settings import Settings
-from adjudge.store import open_database
 from adjudge.stream import consumer_name
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -50,7 +50,8 @@ def command(slots: int | None, name: str | None) -> None:
 async def _run(settings: Settings) -> None:
     name = consumer_name(worker_id=settings.worker.name)
     async with (
-        open_database(settings.database.url.reveal()) as database,
+        open_served(settings) as database,
+        namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
         delivered_directly(settings, database, stream),

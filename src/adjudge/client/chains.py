@@ -12,7 +12,19 @@ from adjudge.client.reading import read
 from adjudge.client.retrying import Patience
 from adjudge.client.steps import Flow, Pause, Program, Request
 from adjudge.client.streaming import Sent, events
-from adjudge.client.values import Applied, Chain, LogLine, NewTrigger, Node, Page, Run, RunStarted, StoredFile, Trigger
+from adjudge.client.values import (
+    Applied,
+    Chain,
+    LogLine,
+    NewTrigger,
+    Node,
+    Page,
+    Run,
+    RunStarted,
+    SecretName,
+    StoredFile,
+    Trigger,
+)
 
 _LOOK_AGAIN_SEC: Final = 1.0
 _FILE_SEC: Final = 300.0
@@ -44,6 +56,21 @@ def chain_version(patience: Patience, name: str, version: int) -> Program[Chain]
 def chain_triggers(patience: Patience, name: str) -> Program[tuple[Trigger, ...]]:
     """What starts a chain by itself."""
     return (yield from asked_all(Trigger, get(path("chains", name, "triggers")), patience))
+
+
+def secrets(patience: Patience) -> Program[tuple[SecretName, ...]]:
+    """The names of the secrets that chains may use."""
+    return (yield from asked_all(SecretName, get(path("secrets")), patience))
+
+
+def secret_set(patience: Patience, name: str, value: str) -> Program[None]:
+    """Set a secret; nobody can read it back."""
+    yield from done(Request("PUT", path("secrets", name), {}, {"value": value}), patience)
+
+
+def secret_delete(patience: Patience, name: str) -> Program[None]:
+    """Delete a secret."""
+    yield from done(Request("DELETE", path("secrets", name)), patience)
 
 
 def chain_apply(

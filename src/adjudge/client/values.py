@@ -290,6 +290,17 @@ class Chain(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class SecretName(Value):
+    """A secret that chains may use; nobody can read its value."""
+
+    name: str
+    created_by: str | None
+    created_at: str
+    updated_by: str | None
+    updated_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trigger(Value):
     """What starts a chain by itself; a new webhook's secret is shown once."""
 

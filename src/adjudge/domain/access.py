@@ -43,6 +43,10 @@ class Permission(StrEnum):
     """Answering questions of nodes that name one; ``run:control`` will do as well."""
     RUN_CONTROL = "run:control"
     RUN_CONTROL_ALL = "run:control_all"
+    SECRET_WRITE = "secret:write"  # noqa: S105  # a permission
+    """Setting, listing and deleting named secrets; nobody reads one back."""
+    SECRET_USE = "secret:use"  # noqa: S105  # a permission
+    """Saving chains that refer to secrets, and starting them."""
     ACCOUNT_OWN = "account:own"
     WEBHOOK_OWN = "webhook:own"
     USER_READ = "user:read"
@@ -77,7 +81,8 @@ _CONTESTANT: Final = NOBODY | {
 
 ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     Role.CONTESTANT: _CONTESTANT,
-    Role.SERVICE: _CONTESTANT | {_P.SUBMISSION_UNLIMITED, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_ANSWER, _P.RUN_CONTROL},
+    Role.SERVICE: _CONTESTANT
+    | {_P.SUBMISSION_UNLIMITED, _P.CHAIN_READ, _P.RUN_READ, _P.RUN_ANSWER, _P.RUN_CONTROL, _P.SECRET_USE},
     Role.SETTER: _CONTESTANT
     | {
         _P.SUBMISSION_UNLIMITED,
@@ -87,6 +92,7 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
         _P.RUN_READ,
         _P.RUN_ANSWER,
         _P.RUN_CONTROL,
+        _P.SECRET_USE,
         _P.REJUDGE_READ,
     },
     Role.JUDGE: _CONTESTANT

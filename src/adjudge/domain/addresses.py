@@ -1,4 +1,9 @@
-"""Addresses of machines: which of them anybody may call, and which lie inside."""
+"""IP addresses: which of them a server may call on a user's behalf, and which are internal or special.
+
+The lists are IANA's special-purpose address registries plus what those leave out (multicast, deprecated ranges, IPv6
+outside the global unicast block). They are written out here, because ``ipaddress.is_global`` differs between versions
+of Python and calls several ranges global that reach machines inside.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,44 @@ from typing import Final
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_DENIED_IPV4: Final = tuple(
+    ipaddress.IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private use
+        "100.64.0.0/10",  # shared address space of carriers
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link local; metadata services of clouds
+        "172.16.0.0/12",  # private use
+        "192.0.0.0/24",  # IETF protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # automatic multicast tunneling
+        "192.88.99.0/24",  # 6to4 relay anycast, deprecated
+        "192.168.0.0/16",  # private use
+        "192.175.48.0/24",  # AS112, direct delegation
+        "198.18.0.0/15",  # benchmarking
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved; limited broadcast
+    )
+)
+_GLOBAL_UNICAST_IPV6: Final = ipaddress.IPv6Network("2000::/3")
+"""The only block of IPv6 from which addresses are given out. Outside it lie, among others, ``::/96`` (IPv4-compatible),
+``::ffff:0:0:0/96`` (IPv4-translated), ``64:ff9b:1::/48`` (NAT64 of local networks), ``100::/64`` (discard only),
+``5f00::/16`` (segment routing), ``fc00::/7`` (unique local), ``fe80::/10`` (link local), ``fec0::/10`` (site local) and
+``ff00::/8`` (multicast)."""
+_DENIED_IPV6: Final = tuple(
+    ipaddress.IPv6Network(network)
+    for network in (
+        "2001::/23",  # IETF protocol assignments; Teredo (2001::/32), which wraps an IPv4 address, is one of them
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4; `behind` has replaced it by its IPv4 address where it wraps one
+        "2620:4f:8000::/48",  # AS112, direct delegation
+        "3fff::/20",  # documentation
+    )
+)
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -21,5 +64,8 @@ def behind(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one machine's out in the world: not private, loopback, link-local or many machines'."""
-    return address.is_global and not address.is_multicast
+    """Whether an address is one machine's on the public internet. Of a wrapped IPv4 address, the latter decides."""
+    real = behind(address)
+    if isinstance(real, ipaddress.IPv4Address):
+        return not any(real in network for network in _DENIED_IPV4)
+    return real in _GLOBAL_UNICAST_IPV6 and not any(real in network for network in _DENIED_IPV6)

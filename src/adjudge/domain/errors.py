@@ -5,7 +5,8 @@
     AdjudgeError
     ├── InvalidInput            400  the caller can fix it
     │   ├── InvalidStatus            a status value that does not exist
-    │   └── InvalidTransition        an edge the state machine does not have
+    │   ├── InvalidTransition        an edge the state machine does not have
+    │   └── ChainNameTaken           another chain has that name
     ├── Unauthenticated         401  we do not know who you are
     │   └── LoginFailed              that name and password do not belong together
     ├── Forbidden               403  we do, and you may not
@@ -13,12 +14,20 @@
     │   └── PasswordChangeRequired   the password was given by somebody else: choose your own first
     ├── NotFound                404  <KIND>_NOT_FOUND
     ├── Conflict                409  somebody else was first
+    │   ├── VersionConflict          the version that was read is not the current one
+    │   ├── NameTaken                another object has that name
+    │   ├── ChainDisabled            no run of a disabled chain starts
+    │   ├── ChainFull                the chain has as many runs as it allows, and lets none wait
+    │   ├── TriggerDisabled          a disabled trigger takes no calls
+    │   ├── WrongRunState            the run's status does not allow it
+    │   ├── WrongNodeState           the node's status does not allow it
     │   ├── IdempotencyKeyReused     the key stands for another request
     │   └── FenceRefused             a write by a claimant that no longer holds the job
     ├── BodyTooLarge            413  more than is read of a request
     ├── TooMany                 429  not now: come back after Retry-After
     │   ├── RateLimited              too fast
     │   ├── QuotaExhausted           enough for today
+    │   ├── StorageFull              too much is kept of one user
     │   ├── InFlightCap              too many of yours wait for a verdict
     │   ├── QueueFull                everybody's wait is too long already
     │   └── TooManyStreams           as many event streams are open as may be
@@ -71,6 +80,12 @@ class InvalidTransition(InvalidInput):
     code = "INVALID_TRANSITION"
 
 
+class ChainNameTaken(InvalidInput):
+    """A chain with that name exists: choose another name."""
+
+    code = "CHAIN_NAME_TAKEN"
+
+
 class Unauthenticated(AdjudgeError):
     """Log in, or send an API token."""
 
@@ -118,6 +133,48 @@ class Conflict(AdjudgeError):
 
     code = "CONFLICT"
     http_status = 409
+
+
+class VersionConflict(Conflict):
+    """It was changed since you read it: read it again, then decide."""
+
+    code = "VERSION_CONFLICT"
+
+
+class NameTaken(Conflict):
+    """That name is taken: choose another."""
+
+    code = "NAME_TAKEN"
+
+
+class ChainDisabled(Conflict):
+    """The chain is disabled: enable it first."""
+
+    code = "CHAIN_DISABLED"
+
+
+class ChainFull(Conflict):
+    """The chain has as many runs under way as it allows: try again when one has ended, or stop one."""
+
+    code = "CHAIN_FULL"
+
+
+class TriggerDisabled(Conflict):
+    """The trigger is disabled: enable it first."""
+
+    code = "TRIGGER_DISABLED"
+
+
+class WrongRunState(Conflict):
+    """The run's status does not allow that: read it again, then decide."""
+
+    code = "WRONG_RUN_STATE"
+
+
+class WrongNodeState(Conflict):
+    """The node's status does not allow that: read it again, then decide."""
+
+    code = "WRONG_NODE_STATE"
 
 
 class IdempotencyKeyReused(Conflict):
@@ -173,6 +230,12 @@ class QuotaExhausted(TooMany):
     """You have used up what you may submit in a day."""
 
     code = "QUOTA_EXHAUSTED"
+
+
+class StorageFull(TooMany):
+    """What is kept of your executions takes as much as it may: wait until the oldest are removed."""
+
+    code = "STORAGE_FULL"
 
 
 class InFlightCap(TooMany):

@@ -26,19 +26,24 @@ def uuid7(unix_ms: int, random_bits: int) -> str:
 
 _DRAWN: list[str] = []
 """Randomness drawn ahead: asking the system costs more than everything else about an id. Every piece is used once."""
-_AT_ONCE, _DIGITS = 128, 19
+_AT_ONCE, _DIGITS = 128, 16
 _VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 """Two of the four bits of a digit, below the two that say which layout this is."""
 
 
 def new_id() -> str:
-    """Mint an id from the machine's clock and randomness: the layout of ``uuid7``, put together from text."""
-    moment, drawn = f"{time.time_ns() // 1_000_000:012x}", _random_digits()
-    return f"{moment[:8]}-{moment[8:]}-7{drawn[:3]}-{_VARIANT[drawn[3]]}{drawn[4:7]}-{drawn[7:]}"
+    """Make an id from the machine's clock and randomness: the layout of ``uuid7``, put together from text.
+
+    The 12 bits below the milliseconds hold their fraction (RFC 9562, 6.2, method 3), so that ids made one after the
+    other within a millisecond sort in that order; 62 random bits keep apart what is made in the same 244 ns.
+    """
+    now_ms, rest_ns = divmod(time.time_ns(), 1_000_000)
+    moment, drawn = f"{now_ms:012x}{(rest_ns << 12) // 1_000_000:03x}", _random_digits()
+    return f"{moment[:8]}-{moment[8:12]}-7{moment[12:]}-{_VARIANT[drawn[0]]}{drawn[1:4]}-{drawn[4:]}"
 
 
 def _random_digits() -> str:
-    """19 random digits to the base 16, from the system's own generator; threads never get the same ones."""
+    """16 random digits to the base 16, from the system's own generator; threads never get the same ones."""
     try:
         return _DRAWN.pop()
     except IndexError:

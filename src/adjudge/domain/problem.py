@@ -11,7 +11,8 @@ first; ``Problem.cases`` lists every case in the order in which they run.
 
 How a case earns: a rejected one earns ``reject_points``; an accepted one ``points``, unless its checker gave a score
 (read as ``Checker.score_unit`` says). ``points`` of None means that the case has no maximum and its checker must give
-an absolute score. How a group earns: ``Aggregate`` of its children, cases and groups alike.
+an absolute score; with ``ScoreUnit.UNBOUNDED`` it may. How a group earns: ``Aggregate`` of its children, cases and
+groups alike.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from adjudge.domain.limits import MIB, Limits
-from adjudge.domain.programs import Checker, FileRef, InputValidator, Interactor, Program, Stub
+from adjudge.domain.programs import Checker, FileRef, InputValidator, Interactor, Program, ScoreUnit, Stub
 from adjudge.domain.verdict import Verdict
 
 
@@ -281,6 +282,8 @@ class Problem:
     """The submission reads this file in its work directory; empty: stdin."""
     output_file: str = ""
     """The submission writes this file in its work directory; empty: stdout."""
+    keeps_stdio: bool = False
+    """The named files are there beside stdin and stdout, not instead of them (DMOJ's links to them)."""
     allow_file_writing: bool = False
     languages: tuple[str, ...] = ()
     """Those that may be submitted; empty: all."""
@@ -316,6 +319,10 @@ class Problem:
     def is_scored(self) -> bool:
         """Whether submissions earn points."""
         return self.grading is Grading.SCORING
+
+    def has_maximum(self, case: Case) -> bool:
+        """Whether the points of a case are the most that it can earn."""
+        return case.points is not None and (case.checker or self.checker).score_unit is not ScoreUnit.UNBOUNDED
 
     def group(self, path: str) -> Group:
         """Return the group at ``path``; no reader lets a case pass whose group is not in the tree."""

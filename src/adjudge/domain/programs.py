@@ -56,7 +56,10 @@ class NativeChecker(StrEnum):
     """Comparators that the judge has itself. A name claims to equal the reference that it is named after."""
 
     ICPC = "icpc"
-    """The ICPC default output validator; its options come as arguments (``case_sensitive``, ``float_tolerance`` E…)."""
+    """The ICPC default output validator as problemtools implements it, for packages before 2025-09; its options come as
+    arguments (``case_sensitive``, ``float_tolerance`` E…)."""
+    ICPC_2025_09 = "icpc-2025-09"
+    """The same as 2025-09 specifies it: decimal numbers only, and NUL is a byte like any other."""
     EXACT = "exact"
     LINE = "line"
     TOKEN = "token"  # noqa: S105  # a kind of comparison, no secret
@@ -103,9 +106,12 @@ class CheckerProtocol(StrEnum):
 
 
 class ScoreUnit(StrEnum):
-    """What a number from a checker means. ICPC's two score files say it themselves and ignore this."""
+    """What a number from a checker means. ICPC's two score files say it themselves; of this they obey ``UNBOUNDED``."""
 
     ABSOLUTE = "absolute"
+    UNBOUNDED = "unbounded"
+    """Absolute, and the points of a case are no maximum but what it earns where its checker gives no number (legacy
+    ICPC packages, whose scores range from minus to plus infinity unless a group states a range)."""
     FRACTION = "fraction"
     PERCENT = "percent"
 
@@ -177,6 +183,10 @@ class Stub:
     """The main class or file where it is the stub's and not the submission's."""
     prelude: str = ""
     """Text put in front of each submitted source."""
+    compile_flags: tuple[str, ...] = ()
+    """For all that is compiled together."""
+    run_env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the running program."""
 
 
 class ValidatorProtocol(StrEnum):

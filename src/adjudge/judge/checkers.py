@@ -19,8 +19,9 @@ from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import Checked, GivenScore, clip, signal_name
-from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.compile import Executable, ended
 from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox.spec import FILES_MAX
 
 INPUT: Final = "/judge/input"
 OUTPUT: Final = "/judge/output"
@@ -81,14 +82,15 @@ class ProgramChecker:
             env=program.env,
             mounts=(*program.mounts, *judge_mounts(question)),
         )
-        report = await self.box.run(spec)
-        refuse_fault(report, "the checker")
+        report = ended(await self.box.run(spec), program, "the checker")
         return checker_failure(report, "checker") or read(report, self.checker.score_unit)
 
     async def _ask_icpc(self, program: Executable, question: Question) -> Checked:
         feedback = question.feedback
         if feedback is None:
             return Checked(Verdict.SE, "no feedback directory for the output validator")
+        if failure := feedback_failure(feedback):
+            return failure
         spec = RunSpec(
             argv=program.argv(
                 self.limits.memory_bytes, [INPUT, ANSWER, f"/work/{FEEDBACK}/", *self.checker.args, *question.args]
@@ -101,8 +103,7 @@ class ProgramChecker:
             collect=(FEEDBACK,),
             collect_to=fresh_feedback(feedback),
         )
-        report = await self.box.run(spec)
-        refuse_fault(report, "the output validator")
+        report = ended(await self.box.run(spec), program, "the output validator")
         return read_icpc(report, feedback)
 
 
@@ -136,16 +137,26 @@ def fresh_feedback(feedback: Path) -> Path:
 
 def feedback_files(feedback: Path) -> tuple[InputFile, ...]:
     """The feedback so far: files persist from pass to pass, all but the next pass's input."""
+    kept = (InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes()) for path in _kept_feedback(feedback))
+    return (InputFile(f"{FEEDBACK}/.keep", b""), *kept)
+
+
+def feedback_failure(feedback: Path) -> Checked | None:
+    """Say so where a validator left more feedback than can be given to the run that follows."""
+    count = len(_kept_feedback(feedback))
+    if count < FILES_MAX:
+        return None
+    message = f"the output validator left {count} feedback files for the run that follows; at most {FILES_MAX - 1} fit"
+    return Checked(Verdict.SE, message)
+
+
+def _kept_feedback(feedback: Path) -> list[Path]:
     kept = feedback / FEEDBACK
-    found = sorted(kept.iterdir()) if kept.is_dir() else []
-    return (
-        InputFile(f"{FEEDBACK}/.keep", b""),
-        *(
-            InputFile(f"{FEEDBACK}/{path.name}", path.read_bytes())
-            for path in found
-            if path.is_file() and not path.is_symlink() and path.name not in ("nextpass.in", ".keep")
-        ),
-    )
+    return [
+        path
+        for path in (sorted(kept.iterdir()) if kept.is_dir() else [])
+        if path.is_file() and not path.is_symlink() and path.name not in ("nextpass.in", ".keep")
+    ]
 
 
 def checker_failure(report: RunReport, what: str) -> Checked | None:

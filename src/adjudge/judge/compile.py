@@ -1,23 +1,26 @@
 """From sources to something that runs: compiled in the sandbox, once for the same sources, tools and flags.
 
-A compile error is the author's and final; a sandbox that could not run the compiler is ours and raises.
+A compile error is the author's and final; a sandbox that could not run the compiler is ours and raises. Whatever a
+source contains leads to a program or to a compile error.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
-from adjudge.domain.errors import Unavailable
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.retry import RetryClass
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import Artifact, ArtifactCache
 from adjudge.judge.languages import Language, Languages, Toolchain, box_env
 from adjudge.judge.sources import Layout, Source, SourceFile, lay_out
 from adjudge.sandbox import MERGE, InputFile, LimitKind, Mount, RunReport, RunSpec, RunVerdict, Sandbox
@@ -25,6 +28,13 @@ from adjudge.sandbox import MERGE, InputFile, LimitKind, Mount, RunReport, RunSp
 PROGRAM_DIRECTORY: Final = "/app"
 """Where a compiled program is mounted, read-only."""
 LOG_BYTES: Final = 64 * 1024
+NOT_EXECUTABLE: Final = 126
+"""The exit code that shells give for a file that cannot be executed."""
+ARTIFACT_BYTES_MAX: Final = 128 * MIB
+"""A static C++ program has 2.5 MB; tables that were computed beforehand may be large. DMOJ's limit is the same."""
+COMPILATIONS_MAX: Final = max(1, (os.cpu_count() or 1) // 2)
+"""Compilers take a gigabyte of memory, and submissions come in waves: half of the cores stay free to run programs."""
+Turn = Callable[[], AbstractAsyncContextManager[None]]
 _CACHE_FORMAT: Final = 1
 _BUILD_DIRECTORY: Final = "package"
 
@@ -33,6 +43,12 @@ class SandboxFailed(Unavailable):
     """The sandbox could not run a program: try again."""
 
     code = "SANDBOX_FAILED"
+
+
+class LanguageMissing(Unavailable):
+    """The tools of a language are not installed here."""
+
+    code = "LANGUAGE_MISSING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,16 @@ class Executable:
     mounts: tuple[Mount, ...]
     env: Mapping[str, str] = field(default_factory=box_env)
     out_of_memory: tuple[bytes, ...] = ()
+    artifact: Artifact | None = field(default=None, repr=False, compare=False)
+    """Keeps the directory on disk for as long as the program may be run."""
+    files: tuple[InputFile, ...] = ()
+    """What lies in the working directory of a script of several files: scripts open their siblings as ``./name``."""
+
+    @property
+    def is_own_file(self) -> bool:
+        """Whether what is executed is the compiled file itself, and it is there."""
+        own = self.command[0].removeprefix(f"{PROGRAM_DIRECTORY}/")
+        return own != self.command[0] and os.path.lexists(self.directory / own)
 
     def argv(self, memory_bytes: int, args: Sequence[str] = ()) -> tuple[str, ...]:
         """The command under a memory limit, with the run's own arguments."""
@@ -76,6 +102,10 @@ class Compiled:
     time_ms: int = 0
     cached: bool = False
 
+    def without_artifact(self) -> Compiled:
+        """For a result, which may be kept long after the program was run for the last time."""
+        return replace(self, executable=replace(self.executable, artifact=None)) if self.executable else self
+
 
 @dataclass(frozen=True, slots=True)
 class CompileLimits:
@@ -84,7 +114,7 @@ class CompileLimits:
     cpu_ms: int = 30_000
     memory_bytes: int = 1024 * MIB
 
-    def for_language(self, language: Language) -> Limits:
+    def for_language(self, language: Language, artifact_bytes: int = ARTIFACT_BYTES_MAX) -> Limits:
         """The box of one compilation."""
         return Limits(
             cpu_ms=self.cpu_ms,
@@ -92,7 +122,7 @@ class CompileLimits:
             memory_bytes=max(self.memory_bytes, language.compile_memory_mib * MIB),
             processes=256,
             open_files=1024,
-            file_bytes=256 * MIB,
+            file_bytes=artifact_bytes,
             output_bytes=8 * MIB,
             work_bytes=language.compile_work_mib * MIB,
             work_inodes=32_768,
@@ -102,8 +132,18 @@ class CompileLimits:
 class Compiler:
     """Compiles in a sandbox, and remembers."""
 
-    def __init__(self, box: Sandbox, languages: Languages, cache: ArtifactCache) -> None:
+    def __init__(
+        self,
+        box: Sandbox,
+        languages: Languages,
+        cache: ArtifactCache,
+        *,
+        artifact_bytes: int = ARTIFACT_BYTES_MAX,
+        compilations: int = COMPILATIONS_MAX,
+    ) -> None:
         self._box, self.languages, self._cache = box, languages, cache
+        self._artifact_bytes = artifact_bytes
+        self._compilations = asyncio.Semaphore(compilations)
         # Weak: a lock lives as long as somebody compiles under it.
         self._in_flight: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -116,67 +156,82 @@ class Compiler:
         extra: Sequence[SourceFile] = (),
         flags: Sequence[str] = (),
         entry_point: str = "",
+        turn: Turn | None = None,
     ) -> Compiled:
-        """Turn sources into a program; ``extra`` files are merged in (graders, headers)."""
-        layout = lay_out(language, source, extra, entry_point)
+        """Turn sources into a program; ``extra`` files are merged in (graders, headers).
+
+        With a ``turn`` the compiler runs within it, and only programs that were compiled within a turn are reused:
+        a source can write what its compiler observed into the program.
+        """
         version = await self.languages.version(language, self._box)
         toolchain = self.languages.toolchain(language)
         if not toolchain.usable:
-            raise Unavailable(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
-        key = _key(toolchain, version, layout, flags)
+            raise LanguageMissing(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
+        try:
+            layout = lay_out(language, source, extra, entry_point)
+            spec = self._spec(toolchain, layout, flags, limits or CompileLimits())
+        except InvalidInput as refused:
+            return Compiled(None, CompileFailure(refused.message, ""))
+        key = _key(toolchain, version, layout, flags, in_turn=turn is not None)
 
-        def ready(directory: Path, cached: bool, log: str = "", time_ms: int = 0) -> Compiled:
-            made = _executable(toolchain, version, layout, directory)
-            return Compiled(made, log=log, time_ms=time_ms, cached=cached)
+        def ready(artifact: Artifact, cached: bool, report: RunReport | None = None) -> Compiled:
+            made = _executable(toolchain, version, layout, artifact)
+            if report is None:
+                return Compiled(made, cached=cached)
+            return Compiled(made, log=_log(report), time_ms=report.time_ms, cached=cached)
 
         # One compilation at a time for the same key: the second finds the first one's result.
         async with self._in_flight.setdefault(key, asyncio.Lock()):
-            if (entry := self._cache.get(key)) is not None:
-                return ready(entry, cached=True)
+            if (artifact := self._cache.get(key)) is not None:
+                return ready(artifact, cached=True)
             with self._cache.stage() as staged:
-                report = await self._run(toolchain, layout, flags, limits or CompileLimits(), staged)
-                if report is not None and (failure := _failure(report, language)) is not None:
+                report = await self._run(replace(spec, collect_to=staged), "the compiler", turn) if spec else None
+                if report is not None and (failure := self._failure(report, language)) is not None:
                     return Compiled(None, failure, time_ms=report.time_ms)
                 if not language.keep:
                     _write(staged, layout.files)
-                entry = self._cache.put(key, staged)
-            log = _log(report) if report else ""
-            return ready(entry, cached=False, log=log, time_ms=report.time_ms if report else 0)
+                artifact = await asyncio.to_thread(self._cache.put, key, staged)
+            return ready(artifact, cached=False, report=report)
 
-    async def _run(
-        self, toolchain: Toolchain, layout: Layout, flags: Sequence[str], limits: CompileLimits, staged: Path
-    ) -> RunReport | None:
+    async def _run(self, spec: RunSpec, what: str, turn: Turn | None = None) -> RunReport:
+        # The turn first: who waits for one holds up no other compilation, and no compilation under way waits for one.
+        async with turn() if turn else nullcontext(), self._compilations:
+            report = await self._box.run(spec)
+        refuse_fault(report, what)
+        refuse_lost(report)
+        return report
+
+    def _spec(
+        self, toolchain: Toolchain, layout: Layout, flags: Sequence[str], limits: CompileLimits
+    ) -> RunSpec | None:
         language = toolchain.language
         if not language.compile:
             return None
         values, lists = _placeholders(layout)
         argv = toolchain.argv(language.compile, values, {**lists, "flags": flags})
-        spec = RunSpec(
+        return RunSpec(
             argv=tuple(argv),
-            limits=limits.for_language(language),
+            limits=limits.for_language(language, self._artifact_bytes),
             env=box_env(language.compile_env),
             stderr=MERGE,
             files=tuple(InputFile(file.name, file.data, file.is_executable) for file in layout.files),
             mounts=toolchain.mounts,
             collect=language.keep,
-            collect_to=staged if language.keep else None,
+            collect_to=self._cache.root,  # replaced by the stage
         )
-        report = await self._box.run(spec)
-        refuse_fault(report, "the compiler")
-        return report
 
     async def build(self, name: str, files: Sequence[SourceFile], limits: CompileLimits | None = None) -> Compiled:
         """Prepare a package's program that brings scripts: ``build`` runs in a copy of its folder and makes ``run``."""
         key = sha256(Source(tuple(files)).digest.encode() + b"build").hexdigest()
         made = Executable("", "", Path(), (f"{PROGRAM_DIRECTORY}/{_BUILD_DIRECTORY}/run",), ())
         async with self._in_flight.setdefault(key, asyncio.Lock()):
-            entry = self._cache.get(key)
-            if entry is None:
+            artifact = self._cache.get(key)
+            if artifact is None:
                 with self._cache.stage() as staged:
                     if failure := await self._build(name, files, limits or CompileLimits(), staged):
                         return Compiled(None, failure)
-                    entry = self._cache.put(key, staged)
-        return Compiled(_mounted(made, entry))
+                    artifact = await asyncio.to_thread(self._cache.put, key, staged)
+        return Compiled(_mounted(made, artifact))
 
     async def _build(
         self, name: str, files: Sequence[SourceFile], limits: CompileLimits, staged: Path
@@ -187,7 +242,7 @@ class Compiler:
         box = Language("build", name, "", (), "", (), ())
         spec = RunSpec(
             argv=("/usr/bin/env", "-C", f"/work/{_BUILD_DIRECTORY}", "./build"),
-            limits=limits.for_language(box),
+            limits=limits.for_language(box, self._artifact_bytes),
             env=box_env(),
             stderr=MERGE,
             files=tuple(
@@ -199,9 +254,8 @@ class Compiler:
             collect=(_BUILD_DIRECTORY,),
             collect_to=staged,
         )
-        report = await self._box.run(spec)
-        refuse_fault(report, f"the build script of {name}")
-        failure = _failure(report, box)
+        report = await self._run(spec, f"the build script of {name}")
+        failure = self._failure(report, box)
         if failure is None and not (staged / _BUILD_DIRECTORY / "run").is_file():
             return CompileFailure(f"{name}: its build script left no file `run`", _log(report))
         return failure
@@ -209,12 +263,45 @@ class Compiler:
     def binary(self, name: str, data: bytes) -> Executable:
         """A ready executable of a package (CMS)."""
         key = sha256(data + b"binary").hexdigest()
-        entry = self._cache.get(key)
-        if entry is None:
+        artifact = self._cache.get(key)
+        if artifact is None:
             with self._cache.stage() as staged:
                 _write(staged, [SourceFile("main", data, is_executable=True)])
-                entry = self._cache.put(key, staged)
-        return _mounted(Executable("", name, Path(), (f"{PROGRAM_DIRECTORY}/main",), ()), entry)
+                artifact = self._cache.put(key, staged)
+        return _mounted(Executable("", name, Path(), (f"{PROGRAM_DIRECTORY}/main",), ()), artifact)
+
+    def _failure(self, report: RunReport, language: Language) -> CompileFailure | None:
+        """Why a compilation that was run gave no program; None where it gave one."""
+        if not report.ok:
+            message = _LIMIT_MESSAGES.get(report.verdict, f"{language.name} refused the source")
+            return CompileFailure(message, _log(report), report.limit)
+        for entry in report.collected:
+            if entry.error:
+                return CompileFailure(f"the compiler left {_LOST_MESSAGES[entry.error]} {entry.name}", _log(report))
+        size_bytes = sum(entry.size_bytes for entry in report.collected)
+        if size_bytes > self._artifact_bytes:
+            message = f"the compiled program has {size_bytes} bytes; at most {self._artifact_bytes} are allowed"
+            return CompileFailure(message, _log(report))
+        return None
+
+
+_LIMIT_MESSAGES: Final = {
+    RunVerdict.TLE: "compilation took too long",
+    RunVerdict.MLE: "compilation used too much memory",
+    RunVerdict.OLE: "the compiler wrote too much",
+}
+_LOST_MESSAGES: Final = {
+    "ENOENT": "no",
+    "EFBIG": "too large a",
+    "EINVAL": "something else than files as",
+    "ELOOP": "a link as",
+    "EXDEV": "a mount as",
+    "ENAMETOOLONG": "too many nested directories in",
+    "EACCES": "an unreadable",
+    "EPERM": "an unreadable",
+    "ENXIO": "something else than files as",
+}
+"""Names of errno that the source can bring about; any other while copying a program out of the box is ours."""
 
 
 def refuse_fault(report: RunReport, what: str) -> None:
@@ -225,7 +312,28 @@ def refuse_fault(report: RunReport, what: str) -> None:
         )
 
 
-def _key(toolchain: Toolchain, version: str, layout: Layout, flags: Sequence[str]) -> str:
+def ended(report: RunReport, program: Executable, what: str) -> RunReport:
+    """The report of a program's run, unless the sandbox failed.
+
+    A program file that the kernel cannot execute is the fault of who made it (an ELF file may name any interpreter), so
+    that is a runtime error; a tool of ours that cannot be executed is not.
+    """
+    fault = report.sandbox_error
+    if fault is not None and fault.step == "exec" and program.is_own_file:
+        message = f"the program cannot be executed: {fault.text}\n".encode()
+        return report._replace(verdict=RunVerdict.RE, sandbox_error=None, exit_code=NOT_EXECUTABLE, stderr=message)
+    refuse_fault(report, what)
+    return report
+
+
+def refuse_lost(report: RunReport) -> None:
+    """Raise where a file could not be copied out of the box because of us: a full disk is no fault of a program."""
+    for entry in report.collected:
+        if entry.error and entry.error not in _LOST_MESSAGES:
+            raise SandboxFailed(f"{entry.name} could not be copied out of the box: {entry.error}.", step="collect")
+
+
+def _key(toolchain: Toolchain, version: str, layout: Layout, flags: Sequence[str], *, in_turn: bool) -> str:
     language = toolchain.language
     parts = [
         _CACHE_FORMAT,
@@ -237,6 +345,7 @@ def _key(toolchain: Toolchain, version: str, layout: Layout, flags: Sequence[str
         layout.sources,
         layout.main,
         Source(layout.files).digest,
+        *(["in turn"] if in_turn and language.compile else []),
     ]
     return sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -253,30 +362,27 @@ def _placeholders(layout: Layout) -> tuple[dict[str, str], dict[str, Sequence[st
     return values, {"sources": layout.sources}
 
 
-def _executable(toolchain: Toolchain, version: str, layout: Layout, directory: Path) -> Executable:
+def _executable(toolchain: Toolchain, version: str, layout: Layout, artifact: Artifact) -> Executable:
     values, lists = _placeholders(layout)
+    is_script_of_several = not toolchain.language.keep and len(layout.files) > 1
     made = Executable(
         language=toolchain.language.id,
         version=version,
-        directory=directory,
+        directory=artifact.directory,
         command=tuple(toolchain.argv(toolchain.language.run, values, lists)),
         mounts=toolchain.mounts,
         env=box_env(toolchain.language.run_env),
         out_of_memory=tuple(sign.encode() for sign in toolchain.language.out_of_memory),
+        files=tuple(InputFile(file.name, artifact.directory / file.name) for file in layout.files)
+        if is_script_of_several
+        else (),
     )
-    return _mounted(made, directory)
+    return _mounted(made, artifact)
 
 
-def _mounted(made: Executable, directory: Path) -> Executable:
-    return Executable(
-        made.language,
-        made.version,
-        directory,
-        made.command,
-        (Mount(directory, PROGRAM_DIRECTORY), *made.mounts),
-        made.env,
-        made.out_of_memory,
-    )
+def _mounted(made: Executable, artifact: Artifact) -> Executable:
+    mounts = (Mount(artifact.directory, PROGRAM_DIRECTORY), *made.mounts)
+    return replace(made, directory=artifact.directory, mounts=mounts, artifact=artifact)
 
 
 def _write(directory: Path, files: Sequence[SourceFile]) -> None:
@@ -291,23 +397,9 @@ def _is_executable(file: SourceFile) -> bool:
     return file.is_executable or file.name in ("build", "run")
 
 
-def _failure(report: RunReport, language: Language) -> CompileFailure | None:
-    if report.ok:
-        lost = [entry.name for entry in report.collected if entry.error]
-        if lost:
-            return CompileFailure(f"the compiler left no {lost[0]}", _log(report))
-        return None
-    words = {
-        RunVerdict.TLE: "compilation took too long",
-        RunVerdict.MLE: "compilation used too much memory",
-        RunVerdict.OLE: "the compiler wrote too much",
-    }
-    return CompileFailure(words.get(report.verdict, f"{language.name} refused the source"), _log(report), report.limit)
-
-
 def _log(report: RunReport) -> str:
     """What the compiler said, capped, with the box's own paths taken out."""
-    text = report.stdout[:LOG_BYTES].decode("utf-8", "replace").replace("/work/", "")
+    text = report.stdout[:LOG_BYTES].decode("utf-8", "replace").replace("/work/", "").replace("\0", "␀")
     if len(report.stdout) > LOG_BYTES or report.stdout_truncated:
         text += "\n… (cut)"
     return text

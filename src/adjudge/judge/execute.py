@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.verdict import Fold, Verdict, fold
 from adjudge.judge.cases import Figures, figures
-from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.compile import Executable, ended
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.sources import Source
@@ -49,21 +49,21 @@ async def execute(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Execution:
     """Compile, and run on each input in turn; a program that does not compile runs on none."""
-    compiled = await judge.compiler.compile(language, source)
+    quiet = judge.quiet
+    # A compiler lets the source observe its surroundings, and the author reads its log: it takes turns like a run.
+    compiled = await judge.compiler.compile(language, source, turn=quiet.executing if quiet.executions_apart else None)
     program = compiled.executable
     if program is None:
         failure = compiled.failure
         return Execution(Verdict.CE, f"{failure.message}\n{failure.log}".strip() if failure else "")
     granted = language.limits(limits)
     runs = []
-    with judge.cache.hold(program.directory.name):
-        for stdin in stdins:
-            spec = _spec(program, granted, language, stdin, (job_id, attempt_id))
-            async with judge.quiet.shared():
-                report = await judge.box.run(spec)
-            refuse_fault(report, "the program")
-            runs.append(_executed(report, granted, program))
-            progress(len(runs))
+    for stdin in stdins:
+        spec = _spec(program, granted, language, stdin, (job_id, attempt_id))
+        async with quiet.executing():
+            report = ended(await judge.box.run(spec), program, "the program")
+        runs.append(_executed(report, granted, program))
+        progress(len(runs))
     return Execution(fold([run.figures.verdict for run in runs], Fold.WORST), compiled.log, tuple(runs))
 
 
@@ -74,6 +74,7 @@ def _spec(program: Executable, limits: Limits, language: Language, stdin: bytes,
         limits=limits,
         env=program.env,
         stdin=stdin,
+        files=program.files,
         mounts=program.mounts,
         job_id=job[0],
         attempt_id=job[1],

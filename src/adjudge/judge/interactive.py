@@ -29,7 +29,7 @@ from adjudge.judge.checkers import (
     read_icpc,
     read_testlib,
 )
-from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.compile import Executable, ended
 from adjudge.judge.run import CaseRunner, Passed, failure_message, near_limit
 from adjudge.judge.workspace import Desk
 from adjudge.sandbox import RunReport, RunSpec
@@ -62,8 +62,8 @@ class Conversation:
         desk.clear()
         submission = runner.submission_spec(case, files=runner.case_files(case))
         report, other, first = await runner.box.run_interactive(submission, self._spec(submission, question, case))
-        refuse_fault(report, "the submission")
-        refuse_fault(other, "the interactor")
+        report = runner.ended(report)
+        other = ended(other, self.program, "the interactor")
         run = runner.figures(report)
         said = self._read(other, question, report)
         checked = _blame(run, report, said, interactor_first=first == _INTERACTOR_FIRST)

@@ -12,12 +12,14 @@ import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, cast
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
+from adjudge.judge.language_overlay import overlaid, read_overlay
 from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict, Sandbox
 
 _SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -130,12 +132,17 @@ class Languages:
             for name in (language.code, *language.aliases):
                 self._names.setdefault(name, language)
         self._names.update(self._by_id)
+        self.digest = sha256(repr(tuple(languages)).encode()).hexdigest()[:16]
+        """Tells tables apart: what was made from one is not for another."""
 
     @classmethod
-    def load(cls, search_path: Sequence[str] = ()) -> Languages:
-        """Read the table that comes with the package."""
+    def load(cls, search_path: Sequence[str] = (), overlay: Path | None = None) -> Languages:
+        """Read the table that comes with the package, changed and extended by the operator's file if one is given."""
         text = resources.files("adjudge.judge").joinpath("languages.toml").read_text("utf-8")
-        return cls([_language(key, body) for key, body in tomllib.loads(text).items()], search_path)
+        tables: dict[str, dict[str, Any]] = tomllib.loads(text)
+        if overlay is not None:
+            tables = overlaid(tables, read_overlay(overlay), str(overlay))
+        return cls([_language(key, body) for key, body in tables.items()], search_path)
 
     def __iter__(self) -> Iterator[Language]:
         """Every language, in the table's order."""
@@ -149,6 +156,11 @@ class Languages:
                 f"language: there is no {name!r}; `adjudge languages` lists them.", field="language", value=name
             )
         return found
+
+    def limit_names(self, name: str) -> tuple[str, ...]:
+        """The names under which a worker may limit a language: its id, and its code, which its family shares."""
+        language = self._by_id.get(name)
+        return (name,) if language is None else tuple(dict.fromkeys((language.id, language.code)))
 
     def of_file(self, name: str) -> Language | None:
         """The language of a file by its extension."""

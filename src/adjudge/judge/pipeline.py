@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,16 +21,17 @@ from adjudge.domain.programs import ProblemFiles
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.artifacts import ArtifactCache
 from adjudge.judge.cases import CaseResult, Checked
-from adjudge.judge.compile import Compiled, CompileFailure, Compiler
+from adjudge.judge.compile import ARTIFACT_BYTES_MAX, COMPILATIONS_MAX, Compiled, CompileFailure, Compiler
 from adjudge.judge.languages import Language, Languages
-from adjudge.judge.prepare import JuryFault, Prepared, Preparer, compile_limits, with_prelude
+from adjudge.judge.prepare import JuryFault, Prepared, Preparer, compile_limits, with_environment, with_prelude
 from adjudge.judge.progression import Progression, Stop
+from adjudge.judge.quiet import Quiet
 from adjudge.judge.result import JudgeResult, Provenance, describe_checker, revision_of
 from adjudge.judge.run import CaseRunner, RunLimits
 from adjudge.judge.scoring import Scored, score
 from adjudge.judge.sources import Source, lay_out
 from adjudge.judge.static import StaticOutcome
-from adjudge.judge.workspace import Quiet, Workspace
+from adjudge.judge.workspace import Workspace
 from adjudge.sandbox import Sandbox
 
 _LOOKAHEAD = 4
@@ -93,13 +94,23 @@ class Judge:
     scratch: Path | None = None
     worker: str = ""
     quiet: Quiet = field(default_factory=Quiet)
+    artifact_bytes: int = ARTIFACT_BYTES_MAX
+    """The largest compiled program."""
+    compilations: int = COMPILATIONS_MAX
+    """How many compilations run at once, whatever the number of runs."""
     _compiler: Compiler | None = None
 
     @property
     def compiler(self) -> Compiler:
         """The one compiler, so that the same sources are compiled once however many ask."""
         if self._compiler is None:
-            self._compiler = Compiler(self.box, self.languages, self.cache)
+            self._compiler = Compiler(
+                self.box,
+                self.languages,
+                self.cache,
+                artifact_bytes=self.artifact_bytes,
+                compilations=self.compilations,
+            )
         return self._compiler
 
     async def judge(
@@ -156,8 +167,10 @@ class _Judging:
                 with_prelude(source, stub.prelude if stub else "", language),
                 limits=compile_limits(self.problem),
                 extra=extra,
+                flags=stub.compile_flags if stub else (),
                 entry_point=stub.entry_point if stub else "",
             )
+            self.compiled = with_environment(self.compiled, stub)
         self.progress(CompileDone(self.compiled))
 
     def _choose_language(self) -> Language:
@@ -181,7 +194,7 @@ class _Judging:
         static = await self._static()
         if static.rejection is not None:
             return self._refused(static.rejection)
-        with Workspace(self.judge.scratch) as workspace, self._held():
+        with Workspace(self.judge.scratch) as workspace:
             runner = self._runner(workspace)
             async with aclosing(decided(cases, runner, progression, self.options.jobs)) as rows:
                 index = 0
@@ -191,16 +204,14 @@ class _Judging:
         scored = score(self.problem, progression.results, static.accepted)
         return self._scored(tuple(progression.results[case.name] for case in cases), scored)
 
-    def _held(self) -> AbstractContextManager[None]:
-        """Keep the compiled submission on disk for as long as it is being tested."""
-        executable = self.compiled.executable if self.compiled else None
-        return self.judge.cache.hold(executable.directory.name) if executable else nullcontext()
-
     async def _static(self) -> StaticOutcome:
         """Have the sources looked at, where the problem wants that."""
         if self.prepared.static is None or self.language is None:
             return StaticOutcome()
-        layout = lay_out(self.language, self.submission.source)
+        try:
+            layout = lay_out(self.language, self.submission.source)
+        except InvalidInput as error:  # it compiles only together with the jury's own files
+            return StaticOutcome(rejection=Checked(Verdict.CE, error.message))
         return await self.prepared.static.validate(
             self.problem, Source(layout.files), self.language, layout.main_class or layout.main
         )
@@ -246,7 +257,7 @@ class _Judging:
             provenance=self._provenance(),
             problem=self.problem,
             scored=scored,
-            compiled=self.compiled,
+            compiled=self.compiled.without_artifact() if self.compiled else None,
             wall_ms=self._wall_ms(),
         )
 
@@ -260,7 +271,7 @@ class _Judging:
             cases=(),
             provenance=self._provenance(),
             problem=self.problem,
-            compiled=self.compiled,
+            compiled=self.compiled.without_artifact() if self.compiled else None,
             wall_ms=self._wall_ms(),
         )
 

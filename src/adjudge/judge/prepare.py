@@ -10,7 +10,7 @@ from adjudge.domain.problem import Mode, Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, InteractorProtocol, ProblemFiles, Program, Stub
 from adjudge.judge.checkers import ProgramChecker, validation_limits
 from adjudge.judge.communication import Managed
-from adjudge.judge.compile import CompileLimits, Compiler, Executable
+from adjudge.judge.compile import Compiled, CompileLimits, Compiler, Executable
 from adjudge.judge.interactive import Conversation
 from adjudge.judge.languages import Language
 from adjudge.judge.run import Talk
@@ -138,6 +138,14 @@ def with_prelude(source: Source, prelude: str, language: Language) -> Source:
         for file in source.files
     ]
     return Source(tuple(files), source.entry_point)
+
+
+def with_environment(compiled: Compiled, stub: Stub | None) -> Compiled:
+    """Give the program the variables that its stub sets."""
+    if stub is None or not stub.run_env or compiled.executable is None:
+        return compiled
+    made = compiled.executable
+    return replace(compiled, executable=replace(made, env={**made.env, **stub.run_env}))
 
 
 def _made_with(program: Executable) -> str:

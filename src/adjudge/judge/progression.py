@@ -59,7 +59,7 @@ class Progression:
     def settle(self, case: Case, result: CaseResult) -> CaseResult:
         """Take the next result in order; its verdict becomes what it is worth (a part of the points is PA)."""
         if not result.is_skipped:
-            earned = score_case(case, result, is_scored=self._problem.is_scored)
+            earned = score_case(self._problem, case, result)
             message = f"{earned.fault}\n{result.message}".strip() if earned.fault else result.message
             result = replace(result, verdict=earned.verdict, message=message)
         self.results[case.name] = result

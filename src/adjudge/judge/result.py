@@ -235,22 +235,39 @@ def _checkers(problem: Problem) -> Sequence[Checker]:
     return [problem.checker, *(case.checker for case in problem.cases if case.checker)]
 
 
-_HIDDEN: Final = ("message", "exit_code", "first_run", "score", "score_unit")
+_HIDDEN: Final = ("message", "exit_code", "exit_signal", "wall_ms", "first_run", "score", "score_unit")
+_KIB_PER_MIB: Final = 1024
+
+
+def coarse_mem_kb(mem_kb: int) -> int:
+    """Memory as the author of a submission sees it: rounded up to whole MiB.
+
+    A program chooses how much memory it uses, so that the exact figure would carry a dozen bits out of each secret
+    test. Times are whole milliseconds everywhere, and far less exact than that by themselves.
+    """
+    return -(-mem_kb // _KIB_PER_MIB) * _KIB_PER_MIB
+
+
+def coarse_case(case: Mapping[str, Any]) -> Document:
+    """The figures of one test as the author sees them while judging goes on."""
+    return {**case, "mem_kb": coarse_mem_kb(case.get("mem_kb") or 0)}
 
 
 def author_view(document: Document) -> Document:
     """What the author may see of a result document: nothing that test data could have been written into.
 
-    A sample shows everything. Of other tests a program's own words, exit codes and the checker's messages are left
-    out: a program could print what it read. Which rows there are follows each group's feedback.
+    A sample shows everything. Of other tests a program's own words, exit codes and signals, the time by the clock and
+    the checker's messages are left out, and memory is coarse: a program could tell by each of them what it read. Which
+    rows there are follows each group's feedback.
     """
     cases = _visible_rows(document["cases"])
     hidden = {group["path"] for group in document["groups"] if group["feedback"] == Feedback.NONE.value}
     first = next((row for row in cases if row["verdict"] not in (None, Verdict.AC.value)), None)
-    kept = ("schema_version", "verdict", "score", "max_score", "time_ms", "mem_kb", "compile")
+    kept = ("schema_version", "verdict", "score", "max_score", "time_ms", "compile")
     origin = document["provenance"]
     return {
         **{key: document[key] for key in kept},
+        "mem_kb": coarse_mem_kb(document["mem_kb"]),
         "message": _author_message(document, first),
         "first_failure": first["name"] if first else None,
         "groups": [group for group in document["groups"] if group["path"] not in hidden],
@@ -285,5 +302,6 @@ def _visible_rows(rows: Sequence[Document]) -> list[Document]:
         if feedback == "full":
             visible.append(row)
         else:
-            visible.append({key: value for key, value in row.items() if key not in _HIDDEN})
+            shown = {key: value for key, value in row.items() if key not in _HIDDEN}
+            visible.append({**shown, "mem_kb": coarse_mem_kb(row["mem_kb"])})
     return visible

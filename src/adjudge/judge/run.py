@@ -30,11 +30,13 @@ from adjudge.judge.cases import (
     figures,
     opening,
 )
-from adjudge.judge.checkers import FEEDBACK, ProgramChecker, Question
+from adjudge.judge.checkers import FEEDBACK, ProgramChecker, Question, feedback_failure
 from adjudge.judge.comparators import Comparator, Comparison, Outcome
-from adjudge.judge.compile import Executable, refuse_fault
-from adjudge.judge.workspace import Desk, Quiet, Workspace
+from adjudge.judge.compile import Executable, ended, refuse_lost
+from adjudge.judge.quiet import Quiet
+from adjudge.judge.workspace import Desk, Workspace
 from adjudge.sandbox import InputFile, RunReport, RunSpec, Sandbox
+from adjudge.sandbox.spec import FILES_MAX
 
 SMALL_BYTES: Final = 1024 * 1024
 """Outputs up to this size are compared at once; larger ones as streams on another thread."""
@@ -115,6 +117,9 @@ class CaseRunner:
                     message = f"the output validator wants more than {self.problem.max_passes} passes"
                     passed = Passed(passed.run, Checked(Verdict.SE, message))
                     break
+                if failure := feedback_failure(desk.feedback):
+                    passed = Passed(passed.run, failure)
+                    break
                 passes += 1
                 question = replace(question, input=_keep(following, desk, passes))
                 passed = _after(passed.checked, await self._pass(case, question, desk))
@@ -170,11 +175,20 @@ class CaseRunner:
 
     async def _run_once(self, spec: RunSpec, desk: Desk) -> RunReport:
         desk.clear()
-        report = await self.box.run(spec)
-        refuse_fault(report, "the submission")
+        report = self.ended(await self.box.run(spec))
+        refuse_lost(report)
         if self.problem.output_file:
-            _take_output(self.problem.output_file, desk, report)
+            _take_output(self.problem, desk, report)
         return report
+
+    def ended(self, report: RunReport) -> RunReport:
+        """The report of a run of the submission; a fault of the sandbox raises."""
+        return ended(report, self._program, "the submission")
+
+    @property
+    def _program(self) -> Executable:
+        assert self.program is not None, "only submitted answers have no program"  # noqa: S101  # the pipeline compiled it
+        return self.program
 
     def figures(self, report: RunReport) -> Figures:
         """Read a report of the submission's against what it was promised."""
@@ -188,8 +202,8 @@ class CaseRunner:
             files = (*files, InputFile(named_input, question.input))
         return self.submission_spec(
             case,
-            stdin=None if named_input else question.input,
-            stdout=None if named_output else desk.output_fd,
+            stdin=None if named_input and not self.problem.keeps_stdio else question.input,
+            stdout=None if named_output and not self.problem.keeps_stdio else desk.output_fd,
             files=files,
             collect=(named_output,) if named_output else (),
             collect_to=desk.feedback if named_output else None,
@@ -207,15 +221,14 @@ class CaseRunner:
         args: Sequence[str] = (),
     ) -> RunSpec:
         """A run of the submission, however it is connected."""
-        program = self.program
-        assert program is not None, "only submitted answers have no program"  # noqa: S101  # the pipeline compiled it
+        program = self._program
         return RunSpec(
             argv=program.argv(self.limits.memory_bytes, (*args, *case.args)),
             limits=self.limits.stopped_at,
             env=program.env,
             stdin=stdin,
             stdout=stdout,
-            files=files,
+            files=_with_siblings(files, program.files),
             mounts=program.mounts,
             collect=collect,
             collect_to=collect_to,
@@ -249,6 +262,15 @@ class CaseRunner:
         return self._comparators[key]
 
 
+def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]) -> tuple[InputFile, ...]:
+    """The case's files, and those of a script of several files beside them where they fit; the case's come first."""
+    if not siblings:
+        return files
+    names = {file.name for file in files}
+    beside = tuple(file for file in siblings if file.name not in names)
+    return (*files, *beside) if len(files) + len(beside) <= FILES_MAX else files
+
+
 def read_comparison(said: Comparison) -> Checked:
     """A comparison as a checker's answer."""
     score = None if said.score is None else GivenScore(said.score, ScoreUnit.FRACTION)
@@ -276,10 +298,12 @@ def _written(question: Question, desk: Desk) -> Written:
     return Written(opening(expected), opening(os.pread(desk.output_fd, OPENING_BYTES + 1, 0)))
 
 
-def _take_output(name: str, desk: Desk, report: RunReport) -> None:
-    """Make the named file that the program wrote the output; none is an empty one."""
-    desk.clear()
-    written = desk.feedback / name
+def _take_output(problem: Problem, desk: Desk, report: RunReport) -> None:
+    """Make the named file that the program wrote the output; none is an empty one. What stdout has stays before it."""
+    if not problem.keeps_stdio:
+        desk.clear()
+    os.lseek(desk.output_fd, 0, os.SEEK_END)
+    written = desk.feedback / problem.output_file
     if report.collected and not report.collected[0].error and written.is_file() and not written.is_symlink():
         with written.open("rb") as file:
             while chunk := file.read(1024 * 1024):

@@ -61,37 +61,47 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def score_case(case: Case, result: CaseResult | None, *, is_scored: bool = True) -> Earned:
+def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Earned:
     """Points of one case."""
-    most = None if case.points is None else exact(case.points)
+    base = None if case.points is None else exact(case.points)
+    most = base if problem.has_maximum(case) else None
     if result is None or result.is_skipped:
         return Earned(None, Fraction(0), most)
     if result.is_rejected:
         return Earned(result.verdict, exact(case.reject_points), most)
     if result.score is None:
-        fault = f"{case.name}: its checker gave no score, and it has no maximum" if most is None and is_scored else ""
-        return Earned(Verdict.SE if fault else result.verdict, most or Fraction(0), most, fault)
-    return _given(case, result.score, most)
+        missing = base is None and problem.is_scored
+        fault = f"{case.name}: its checker gave no score, and it has no maximum" if missing else ""
+        return Earned(Verdict.SE if fault else result.verdict, base or Fraction(0), most, fault)
+    return _given(case, result.score, base, most)
 
 
-def _given(case: Case, score: GivenScore, most: Fraction | None) -> Earned:
+def _given(case: Case, score: GivenScore, base: Fraction | None, most: Fraction | None) -> Earned:
     """Points where the checker gave a number; nothing of a known maximum is a rejection."""
-    points = _points(score.value, score.unit, most)
+    points = _points(score.value, score.unit, base)
     if points is None:
         return Earned(Verdict.SE, Fraction(0), None, f"{case.name}: its checker gave a part of a maximum it has not")
     if most and points > most:
         return Earned(Verdict.SE, Fraction(0), most, f"{case.name}: its checker gave {float(points):g}, over {most}")
     if most and points < most:
         return Earned(Verdict.PA if points > 0 else Verdict.WA, points, most)
+    if most == 0 and not case.is_sample and (part := _part(score)) < 1:
+        # Worth nothing, and still only partly right: later tests may depend on it.
+        return Earned(Verdict.PA if part > 0 else Verdict.WA, points, most)
     return Earned(Verdict.AC, points, most)
 
 
-def _points(value: Fraction, unit: ScoreUnit, most: Fraction | None) -> Fraction | None:
-    if unit is ScoreUnit.ABSOLUTE:
+def _part(score: GivenScore) -> Fraction:
+    """How much of the maximum a score is, where it says so."""
+    return {ScoreUnit.FRACTION: score.value, ScoreUnit.PERCENT: score.value / 100}.get(score.unit, Fraction(1))
+
+
+def _points(value: Fraction, unit: ScoreUnit, base: Fraction | None) -> Fraction | None:
+    if unit in (ScoreUnit.ABSOLUTE, ScoreUnit.UNBOUNDED):
         return value
-    if most is None:
+    if base is None:
         return None
-    return most * (value / 100 if unit is ScoreUnit.PERCENT else value)
+    return base * (value / 100 if unit is ScoreUnit.PERCENT else value)
 
 
 class Tree:
@@ -135,7 +145,7 @@ class Tree:
 
     def _child(self, child: Group | Case) -> Earned:
         if isinstance(child, Case):
-            return score_case(child, self._results.get(child.name), is_scored=self._problem.is_scored)
+            return score_case(self._problem, child, self._results.get(child.name))
         if not all(self.passed(path) for path in child.depends_on):
             return Earned(None, Fraction(0), self.group(child.path).most)
         return self.group(child.path)

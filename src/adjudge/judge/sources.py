@@ -10,17 +10,20 @@ from pathlib import PurePosixPath
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.languages import Language
+from adjudge.sandbox.spec import check_name
 
 _JAVA_NOISE = re.compile(
-    rb'//[^\n]*|/\*(?:.*?\*/|.*)|"""(?:.*?"""|.*)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?', re.DOTALL
+    r'//[^\n]*|/\*(?:.*?\*/|.*)|"""(?:.*?"""|.*)|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?', re.DOTALL
 )
-_JAVA_PACKAGE = re.compile(rb"\bpackage\s+([\w.]+)\s*;")
+_JAVA_PACKAGE = re.compile(r"\bpackage\s+([\w$.]+)\s*;")
 _JAVA_MARK = re.compile(
-    rb"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+){0,4}"
-    rb"\b(?:class|interface|enum|record)\s+(?P<name>\w+)|\bstatic\b[^;{}()]{0,200}\bvoid\s+main\s*\("
+    r"[{}]|(?P<public>\bpublic\s+)?(?:(?:final|abstract|sealed|strictfp|static)\s+){0,4}"
+    r"\b(?:class|interface|enum|record)\s+(?P<name>[\w$]+)|\bstatic\b[^;{}()]{0,200}\bvoid\s+main\s*\("
 )
 """Every repetition is bounded: a source is not to cost more than its length."""
-_JAVA_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_JAVA_NAME = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
+FILES_MAX = 48
+"""Of one program: a box takes 64 files, and a test brings some of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Source:
         """SHA-256 over names and contents: the same program has the same digest everywhere."""
         total = sha256()
         for file in sorted(self.files, key=lambda entry: entry.name):
-            for part in (file.name.encode(errors="surrogateescape"), file.data):
+            for part in (file.name.encode(errors="surrogatepass"), file.data):
                 total.update(b"%d:" % len(part) + part)
         return total.hexdigest()
 
@@ -71,6 +74,7 @@ def lay_out(language: Language, source: Source, extra: Iterable[SourceFile] = ()
     merged = {file.name: file for file in extra}
     own = [_named(language, source)] if len(source.files) == 1 else list(source.files)
     files = (*(file for file in own if file.name not in merged), *merged.values())
+    _check_names(files)
     sources = tuple(file.name for file in files if not file.is_support and _is_source(language, file.name))
     if not sources:
         wanted = ", ".join(f".{extension}" for extension in language.extensions)
@@ -79,6 +83,18 @@ def lay_out(language: Language, source: Source, extra: Iterable[SourceFile] = ()
     main = _main_file(language, sources, entry)
     main_class = _main_class(files, main, entry) if language.names == "java" else ""
     return Layout(files, sources, main, main_class)
+
+
+def _check_names(files: Sequence[SourceFile]) -> None:
+    """Refuse files that cannot lie beside one another in a directory."""
+    if len(files) > FILES_MAX:
+        raise InvalidInput(f"source: {len(files)} files; at most {FILES_MAX} are allowed.", field="source")
+    names = {file.name for file in files}
+    for name in names:
+        for parent in PurePosixPath(name).parents:
+            if str(parent) in names:
+                raise InvalidInput(f"source: {str(parent)!r} is a file and a directory.", field="source")
+        check_name("source", name)
 
 
 def _is_source(language: Language, name: str) -> bool:
@@ -124,28 +140,28 @@ class JavaShape:
 
     @property
     def qualified_main(self) -> str:
-        """The main class with its package."""
-        return f"{self.package}.{self.main}" if self.package else self.main
+        """The main class with its package; empty where no type has a ``main``."""
+        return f"{self.package}.{self.main}" if self.package and self.main else self.main
 
 
 def read_java(data: bytes) -> JavaShape:
     """Find package, public type and main class, in one pass over text without comments and strings."""
-    text = _JAVA_NOISE.sub(b" ", data)
+    text = _JAVA_NOISE.sub(" ", data.decode("utf-8", "replace"))
     package = _JAVA_PACKAGE.search(text)
     depth, current, public, main = 0, "", "", ""
     for mark in _JAVA_MARK.finditer(text):
         found = mark[0]
-        if found == b"{":
+        if found == "{":
             depth += 1
-        elif found == b"}":
+        elif found == "}":
             depth -= 1
         elif mark["name"]:
             if depth == 0:
-                current = mark["name"].decode("utf-8", "replace")
+                current = mark["name"]
                 public = public or (current if mark["public"] else "")
         elif depth == 1 and not main:
             main = current
-    return JavaShape(package[1].decode() if package else "", public, main)
+    return JavaShape(package[1] if package else "", public, main)
 
 
 def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:

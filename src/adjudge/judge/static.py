@@ -8,8 +8,8 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Group, Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import Checked
-from adjudge.judge.checkers import FEEDBACK, feedback_files, fresh_feedback, read_icpc
-from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.checkers import FEEDBACK, read_icpc
+from adjudge.judge.compile import Executable, ended
 from adjudge.judge.languages import Language
 from adjudge.judge.sources import Source
 from adjudge.judge.workspace import Workspace
@@ -34,31 +34,39 @@ class StaticValidator:
 
     async def validate(self, problem: Problem, source: Source, language: Language, main: str) -> StaticOutcome:
         """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
-        outcome = StaticOutcome()
+        outcome, place = StaticOutcome(), _free_name(source)
         with Workspace() as workspace, workspace.desk() as desk:
             for group in _asking(problem):
                 spec = RunSpec(
                     argv=self.program.argv(
                         self.limits.memory_bytes,
-                        [language.code, main, f"/work/{FEEDBACK}/", *group.static_validator_args],
+                        [language.code, main, f"/work/{place}/", *group.static_validator_args],
                     ),
                     limits=self.limits,
                     env=self.program.env,
                     files=(
                         *(InputFile(file.name, file.data) for file in source.files),
-                        *feedback_files(desk.clear_feedback()),
+                        InputFile(f"{place}/.keep", b""),
                     ),
                     mounts=self.program.mounts,
-                    collect=(FEEDBACK,),
-                    collect_to=fresh_feedback(desk.feedback),
+                    collect=(place,),
+                    collect_to=desk.clear_feedback(),
                 )
-                report = await self.box.run(spec)
-                refuse_fault(report, "the static validator")
+                report = ended(await self.box.run(spec), self.program, "the static validator")
+                if place != FEEDBACK and (desk.feedback / place).exists():
+                    (desk.feedback / place).rename(desk.feedback / FEEDBACK)
                 said = read_icpc(report, desk.feedback)
                 outcome.accepted[group.path] = said.verdict is Verdict.AC
                 if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
                     return StaticOutcome(outcome.accepted, said)
         return outcome
+
+
+def _free_name(source: Source) -> str:
+    """What the feedback directory is called: a name that nothing of the submission has."""
+    taken = {file.name.partition("/")[0] for file in source.files}
+    names = (FEEDBACK, *(f"{FEEDBACK}-{number}" for number in range(1, len(taken) + 1)))
+    return next(name for name in names if name not in taken)
 
 
 def _asking(problem: Problem) -> list[Group]:

@@ -1,13 +1,12 @@
-"""Files of one judging: outputs, feedback, and the quiet that a repeated run needs."""
+"""Files of one judging: outputs and feedback."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -79,46 +78,3 @@ class Workspace:
         desk = Desk(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
         self._all.append(desk)
         return desk
-
-
-class Quiet:
-    """Runs side by side, or one alone: a run near its time limit is repeated with nothing beside it."""
-
-    def __init__(self) -> None:
-        self._running = 0
-        self._alone = False
-        self._changed = asyncio.Condition()
-
-    @asynccontextmanager
-    async def shared(self) -> AsyncIterator[None]:
-        """Run beside others."""
-        if self._alone:
-            async with self._changed:
-                await self._changed.wait_for(lambda: not self._alone)
-        self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if self._alone:
-                async with self._changed:
-                    self._changed.notify_all()
-
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Run with nothing beside: new runs wait, those under way are waited for."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: not self._alone)
-            self._alone = True
-            try:
-                await self._changed.wait_for(lambda: self._running == 0)
-            except BaseException:
-                self._alone = False
-                self._changed.notify_all()
-                raise
-        try:
-            yield
-        finally:
-            self._alone = False
-            async with self._changed:
-                self._changed.notify_all()

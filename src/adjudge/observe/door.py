@@ -14,7 +14,8 @@ from typing import Final
 from adjudge.observe import metrics
 
 _PATIENCE_SEC: Final = 5.0
-_SILENCE_SEC: Final = 30.0
+SILENCE_SEC: Final = 30.0
+"""How long a loop may make no progress, besides the time limits of the calls that it waits for."""
 _REQUEST_BYTES: Final = 8192
 
 
@@ -41,14 +42,19 @@ class Pulse:
 
 
 @asynccontextmanager
-async def open_door(port: int, pulses: Sequence[Pulse], *, host: str = "127.0.0.1") -> AsyncIterator[int]:
-    """Answer while the block lasts, on ``port`` or on any free one if it is 0; yields the port."""
+async def open_door(
+    port: int, pulses: Sequence[Pulse], *, host: str = "127.0.0.1", silence_sec: float = SILENCE_SEC
+) -> AsyncIterator[int]:
+    """Answer while the block lasts, on ``port`` or on any free one if it is 0; yields the port.
+
+    A loop that has made no progress for ``silence_sec`` is reported as not alive.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_PATIENCE_SEC):
                 request = await reader.readuntil(b"\r\n\r\n")
-                writer.write(_response(request, pulses))
+                writer.write(_response(request, pulses, silence_sec))
                 await writer.drain()
         writer.close()
 
@@ -60,7 +66,7 @@ async def open_door(port: int, pulses: Sequence[Pulse], *, host: str = "127.0.0.
         await server.wait_closed()
 
 
-def _response(request: bytes, pulses: Sequence[Pulse]) -> bytes:
+def _response(request: bytes, pulses: Sequence[Pulse], silence_sec: float) -> bytes:
     method, _, rest = request.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if method not in (b"GET", b"HEAD"):
@@ -68,7 +74,7 @@ def _response(request: bytes, pulses: Sequence[Pulse]) -> bytes:
     elif path == b"/metrics":
         status, kind, body = "200 OK", metrics.CONTENT_TYPE, metrics.exposition()
     elif path == b"/health/live":
-        silent = [pulse for pulse in pulses if pulse.silent_sec > _SILENCE_SEC]
+        silent = [pulse for pulse in pulses if pulse.silent_sec > silence_sec]
         words = [f"{pulse.name}: no progress for {pulse.silent_sec:.0f} s" for pulse in silent] or ["ok"]
         status, kind = ("503 Service Unavailable" if silent else "200 OK"), "text/plain; charset=utf-8"
         body = "\n".join([*words, ""]).encode()

@@ -1,7 +1,8 @@
 """Open a package: a folder or a ZIP, neither of which is trusted.
 
 What is refused: names that leave the package, links that do, devices, encrypted or doubled entries, and archives that
-would unpack to more than ``OpenLimits``. Links inside the tree are followed. A ZIP's entries are written under numbers
+would unpack to more than ``OpenLimits``. Links inside the tree are followed; in a folder of the operator's own also
+those that lead elsewhere, as ``Links`` says. A ZIP's entries are written under numbers
 of ours, so no name of theirs ever reaches the file system; bytes are counted while they are unpacked, never taken
 from the archive's word.
 """
@@ -16,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from adjudge.domain.errors import NotFound
@@ -42,15 +44,28 @@ class OpenLimits:
     ratio_floor_bytes: int = 256 * MIB
 
 
+class Links(StrEnum):
+    """Which links in a folder are followed. Links in an archive never lead out of it, whatever is said here."""
+
+    INSIDE = "inside"
+    """Those that stay in the package."""
+    REPOSITORY = "repository"
+    """Those that stay in the Git repository that the folder is part of: contest repositories share headers so."""
+    ANYWHERE = "anywhere"
+    """All of them. For folders that the operator trusts: a link may lead to any file that they can read."""
+
+
 @contextmanager
-def opened(source: Path, limits: OpenLimits | None = None, scratch: Path | None = None) -> Iterator[PackageFiles]:
+def opened(
+    source: Path, limits: OpenLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
+) -> Iterator[PackageFiles]:
     """Open a package for as long as the block runs; unpacked and derived files are gone after it."""
     limits = limits or OpenLimits()
     if not source.exists():
         raise NotFound("package", str(source))
     work = Path(tempfile.mkdtemp(prefix="adjudge-package-", dir=scratch))
     try:
-        found = _from_folder(source, limits) if source.is_dir() else _from_zip(source, work / "objects", limits)
+        found = _from_folder(source, limits, links) if source.is_dir() else _from_zip(source, work / "objects", limits)
         yield PackageFiles(_without_top_folder(found), work / "derived")
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -76,8 +91,9 @@ def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
 # ---- folders
 
 
-def _from_folder(root: Path, limits: OpenLimits) -> dict[str, Path]:
+def _from_folder(root: Path, limits: OpenLimits, links: Links) -> dict[str, Path]:
     real_root = root.resolve(strict=True)
+    bounds = _Bounds(real_root, links)
     found: dict[str, Path] = {}
     pending: list[tuple[str, Path, tuple[Path, ...]]] = [("", real_root, (real_root,))]
     total = 0
@@ -89,7 +105,7 @@ def _from_folder(root: Path, limits: OpenLimits) -> dict[str, Path]:
                 continue
             if safe_name(name) != name:
                 raise refuse(name, "has a backslash in its name.", "Rename it.")
-            real = _inside(name, entry, real_root)
+            real = bounds.resolved(name, entry)
             mode = real.stat().st_mode
             if stat.S_ISDIR(mode):
                 if real in chain:
@@ -104,14 +120,31 @@ def _from_folder(root: Path, limits: OpenLimits) -> dict[str, Path]:
     return found
 
 
-def _inside(name: str, entry: Path, real_root: Path) -> Path:
-    try:
-        real = entry.resolve(strict=True)
-    except (OSError, RuntimeError):
-        raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.") from None
-    if not real.is_relative_to(real_root):
-        raise refuse(name, "is a link that leaves the package.", "Replace it by the file it points to.")
-    return real
+class _Bounds:
+    """Where links in a folder may lead."""
+
+    def __init__(self, root: Path, links: Links) -> None:
+        self._links = links
+        self._within = root
+        if links is Links.REPOSITORY:
+            repositories = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
+            self._within = next(repositories, root)
+
+    def resolved(self, name: str, entry: Path) -> Path:
+        """Find what an entry really is; refuse it where it is out of bounds."""
+        try:
+            real = entry.resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.") from None
+        if self._links is Links.ANYWHERE:
+            return real
+        # The repository's own files may hold credentials.
+        if not real.is_relative_to(self._within) or ".git" in real.relative_to(self._within).parts:
+            fix = "Replace it by the file it points to"
+            if self._links is Links.REPOSITORY:
+                fix += ", or add --follow-links if you trust the package"
+            raise refuse(name, "is a link that leaves the package.", f"{fix}.")
+        return real
 
 
 def _bound(name: str, entries: int, total: int, size: int, limits: OpenLimits) -> None:

@@ -79,12 +79,23 @@ class PackageRefused(InvalidInput):
     """The package cannot be used."""
 
     code = "PACKAGE_REFUSED"
+    headline = "The package cannot be used:"
+    advice = ""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings.in_order()
         errors = [str(item) for item in self.findings if item.severity is Severity.ERROR]
         more = [f"and {len(errors) - _SHOWN} more"] if len(errors) > _SHOWN else []
-        super().__init__("\n  ".join(["The package cannot be used:", *errors[:_SHOWN], *more]) if errors else None)
+        lines = "\n  ".join([self.headline, *errors[:_SHOWN], *more])
+        super().__init__("\n".join(filter(None, (lines, self.advice))) if errors else None)
+
+
+class ConversionRefused(PackageRefused):
+    """The package cannot be converted."""
+
+    code = "CONVERSION_REFUSED"
+    headline = "The package can be used as it is, but not be converted to the ICPC format:"
+    advice = "Publish it without converting it ('adjudge problem publish SRC'), or change what the messages name."
 
 
 def refuse(path: str, message: str, fix: str = "") -> PackageRefused:

@@ -8,25 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.problem import Case, Problem, SelfTest, SelfTestKind
 from adjudge.domain.programs import CheckerProtocol, FileRef, InputValidator, ValidatorProtocol
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import comparators
 from adjudge.judge.checkers import Question
-from adjudge.judge.compile import Executable, refuse_fault
+from adjudge.judge.compile import Executable, LanguageMissing, refuse_fault
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.prepare import Prepared, Preparer
+from adjudge.judge.prepare import JuryFault, Prepared, Preparer
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import refuse
 from adjudge.packages.load import Package
-from adjudge.packages.recipes import Recipe
+from adjudge.packages.recipes import DEFAULT_MEMORY_BYTES, Recipe
 from adjudge.sandbox import InputFile, RunReport, RunSpec
 
 _VALID = {ValidatorProtocol.ICPC: 42, ValidatorProtocol.TESTLIB: 0}
 _MADE_BYTES = 256 * MIB
 """The longest file that a generator or the main solution may make."""
 _SAID = 200
+UNUSABLE = (LanguageMissing, InvalidInput, JuryFault)
+"""What is raised where one program cannot be used here; others of the package still can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,21 @@ class Jury:
         self._judge, self._problem, self._files = judge, problem, files
         self._preparer = Preparer(judge.compiler, judge.box, files)
         self._prepared: Prepared | None = None
+        self._usable = problem.input_validators
+
+    async def check_validators(self) -> list[Complaint]:
+        """Compile the input validators; those that cannot be used are named here and not asked afterwards."""
+        complaints, usable = [], []
+        for validator in self._problem.input_validators:
+            try:
+                await self._preparer.program(validator.program, self._problem)
+                usable.append(validator)
+            except UNUSABLE as error:
+                complaints.append(
+                    Complaint(validator.program.name, f"this input validator cannot be run: {error.message}")
+                )
+        self._usable = tuple(usable)
+        return complaints
 
     async def validate_case(self, case: Case) -> list[Complaint]:
         """Ask every input validator about a test."""
@@ -51,7 +69,7 @@ class Jury:
         args = (*case.input_validator_args, *case.args)
         return [
             Complaint(case.name, f"{validator.program.name} rejects the input: {said}")
-            for validator in self._problem.input_validators
+            for validator in self._usable
             if (said := await self.rejects(validator, case.input, args, refs)) is not None
         ]
 
@@ -59,12 +77,10 @@ class Jury:
         """Ask the jury's programs about a test that is there for them alone."""
         if test.kind in (SelfTestKind.VALID_OUTPUT, SelfTestKind.INVALID_OUTPUT):
             return await self._check_output(test)
-        said = [
-            await self.rejects(validator, test.input, test.input_validator_args)
-            for validator in self._problem.input_validators
-        ]
+        said = [await self.rejects(validator, test.input, test.input_validator_args) for validator in self._usable]
         rejected = [reason for reason in said if reason is not None]
-        if test.kind is SelfTestKind.INVALID_INPUT and not rejected:
+        is_complete = len(self._usable) == len(self._problem.input_validators)
+        if test.kind is SelfTestKind.INVALID_INPUT and not rejected and is_complete:
             return [Complaint(test.name, "no input validator rejects it, and one must")]
         if test.kind is SelfTestKind.VALID_INPUT and rejected:
             return [Complaint(test.name, f"an input validator rejects it: {rejected[0]}")]
@@ -112,7 +128,10 @@ class Jury:
     async def _check_output(self, test: SelfTest) -> list[Complaint]:
         if test.output is None or test.answer is None or self._problem.interactor is not None:
             return []
-        accepted, said = await self._accepts(test)
+        try:
+            accepted, said = await self._accepts(test)
+        except UNUSABLE as error:
+            return [Complaint("checker", f"it cannot be run: {error.message}")]
         if accepted is (test.kind is SelfTestKind.VALID_OUTPUT):
             return []
         return [Complaint(test.name, f"the checker {'accepts' if accepted else 'rejects'} it, and must not: {said}")]
@@ -156,10 +175,11 @@ class Jury:
 
     async def _made(self, recipe: Recipe, program: Executable, made: dict[str, Path]) -> RunReport:
         stdin = self._files.locate(recipe.stdin) if recipe.stdin else None
+        default_bytes = max(DEFAULT_MEMORY_BYTES, self._problem.limits.run.memory_bytes)
         limits = Limits(
             cpu_ms=recipe.time_ms,
             wall_ms=2 * recipe.time_ms,
-            memory_bytes=max(recipe.memory_bytes, self._problem.limits.run.memory_bytes),
+            memory_bytes=default_bytes if recipe.memory_bytes is None else recipe.memory_bytes,
             output_bytes=_MADE_BYTES,
             file_bytes=_MADE_BYTES,
             work_bytes=2 * _MADE_BYTES,

@@ -8,12 +8,15 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 
 
-def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> None:
-    """Turn CRLF (and with ``final_newline`` also a missing last LF) into LF, in a derived copy, and say so."""
+def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> bool:
+    """Turn CRLF (and with ``final_newline`` also a missing last LF) into LF, in a derived copy, and say so.
+
+    Returns whether there was a CRLF.
+    """
     line = first_carriage_return(files, path)
     lacks_end = final_newline and lacks_final_newline(files, path)
     if not line and not lacks_end:
-        return
+        return False
     target = files.new_derived()
     held = b""
     with target.open("wb") as out:
@@ -27,6 +30,7 @@ def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newli
     files.put(path, target)
     if line:
         findings.info(path, "has Windows line ends, which were converted.", line=line)
+    return bool(line)
 
 
 def first_carriage_return(files: PackageFiles, path: str) -> int:

@@ -8,21 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adjudge.domain.problem import Problem
-from adjudge.packages.archive import OpenLimits, opened
+from adjudge.domain.problem import Problem, ProblemLimits
+from adjudge.packages.archive import Links, OpenLimits, opened
 from adjudge.packages.cms.reader import read_cms
 from adjudge.packages.detect import detect
 from adjudge.packages.dmoj.reader import read_dmoj
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused
 from adjudge.packages.icpc.reader import read_icpc
+from adjudge.packages.languages import check_languages
 from adjudge.packages.lines import inspect
 from adjudge.packages.manifest import all_paths
 from adjudge.packages.plain import read_plain
 from adjudge.packages.polygon.reader import read_polygon
 from adjudge.packages.recipes import Recipe
+from adjudge.packages.supplement import supplemented
 
 MAX_TIME_MS = 3_600_000
+MAX_JURY_MS = 24 * 3_600_000
 MAX_MEMORY_BYTES = 1 << 40
 _NOT_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
@@ -39,10 +42,12 @@ class Package:
 
 
 @contextmanager
-def loaded(source: Path, limits: OpenLimits | None = None, scratch: Path | None = None) -> Iterator[Package]:
+def loaded(
+    source: Path, limits: OpenLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
+) -> Iterator[Package]:
     """Open and read a package; refuse it, with every finding, where it has errors."""
     findings = Findings()
-    with opened(source, limits, scratch) as files:
+    with opened(source, limits, scratch, links) as files:
         package = read_package(files, name_from(source), findings)
         if findings.has_errors:
             raise PackageRefused(findings)
@@ -71,6 +76,12 @@ def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
         problem = read_plain(files, name, findings)
     else:
         problem = read_icpc(files, name, findings)
+    problem = supplemented(problem, files, findings)
+    check_languages(problem, recipes, findings)
+    for recipe in recipes:
+        if recipe.time_ms > MAX_JURY_MS or (recipe.memory_bytes or 0) > MAX_MEMORY_BYTES:
+            fix = f"At most {MAX_JURY_MS} ms and {MAX_MEMORY_BYTES} bytes can be granted."
+            findings.error(recipe.program.files[0].path, "states limits that cannot be honoured.", fix)
     _check(problem, files, {recipe_path for recipe in recipes for recipe_path in _targets(recipe)}, findings)
     return Package(problem, files, findings.in_order(), recipes)
 
@@ -81,15 +92,32 @@ def _targets(recipe: Recipe) -> tuple[str, ...]:
 
 def _check(problem: Problem, files: PackageFiles, made: set[str], findings: Findings) -> None:
     """Check what the judge relies on, whatever reader the problem came from."""
-    run = problem.limits.run
-    if run.cpu_ms > MAX_TIME_MS:
-        findings.error("", f"has a time limit of {run.cpu_ms} ms.", f"At most {MAX_TIME_MS} ms can be honoured.")
-    if run.memory_bytes > MAX_MEMORY_BYTES:
-        findings.error("", f"has a memory limit of {run.memory_bytes} bytes.", "No machine has so much.")
+    _check_limits(problem.limits, findings)
     _check_tree(problem, findings)
     for path in sorted(set(all_paths(problem)) - made):
         if path not in files:
             findings.error(path, "is needed and not in the package.", "Add it.")
+
+
+def _check_limits(limits: ProblemLimits, findings: Findings) -> None:
+    times = {
+        "time limit": (limits.run.cpu_ms, MAX_TIME_MS),
+        "wall-clock limit": (limits.run.wall_ms, MAX_JURY_MS),
+        "time for validation": (limits.validation_ms, MAX_JURY_MS),
+        "time for compilation": (limits.compile_ms, MAX_JURY_MS),
+    }
+    sizes = {
+        "memory limit": limits.run.memory_bytes,
+        "output limit": limits.run.output_bytes,
+        "memory for validation": limits.validation_memory_bytes,
+        "memory for compilation": limits.compile_memory_bytes,
+    }
+    for what, (time_ms, most_ms) in times.items():
+        if time_ms > most_ms:
+            findings.error("", f"has a {what} of {time_ms} ms.", f"At most {most_ms} ms can be honoured.")
+    for what, size_bytes in sizes.items():
+        if size_bytes > MAX_MEMORY_BYTES:
+            findings.error("", f"has a {what} of {size_bytes} bytes.", "No machine has so much.")
 
 
 def _check_tree(problem: Problem, findings: Findings) -> None:

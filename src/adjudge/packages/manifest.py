@@ -32,6 +32,8 @@ _DECISIVE = (
     "stubs",
     "static_validator",
 )
+_DECISIVE_IF_SET = ("keeps_stdio",)
+"""Fields that came later: left out where they say nothing, so that older revisions keep their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ def manifest(problem: Problem, files: ProblemFiles) -> tuple[ManifestEntry, ...]
 
 def revision(problem: Problem, files: ProblemFiles) -> str:
     """Name the test data: a digest over the manifest and over all that decides how it is used."""
-    decisive = {name: encode(getattr(problem, name)) for name in _DECISIVE}
+    names = (*_DECISIVE, *(name for name in _DECISIVE_IF_SET if getattr(problem, name)))
+    decisive = {name: encode(getattr(problem, name)) for name in names}
     body = {"manifest": [encode(entry) for entry in manifest(problem, files)], "problem": decisive}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

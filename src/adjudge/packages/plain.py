@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from adjudge.domain.limits import MIB
 from adjudge.domain.problem import Case, Group, Origin, Problem, ProblemLimits
+from adjudge.packages import supplement
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.lines import normalise
@@ -27,9 +29,12 @@ def read_plain(files: PackageFiles, name: str, findings: Findings) -> Problem:
     for path in files.names():
         if path.endswith(_ANSWERS) and f"{path.rpartition('.')[0]}.in" not in files:
             findings.warning(path, "is an answer to no input.", "Add the input, or remove it.")
-    findings.info("", "states no limits; the defaults hold.", "Convert it with 'adjudge problem import' to set them.")
+    limits = ProblemLimits(is_time_given=False)
+    if supplement.FILE not in files:
+        held = f"{limits.run.cpu_ms / 1000:g} s and {limits.run.memory_bytes // MIB} MiB hold"
+        findings.info("", f"states no limits: {held}.", supplement.HOW)
     groups = (Group(""), Group("secret"))
-    return Problem(name, Origin("plain"), cases=cases, groups=groups, limits=ProblemLimits(is_time_given=False))
+    return Problem(name, Origin("plain"), cases=cases, groups=groups, limits=limits)
 
 
 def _case(files: PackageFiles, base: str, findings: Findings) -> Case | None:

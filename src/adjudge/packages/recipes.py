@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from adjudge.domain.limits import MIB
 from adjudge.domain.programs import InputValidator, Program
 
+DEFAULT_MEMORY_BYTES = 512 * MIB
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -28,6 +30,7 @@ class Recipe:
     output_file: str = ""
     """Names in its work directory that it uses instead of stdin and stdout."""
     time_ms: int = 20_000
-    memory_bytes: int = 512 * MIB
+    memory_bytes: int | None = None
+    """None: ``DEFAULT_MEMORY_BYTES``, or the problem's own limit where that is more."""
     validators: tuple[InputValidator, ...] = ()
     """They must accept the target before anything is made from it."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import JurySubmission, Problem
 from adjudge.domain.verdict import Verdict
+from adjudge.judge.compile import LanguageMissing
 from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
 from adjudge.judge.progression import Stop
 from adjudge.judge.result import JudgeResult
@@ -74,11 +76,12 @@ class Verifier:
         """Validate the inputs, then judge the submissions: both side by side on all slots."""
         found = Verification()
         problem = self._problem
+        found.complaints += await self._jury.check_validators()
         cases = problem.cases if problem.input_validators else ()
         for complaints in await self._all("validating", cases, self._jury.validate_case):
             found.complaints += complaints
         for complaints in await self._all("testing the jury", problem.self_tests, self._jury.self_test):
-            found.complaints += complaints
+            found.complaints += [item for item in complaints if item not in found.complaints]
         found.judged = await self._judged_all()
         triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in found.judged]
         found.suggestion = suggest(problem.limits, triples)
@@ -96,7 +99,7 @@ class Verifier:
             self._progress(what, done, len(items))
             return made
 
-        return list(await asyncio.gather(*(one(item) for item in items)))
+        return await _together(one(item) for item in items)
 
     async def _judged_all(self) -> list[Verified]:
         """Judge every submission; progress counts their tests."""
@@ -117,7 +120,7 @@ class Verifier:
             return judged
 
         self._tested(0)
-        return list(await asyncio.gather(*(one(item) for item in submissions)))
+        return await _together(one(item) for item in submissions)
 
     def _tested(self, count: int) -> None:
         self._tests_done += count
@@ -133,11 +136,30 @@ class Verifier:
         )
         submission = Submission(Source(files, item.program.entry_point), item.program.language)
         options = Options(stop=Stop.NEVER, revision=self._revision)
-        result = await self._judge.judge(stretched, self._package.files, submission, options, watch)
+        try:
+            result = await self._judge.judge(stretched, self._package.files, submission, options, watch)
+        except (LanguageMissing, InvalidInput) as error:
+            reason = f"could not be judged: {error.message}"
+            return Verified(item, Outcome(Verdict.SE), item.program.language, 0, "", (reason,))
         outcome = _outcome(result, problem, stretch)
         reasons = unmet(item.expectations, outcome)
         origin = result.provenance
         return Verified(item, outcome, origin.language, result.mem_kb, result.message, reasons)
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, Made]]) -> list[Made]:
+    """Wait for all; where one fails the others are stopped before the failure is passed on.
+
+    What goes on running would use a sandbox that its owner is about to close.
+    """
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _outcome(result: JudgeResult, problem: Problem, stretch: float) -> Outcome:

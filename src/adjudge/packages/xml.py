@@ -54,6 +54,8 @@ class _Tree:
     def __init__(self, parser: expat.XMLParserType) -> None:
         self._parser = parser
         self._stack: list[Element] = []
+        self._texts: list[list[str]] = []
+        """Pieces of text by depth: an element's text can come in as many pieces as it has children."""
         self._count = 0
         self.root: Element | None = None
 
@@ -67,13 +69,14 @@ class _Tree:
         else:
             self.root = element
         self._stack.append(element)
+        self._texts.append([])
 
     def end(self, _tag: str) -> None:
-        self._stack.pop()
+        self._stack.pop().text = "".join(self._texts.pop())
 
     def characters(self, data: str) -> None:
-        if self._stack:
-            self._stack[-1].text += data
+        if self._texts:
+            self._texts[-1].append(data)
 
     def refuse(self, *_: object) -> None:
         raise _Refused("declares a document type or an entity, which packages may not.")

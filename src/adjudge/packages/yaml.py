@@ -15,6 +15,7 @@ from adjudge.packages.findings import Findings
 
 MAX_DEPTH = 40
 MAX_NODES = 200_000
+MAX_NUMBER = 1e15
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "yes", "on", "y"})
 _FALSE = frozenset({"false", "no", "off", "n"})
@@ -209,7 +210,9 @@ class Section:
             return default
         value = number(self.take_text(key))
         if value is None or value < least or (above and value == least):
-            self.wrong(key, f"must be a number {'above' if above else 'of at least'} {least:g}.")
+            self.wrong(
+                key, f"must be a number {'above' if above else 'of at least'} {least:g}, at most {MAX_NUMBER:g}."
+            )
             return default
         return value
 
@@ -274,7 +277,10 @@ class Section:
 
 
 def number(text: str) -> float | None:
-    """Read a finite number; underscores, names of infinities and the like are none."""
+    """Read a number of at most ``MAX_NUMBER``; underscores, names of infinities and the like are none.
+
+    What is larger is a mistake, and would become infinite when it is converted to another unit.
+    """
     stripped = text.strip()
     if not stripped or not set(stripped) <= set("0123456789+-.eE"):
         return None
@@ -282,7 +288,7 @@ def number(text: str) -> float | None:
         value = float(stripped)
     except ValueError:
         return None
-    return value if abs(value) != float("inf") else None
+    return value if abs(value) <= MAX_NUMBER else None
 
 
 def texts(section: Section, key: str, node: Node | None, *, split: bool = False) -> tuple[str, ...]:

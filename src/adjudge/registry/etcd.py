@@ -17,8 +17,13 @@ from typing import Any, Final
 import httpx
 
 from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
+from adjudge.domain.keepalive import SOCKET_OPTIONS
+from adjudge.domain.reactions import Reaction, reaction_to
 from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, check_name
+from adjudge.registry.http_failures import REACTIONS
 
+_TIMEOUT_SEC: Final = 5.0
+"""How long one address may take to answer, logging in included."""
 _NOT_FOUND: Final = 5
 """What the gateway answers, in gRPC's codes, of a lease that has ended."""
 _MOST_PORT: Final = 65_535
@@ -47,7 +52,9 @@ class EtcdRegistry:
         self._lease_sec = max(1, math.ceil(lease_sec))
         self._credentials = {"name": user, "password": password} if user else None
         self._token: str | None = None
-        self._client = httpx.AsyncClient(timeout=5.0, transport=transport)
+        self._client = httpx.AsyncClient(
+            timeout=_TIMEOUT_SEC, transport=transport or httpx.AsyncHTTPTransport(socket_options=SOCKET_OPTIONS)
+        )
         self._announced: dict[str, tuple[int, WorkerInfo]] = {}
 
     async def announce(self, info: WorkerInfo) -> None:
@@ -127,8 +134,11 @@ class EtcdRegistry:
         words = "no answer"
         for _ in range(len(self._endpoints) + 1):
             try:
-                return await self._ask(self._endpoints[0], path, body)
-            except (httpx.TransportError, Unavailable) as error:
+                async with asyncio.timeout(_TIMEOUT_SEC):
+                    return await self._ask(self._endpoints[0], path, body)
+            except (httpx.HTTPError, OSError, Unavailable) as error:
+                if not isinstance(error, Unavailable) and reaction_to(error, REACTIONS) is not Reaction.WAIT:
+                    raise InternalFault(f"etcd cannot be asked for {path}: {error!r}.") from error
                 words = error.message if isinstance(error, Unavailable) else type(error).__name__
                 self._endpoints.append(self._endpoints.pop(0))
         raise Unavailable(f"etcd at {', '.join(map(_place, self._endpoints))} cannot be used ({words}).")

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Final
 
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import LONGEST_SEC, Outage
 from adjudge.store import Database, dead_letters, outbox
 from adjudge.store.job_accounts import log_fields
+from adjudge.store.job_isolation import Isolation
 from adjudge.store.job_values import QueuedJob
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Stream
@@ -35,19 +38,30 @@ class Watchdog:
         self._database = database
         self._jobs = jobs
         self._name = name
+        self._isolation = Isolation(database, jobs, actor=name)
 
     async def tick(self) -> int:
-        """Free what has expired; return how many jobs that were."""
-        freed = 0
+        """Free what has expired; return how many jobs that were. A kind whose owner fails stops no other.
+
+        Each job is looked at once in a round, so that a batch of failing ones does not hide those behind it.
+        """
+        freed, after = 0, ""
         while True:
-            batch = await self._database.transact(lambda tx: self._jobs.expire(tx, actor=self._name, at_most=_BATCH))
-            for job in batch:
-                buried = job.status is JobStatus.FAILED
-                _log.warning("worker_lost", stage="lost", buried=buried, **log_fields(job))
-            metrics.STALLED.inc(len(batch))
-            freed += len(batch)
-            if len(batch) < _BATCH:
+            operation = partial(self._jobs.expired, at_most=_BATCH, after=after)
+            found = await self._database.read(operation)
+            freed += sum([await self._free(job_ids) for job_ids in found.values()])
+            looked_at = sorted(job_id for job_ids in found.values() for job_id in job_ids)
+            if len(looked_at) < _BATCH:
                 return freed
+            after = looked_at[-1]
+
+    async def _free(self, job_ids: Sequence[str]) -> int:
+        batch = await self._isolation.run(job_ids, lambda tx, ids: self._jobs.expire(tx, ids, actor=self._name))
+        for job in batch:
+            buried = job.status is JobStatus.FAILED
+            _log.warning("worker_lost", stage="lost", buried=buried, **log_fields(job))
+        metrics.STALLED.inc(len(batch))
+        return len(batch)
 
 
 class Reconciler:
@@ -70,6 +84,7 @@ class Reconciler:
         self._older_ms = older_ms
         self._batch = batch
         self._place = _FRONT
+        self._isolation = Isolation(database, jobs, actor=name)
 
     async def tick(self) -> int:
         """Put jobs whose message is gone back into the outbox; return how many.
@@ -110,7 +125,7 @@ class Reconciler:
         return queued, [job.job_id for job in queued if (job.priority, job.entry_id) not in known]
 
     async def _requeue(self, lost: Sequence[str]) -> int:
-        return len(await self._database.transact(lambda tx: self._jobs.requeue(tx, lost, actor=self._name)))
+        return len(await self._isolation.run(lost, lambda tx, ids: self._jobs.requeue(tx, ids, actor=self._name)))
 
 
 class Census:
@@ -131,15 +146,20 @@ class Census:
 
 
 async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
-    """Make the round for ever; a database or a stream that is away is tried again at the next one."""
+    """Make the round for ever; a database or a stream that cannot serve is waited out with growing pauses."""
+    every_sec = every_ms / 1_000
+    outage = Outage(_log, "patrol_waits", first_sec=every_sec, longest_sec=max(LONGEST_SEC, every_sec))
+    name = getattr(tick, "__qualname__", "tick")
     while True:
+        pause_sec = every_sec
         try:
             await tick()
+            outage.over()
         except Unavailable as error:
-            _log.warning("patrol_waits", reason=error.code, error=error.message)
+            pause_sec = outage.failed(error, round=name)
         except Exception:  # noqa: BLE001 — a fault of one round must not end the scheduler's other roles
-            _log.exception("patrol_failed")
-        await asyncio.sleep(every_ms / 1_000)
+            _log.exception("patrol_failed", round=name)
+        await asyncio.sleep(pause_sec)
 
 
 @asynccontextmanager

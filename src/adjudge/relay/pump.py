@@ -3,12 +3,16 @@
 Delivery is at least once. Should the pump die between telling the stream and noting it, the rows come due again and
 their jobs are announced twice; the claim lets one through.
 
+A stream or a database that cannot serve is waited out with growing pauses. Rows that were taken meanwhile are put off
+without counting a try: only what is wrong with a row itself counts against it.
+
 Only so much is announced ahead of the workers. What waits in the outbox costs nothing; what waits in the stream costs
 memory there, and past the stream's bound its oldest messages would be dropped, found missing and announced again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +21,12 @@ from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, outbox
 from adjudge.store.bells import OUTBOX, Wakeup
 from adjudge.store.job_accounts import origin_fields
-from adjudge.store.job_values import Delivery
+from adjudge.store.job_isolation import Isolation
+from adjudge.store.job_values import Burial, Delivery
 from adjudge.store.jobs import Jobs
 from adjudge.store.outbox import DueRow
 from adjudge.stream.driver import BANDS, Hint, Published, Stream, band_of
@@ -33,6 +39,10 @@ _SOON_MS = 100
 """How soon to look again whether workers have made room, or whether there is more after something was delivered."""
 _LEAST_MS = 20
 """How soon to look again at the earliest: what is due now and was not taken is in another pump's hands."""
+
+UNDELIVERABLE = "UNDELIVERABLE"
+"""The error code of a job that no message can be made of."""
+_FINAL_TRIES = 3
 
 
 class _Room:
@@ -56,7 +66,7 @@ class _Room:
             try:
                 depth = await self._stream.depth()
             except Unavailable:
-                depth = {}  # away: what is published now fails, row by row, and each remembers why
+                depth = {}  # away: what is published now fails, and each row remembers why
             self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
             self.is_short = min(self._left.values()) < batch
             self._tell({band for band, left in self._left.items() if not left})
@@ -105,7 +115,11 @@ class Pump:
         self._batch = batch
         self._poll_ms = poll_ms
         self._room = _Room(stream, ahead)
+        self._isolation = Isolation(database, jobs, actor=name)
         self._pulse = pulse or Pulse("pump")
+        self._outage = Outage(_log, "delivery_waits")
+        self._pause_sec = 0.0
+        """How long to wait because the stream took nothing of the last batch."""
 
     async def run(self) -> None:
         """Deliver for ever: when a commit rings, when a row comes due, and at every poll in case a ring was lost."""
@@ -118,8 +132,8 @@ class Pump:
                 try:
                     wait_ms = await self._turn()
                 except Unavailable as error:
-                    _log.warning("delivery_waits", reason=error.code, error=error.message)
-                    wait_ms = self._poll_ms
+                    await asyncio.sleep(self._outage.failed(error))
+                    continue
                 if wait_ms:
                     await wakeup.wait(wait_ms)
         finally:
@@ -128,6 +142,9 @@ class Pump:
     async def _turn(self) -> int:
         """Deliver, and say how long to wait for a ring; when the next row is due is asked only of a quiet outbox."""
         delivered = await self.deliver()
+        if self._pause_sec:
+            await asyncio.sleep(self._pause_sec)
+            return 0
         if delivered >= self._batch:
             return 0
         if delivered or self._room.is_short:
@@ -137,33 +154,71 @@ class Pump:
 
     async def deliver(self) -> int:
         """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
+        self._pause_sec = 0.0
         rooms = await self._room.left(self._batch)
         due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
         if not due:
             return 0
         self._room.use(due, self._batch)
         hints, broken = _hints(due)
-        published = [*await self._publish(hints), *broken]
+        published, failure = await self._publish(hints)
         taking = {row.job_id: row.taking for row in due}
         sent = [
             Delivery(item.job_id, item.entry_id, taking[item.job_id]) for item in published if item.entry_id is not None
         ]
-        failed = [(item.job_id, item.error or "unknown") for item in published if item.entry_id is None]
-
-        async def note(tx: Tx) -> None:
-            await outbox.not_delivered(tx, failed)
-            await self._jobs.mark_queued(tx, sent, actor=self._name)
-
-        await self._database.transact(note)
-        _count(due, published, {hint.job_id: hint.payload for hint in hints})
+        unsent = {item.job_id: item for item in [*published, *broken] if item.entry_id is None}
+        failed = {job_id: item for job_id, item in unsent.items() if not item.is_outage}
+        put_off = [item for item in unsent.values() if item.is_outage]
+        if failed:
+            await self._note_failures(failed, {row.job_id: row.attempts for row in due})
+        if put_off and failure is None:
+            failure = Unavailable(put_off[0].error)
+        pause_sec = self._outage.failed(failure) if failure is not None else 0.0
+        if put_off:
+            pause_us = round(pause_sec * _SECOND_US)
+            await self._put_off([(it.job_id, it.error or "", taking[it.job_id], pause_us) for it in put_off])
+        if sent:
+            await self._database.transact(lambda tx: self._jobs.mark_queued(tx, sent, actor=self._name))
+        _count(due, [*published, *broken], {hint.job_id: hint.payload for hint in hints})
+        self._pause_sec = 0.0 if sent else pause_sec
+        if failure is None:
+            self._outage.over()
         return len(due)
 
-    async def _publish(self, hints: Sequence[Hint]) -> list[Published]:
-        """Tell the stream; when it is away, that is what each row remembers."""
+    async def _note_failures(self, failed: Mapping[str, Published], attempts: Mapping[str, int]) -> None:
+        """Keep why deliveries failed; a row that can never be delivered is buried with its job after a few tries."""
+        rows = [(job_id, item.error or "unknown") for job_id, item in failed.items()]
+        await self._database.transact(lambda tx: self._jobs.not_delivered(tx, rows))
+        burials = {
+            job_id: Burial(job_id, UNDELIVERABLE, item.error or "unknown")
+            for job_id, item in failed.items()
+            if item.is_final and attempts[job_id] >= _FINAL_TRIES
+        }
+        if not burials:
+            return
+
+        async def bury(tx: Tx, job_ids: Sequence[str]) -> list[str]:
+            done = (await self._jobs.bury(tx, [burials[job_id] for job_id in job_ids], actor=self._name)).done
+            return [job.id for job in done]
+
+        for job_id in await self._isolation.run(list(burials), bury):
+            _log.error("job_undeliverable", stage="poisoned", job_id=job_id, error=burials[job_id].error)
+
+    async def _put_off(self, rows: Sequence[tuple[str, str, int, int]]) -> None:
+        """Try deliveries again later that the stream could not take, without counting the try."""
+
+        async def note(tx: Tx) -> None:
+            await self._jobs.hold(tx, [row[0] for row in rows])
+            await outbox.postpone(tx, sorted(rows))
+
+        await self._database.transact(note)
+
+    async def _publish(self, hints: Sequence[Hint]) -> tuple[list[Published], Unavailable | None]:
+        """Tell the stream; what becomes of each hint, and why not even one could be told."""
         try:
-            return await self._stream.publish(hints) if hints else []
+            return (await self._stream.publish(hints) if hints else []), None
         except Unavailable as error:
-            return [Published(hint.job_id, None, error.message) for hint in hints]
+            return [Published(hint.job_id, None, error.message, is_outage=True) for hint in hints], error
 
 
 def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
@@ -173,7 +228,7 @@ def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
         try:
             payload = dict(json.loads(row.payload))
         except (TypeError, ValueError) as error:
-            broken.append(Published(row.job_id, None, f"payload is not an object: {error}"))
+            broken.append(Published(row.job_id, None, f"payload is not an object: {error}", is_final=True))
             continue
         hints.append(Hint(row.job_id, row.priority, row.kind, row.trace_id, payload))
     return hints, broken
@@ -184,6 +239,7 @@ def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapp
     for item in published:
         if item.entry_id is None:
             _FAILED.inc()
+        if item.entry_id is None and not item.is_outage:
             _log.warning("not_delivered", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
     delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
     _DELIVERED.inc(len(delivered))

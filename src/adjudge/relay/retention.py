@@ -6,22 +6,25 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, executions, idempotency, progress, webhooks
+from adjudge.store import Database, Tx, executions, idempotency, job_retention, progress, webhooks
 
 _log = get_logger(__name__)
 _PROGRESS_MS: Final = 10 * 60 * 1_000
 """A verdict has been there for so long that nobody asks how far its run has come."""
+_JOBS_MS: Final = 24 * 60 * 60 * 1_000
+"""How long an ended job is kept whose execution or delivery is gone already: who looks for the reason finds it."""
 _ROUNDS: Final = 20
 
 
 class Retention:
-    """Forgets old executions, deliveries, idempotency keys and progress."""
+    """Forgets old executions, deliveries, their jobs, idempotency keys and progress."""
 
     def __init__(self, database: Database, *, deliveries_ms: int) -> None:
         self._database = database
         self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
             "executions": executions.forget,
             "deliveries": lambda tx: webhooks.forget(tx, older_ms=deliveries_ms),
+            "jobs": lambda tx: job_retention.forget(tx, older_ms=_JOBS_MS),
             "idempotency_keys": idempotency.forget,
             "progress": lambda tx: progress.forget(tx, older_ms=_PROGRESS_MS),
         }

@@ -9,9 +9,9 @@
 """
 
 from adjudge.domain.limits import Limits
-from adjudge.sandbox.launcher import Isolation
+from adjudge.sandbox.launcher import Isolation, NoCgroup
 from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
-from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox, Seat, all_together
+from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox
 from adjudge.sandbox.report import (
     Collected,
     LimitKind,
@@ -23,6 +23,7 @@ from adjudge.sandbox.report import (
     SandboxFault,
     parse_report,
 )
+from adjudge.sandbox.seats import Seat, all_together
 from adjudge.sandbox.spec import MERGE, TMP_DIRECTORY, WORK_DIRECTORY, Egress, InputFile, Merge, Mount, RunSpec
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "MemorySource",
     "Merge",
     "Mount",
+    "NoCgroup",
     "NoMetrics",
     "ProtocolError",
     "ProtocolReason",

@@ -1,7 +1,7 @@
 """What isolation holds on this machine, found by looking at it and by really running a probe in the box.
 
-What belongs here: facts about the host and what they mean for judging. What does not: printing (``cli/doctor.py``), and
-the refusal to run untrusted code, which is the sandbox's own.
+What belongs here: facts about the host and what they mean for judging. What does not: printing, and which languages can
+be judged (``cli/doctor.py``); the refusal to run untrusted code, which is the sandbox's own.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ from adjudge.sandbox.pool import Sandbox
 from adjudge.sandbox.report import MemorySource, RunReport, RunVerdict
 from adjudge.sandbox.spec import RunSpec
 
-TOOLCHAINS: Final = tuple(
-    "gcc g++ clang python3 pypy3 javac kotlinc node rustc go ghc fpc ruby lua5.4 mcs".split()  # noqa: SIM905  # shorter
-)
-"""Programs that languages are known to need, as looked up on the PATH."""
+CGROUP_USE: Final = "cgroup use"
 
 
 class CheckState(StrEnum):
@@ -61,7 +58,12 @@ class Diagnosis:
     @property
     def may_run_untrusted(self) -> bool:
         """Whether hostile code can be let in."""
-        return not any(check.essential and check.state is CheckState.MISSING for check in self.checks)
+        return not self.obstacles()
+
+    def obstacles(self, *, allow_without_cgroup: bool = False) -> tuple[Check, ...]:
+        """What must be fixed before anything is judged here; the operator may do without a cgroup."""
+        missing = (check for check in self.checks if check.essential and check.state is CheckState.MISSING)
+        return tuple(check for check in missing if not (allow_without_cgroup and check.name == CGROUP_USE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +176,17 @@ def _figures(report: RunReport) -> Check:
     source = report.memory_source
     if source is MemorySource.RLIMIT:
         return Check(
-            "cgroup use",
-            CheckState.DEGRADED,
-            "no cgroup may be used; figures are sampled, walls are rlimits",
-            "Memory and CPU time of programs with many processes are less exact; the limits still hold.",
+            CGROUP_USE,
+            CheckState.MISSING,
+            "no cgroup can be used; usage is sampled, limits are rlimits",
+            "Not limited: shared anonymous memory and socket buffers (beyond any memory limit), and the CPU time of"
+            " children that nobody waits for (up to the wall limit). Judging is refused.",
             "Run as root, or delegate a cgroup v2 subtree to this user: a systemd unit with Delegate=yes, or"
-            " `systemd-run --user --scope -p Delegate=yes …`.",
+            " `systemd-run --user --scope -p Delegate=yes make up`. Only for programs that you trust:"
+            " ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true.",
+            essential=True,
         )
-    return Check(
-        "cgroup use", CheckState.OK, str(source), "Memory, CPU time and processes are the kernel's own figures."
-    )
+    return Check(CGROUP_USE, CheckState.OK, str(source), "Memory, CPU time and processes are the kernel's own figures.")
 
 
 # --- the host: what is there, and what it means ---
@@ -306,15 +309,6 @@ def check_compiler(machine: Machine) -> Check:
     return Check("compiler", CheckState.OK, found, meaning)
 
 
-def check_toolchains(machine: Machine) -> Check:
-    """Which languages can be offered."""
-    there = [name for name in TOOLCHAINS if machine.find_program(name)]
-    meaning = "Languages whose toolchain is missing are refused; `adjudge languages` asks the others in the box."
-    if not there:
-        return Check("toolchains", CheckState.DEGRADED, "none", meaning, "Install the compilers you want to offer.")
-    return Check("toolchains", CheckState.OK, " ".join(there), meaning)
-
-
 _HOST_CHECKS: Final[tuple[Callable[[Machine], Check], ...]] = (
     check_user_namespaces,
     check_cgroups,
@@ -325,5 +319,4 @@ _HOST_CHECKS: Final[tuple[Callable[[Machine], Check], ...]] = (
     check_turbo,
     check_huge_pages,
     check_compiler,
-    check_toolchains,
 )

@@ -48,6 +48,21 @@ class LauncherRefused(AdjudgeError):
         super().__init__(f"The launcher could not make a box: {fault}.")
 
 
+class NoCgroup(Unavailable):
+    """No cgroup can be used here, so that nothing limits the memory and CPU time of a program."""
+
+    code = "NO_CGROUP"
+    retryable = False
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No cgroup can be used here, so that nothing limits the memory and CPU time of a program, and untrusted "
+            "programs are refused. Run Adjudge as root, or in a cgroup that is delegated to this user (`adjudge "
+            "doctor` says how). If you trust every program that runs here, set ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true "
+            "(judge.allow_without_cgroup)."
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Isolation:
     """What a launcher could set up on this machine."""

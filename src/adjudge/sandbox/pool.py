@@ -14,11 +14,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.observe.logs import get_logger
 from adjudge.sandbox.capture import Capture
 from adjudge.sandbox.launcher import (
     Isolation,
@@ -26,6 +28,7 @@ from adjudge.sandbox.launcher import (
     LauncherDied,
     LauncherOptions,
     LauncherRefused,
+    NoCgroup,
     close_all,
     default_state_dir,
 )
@@ -39,7 +42,10 @@ from adjudge.sandbox.report import (
     SandboxFault,
     fault_report,
 )
+from adjudge.sandbox.seats import Seat, all_together
 from adjudge.sandbox.spec import RunSpec
+
+_log = get_logger(__name__)
 
 STDOUT_LIMIT_BYTES: Final = 262_144
 STDERR_LIMIT_BYTES: Final = 1_048_576
@@ -56,6 +62,10 @@ class _Slot:
     retry_at: float = 0.0
     spare: Capture | None = None
     """Of the last command that reported: making one takes longer than many a run."""
+    failure: str = ""
+    """Why it has no agent."""
+    is_degraded: bool = False
+    """Whether the log says so."""
 
 
 class Sandbox:
@@ -66,8 +76,8 @@ class Sandbox:
         async with Sandbox(slots=2) as box:
             report = await box.run(RunSpec(argv=("/usr/bin/python3", "-c", "print(6 * 7)")))
 
-    ``pin_cpus`` gives every slot a CPU of its own, in turn. ``use_agent=False`` runs everything by the command. Where a
-    box can be made but a limit could not be kept over a whole process tree, only ``unsafe=True`` starts.
+    ``pin_cpus`` gives every slot a CPU of its own, in turn. ``use_agent=False`` runs everything by the command. Without
+    a cgroup nothing limits the memory and CPU time of a whole process tree: there, only ``unsafe=True`` starts.
     """
 
     def __init__(
@@ -115,7 +125,7 @@ class Sandbox:
                 await asyncio.gather(*(self._start_agent(slot) for slot in self._all))
             if all(slot.agent is None for slot in self._all):
                 await self._probe_command()
-            self._refuse_half_isolation()
+            self._refuse_without_cgroup()
         except BaseException:
             await self.close()
             raise
@@ -167,7 +177,7 @@ class Sandbox:
     @asynccontextmanager
     async def seats(self, count: int) -> AsyncIterator[list[Seat]]:
         """Hold places for programs that must all run at the same time; beyond its slots the sandbox lends boxes."""
-        seats = [Seat(self, slot) for slot in await self._take(count)]
+        seats = [Seat(partial(self._run_in, slot), partial(self._release, slot)) for slot in await self._take(count)]
         try:
             yield seats
         finally:
@@ -214,7 +224,7 @@ class Sandbox:
         result = "error"
         self.metrics.exec_started()
         try:
-            report = await self._run_somehow(slot, spec, handover)
+            report = self._believed(await self._run_somehow(slot, spec, handover))
             result = _result_label(report)
             for stream, truncated in (("stdout", report.stdout_truncated), ("stderr", report.stderr_truncated)):
                 if truncated:
@@ -224,6 +234,12 @@ class Sandbox:
             close_all(handover)
             self.metrics.exec_finished(result, time.monotonic() - started)
             self._release(slot)
+
+    def _believed(self, report: RunReport) -> RunReport:
+        """Refuse what was measured without a cgroup, should it have gone after the start."""
+        if self.unsafe or report.memory_source is not MemorySource.RLIMIT or report.verdict is RunVerdict.SE:
+            return report
+        return fault_report(SandboxFault("cgroup", 0, -1, NoCgroup().message), report.job_id, report.attempt_id)
 
     def _release(self, slot: _Slot) -> None:
         """A slot whose run was cancelled comes back when nothing of the run is left."""
@@ -250,14 +266,21 @@ class Sandbox:
             try:
                 return await self._exchange(slot, slot.agent, spec, handover)
             except LauncherDied as error:
-                reason = "agent_died"
+                reason, slot.failure = "agent_died", error.message
                 await self._drop_agent(slot)
                 if not _replayable(spec):
                     fault = SandboxFault("agent", 0, -1, error.message)
                     return fault_report(fault, spec.job_id, spec.attempt_id)
-        self.metrics.degraded(reason)
+        self._note_degraded(slot, reason)
         report = await self._run_by_command(slot, spec, handover)
         return report._replace(degraded=True)
+
+    def _note_degraded(self, slot: _Slot, reason: str) -> None:
+        """Count the run, and log the first one that does without an agent."""
+        self.metrics.degraded(reason)
+        if not slot.is_degraded:
+            slot.is_degraded = True
+            _log.warning("sandbox_degraded", reason=reason, error=slot.failure, slot=self._all.index(slot))
 
     async def _run_by_command(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
         capture, slot.spare = slot.spare, None
@@ -283,6 +306,15 @@ class Sandbox:
             raise
         except ProtocolError as error:
             self.metrics.protocol_error(error.reason)
+            _log.error(
+                "sandbox_protocol_error",
+                reason=str(error.reason),
+                error=error.message,
+                job_id=spec.job_id,
+                attempt_id=spec.attempt_id,
+            )
+            if launcher is slot.agent:
+                await self._drop_agent(slot)  # whatever it says next cannot be believed either
             fault = SandboxFault("report", 0, -1, error.message)
             return fault_report(fault, spec.job_id, spec.attempt_id)
 
@@ -297,14 +329,17 @@ class Sandbox:
         agent = Launcher(slot.options, once=False)
         try:
             isolation = await agent.hello()
-        except (LauncherRefused, LauncherDied):
+        except (LauncherRefused, LauncherDied) as error:
             await asyncio.shield(self._settle(slot, agent.close()))
-            slot.retry_at = time.monotonic() + AGENT_RETRY_SECONDS
+            slot.retry_at, slot.failure = time.monotonic() + AGENT_RETRY_SECONDS, error.message
         except BaseException:
             await asyncio.shield(self._settle(slot, agent.close()))
             raise
         else:
             slot.agent = agent
+            if slot.is_degraded:
+                slot.is_degraded = False
+                _log.info("sandbox_agent_restored", slot=self._all.index(slot))
             self.isolation = self.isolation or isolation
 
     async def _drop_agent(self, slot: _Slot) -> None:
@@ -313,14 +348,10 @@ class Sandbox:
         if agent is not None:
             await asyncio.shield(self._settle(slot, agent.close()))
 
-    def _refuse_half_isolation(self) -> None:
-        """Neither a cgroup nor a /proc to sample: a tree of processes could use many times its memory limit."""
-        here = self.isolation
-        if here and here.memory_source is MemorySource.RLIMIT and not here.has_proc and not self.unsafe:
-            raise Unavailable(
-                "No memory limit over a process tree can be kept here: there is neither a cgroup to use nor a /proc of "
-                "the box's own. `adjudge doctor` says how to get them; `unsafe` runs programs all the same."
-            )
+    def _refuse_without_cgroup(self) -> None:
+        """Memory that is not a process's own, and children that nobody waits for, would be limited by nothing."""
+        if not self.unsafe and self.isolation and self.isolation.memory_source is MemorySource.RLIMIT:
+            raise NoCgroup
 
     async def _probe_command(self) -> None:
         """Whether a box can be made at all; said at the start rather than by the first run."""
@@ -331,39 +362,6 @@ class Sandbox:
             raise Unavailable(f"No sandbox can be made here. {error.message} `adjudge doctor` says more.") from error
         finally:
             await asyncio.shield(self._settle(None, launcher.close()))
-
-
-class Seat:
-    """A place that is held for one run, among others that run at the same time."""
-
-    def __init__(self, sandbox: Sandbox, slot: _Slot) -> None:
-        self._sandbox = sandbox
-        self._slot: _Slot | None = slot
-
-    async def run(self, spec: RunSpec, handover: list[int] | None = None) -> RunReport:
-        """Run one program here, once; ``handover`` are descriptors to close once the launcher has its copies."""
-        slot, self._slot = self._slot, None
-        if slot is None:
-            raise RuntimeError("this seat was used already")
-        return await self._sandbox._run_in(slot, spec, handover or [])  # noqa: SLF001  # a part of the sandbox
-
-    def give_back(self) -> None:
-        """Leave a seat that nobody used."""
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            self._sandbox._release(slot)  # noqa: SLF001  # as above
-
-
-async def all_together(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
-    """Wait for runs that need each other; none goes on when another, or our waiting, comes to grief."""
-    tasks = [asyncio.create_task(run) for run in runs]
-    try:
-        return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _task_name(slot: _Slot | None) -> str:

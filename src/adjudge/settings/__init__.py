@@ -18,26 +18,24 @@ from types import MappingProxyType
 from typing import Any, Final, get_type_hints
 
 from adjudge.domain.errors import InvalidInput
+from adjudge.settings.chain_knobs import Chains
+from adjudge.settings.job_knobs import Jobs
+from adjudge.settings.knob import PREFIX, Knob, variables
 from adjudge.settings.knobs import (
-    PREFIX,
     SECTIONS,
     Accounts,
     Admission,
     Cache,
-    Chains,
     Database,
     Executions,
     Files,
-    Jobs,
     Judge,
-    Knob,
     Log,
     Retry,
     Server,
     Webhooks,
     Worker,
     declared,
-    variables,
 )
 from adjudge.settings.parse import parse
 from adjudge.settings.secret import DatabaseUrl, Secret
@@ -148,7 +146,7 @@ def _finished(settings: Settings) -> Settings:
     if settings.database.url.reveal():
         return settings
     url = DatabaseUrl(f"sqlite:///{settings.server.data_dir / 'adjudge.db'}")
-    return dataclasses.replace(settings, database=Database(url=url))
+    return dataclasses.replace(settings, database=dataclasses.replace(settings.database, url=url))
 
 
 def _strangers(env: Mapping[str, str]) -> tuple[str, ...]:

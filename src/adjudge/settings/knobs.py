@@ -6,41 +6,20 @@ To add one, add a field to its section; reading, refusing, printing and document
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from adjudge.domain.retry import RetryPolicy
-from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
+from adjudge.settings.chain_knobs import Chains
+from adjudge.settings.job_knobs import Jobs
+from adjudge.settings.knob import Knob
+from adjudge.settings.knob import declare as _knob
+from adjudge.settings.secret import DatabaseUrl, Secret
 
-PREFIX: Final = "ADJUDGE_"
 _RETRY: Final = RetryPolicy()
-
-
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """What is known of one setting besides its type and default."""
-
-    purpose: str
-    variable: str
-    """Its name in the environment, without ``ADJUDGE_``."""
-    bare: bool = False
-    """Whether the environment may also name it without the prefix."""
-    least: float = -math.inf
-    most: float = math.inf
-    pattern: str = ""
-
-
-def _knob(default: object, purpose: str, variable: str, **rules: Any) -> Any:
-    return dataclasses.field(default=default, metadata={"knob": Knob(purpose, variable, **rules)})
-
-
-def variables(knob: Knob) -> tuple[str, ...]:
-    """Name a knob as the environment does, the stronger name first."""
-    return (PREFIX + knob.variable, knob.variable) if knob.bare else (PREFIX + knob.variable,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +58,14 @@ class Server:
     body_limit_bytes: int = _knob(
         8 * 1024**2, "The largest body that a request may have; uploads have their own.", "BODY_LIMIT_BYTES", least=1024
     )
+    anonymous_body_limit_bytes: int = _knob(
+        65536, "The largest body without a valid token or session.", "ANONYMOUS_BODY_LIMIT_BYTES", least=1024
+    )
     upload_limit_bytes: int = _knob(
         512 * 1024**2, "The largest upload of a problem package.", "UPLOAD_LIMIT_BYTES", least=1024
+    )
+    head_timeout_sec: float = _knob(
+        10.0, "How long a client may take to send a request's headers.", "HEAD_TIMEOUT_SEC", least=0.1
     )
     request_timeout_sec: float = _knob(
         30.0, "How long a request may take; event streams and ?wait= have their own.", "REQUEST_TIMEOUT_SEC", least=1
@@ -113,55 +98,12 @@ class Database:
         "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME; by default a file in the data folder.",
         "DATABASE_URL",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Jobs:
-    """Leases and the stream that drives workers."""
-
-    redis_url: RedisUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
-        RedisUrl(""),
-        "redis:// or rediss://USER:PASSWORD@HOST:PORT/0 of the stream; empty: a stream within the process.",
-        "REDIS_URL",
-        bare=True,
-    )
-    lease_sec: float = _knob(
-        15.0, "How long a claim holds without a heartbeat.", "JOB_LEASE_SEC", bare=True, least=1, most=3600
-    )
-    heartbeat_sec: float = _knob(
-        4.0,
-        "How often a worker renews its lease; at most half of the lease.",
-        "JOB_HEARTBEAT_SEC",
-        bare=True,
-        least=0.1,
-    )
-    reclaim_interval_sec: float = _knob(
-        2.0, "How often workers look for jobs of silent workers.", "JOB_RECLAIM_INTERVAL_SEC", bare=True, least=0.1
-    )
-    reclaim_count: int = _knob(
-        16, "How many messages one look may take over.", "JOB_RECLAIM_COUNT", bare=True, least=1, most=10_000
-    )
-    reclaim_grace_sec: float = _knob(
-        2.0, "How long past its lease a job is left alone.", "JOB_RECLAIM_GRACE_SEC", bare=True, least=0
-    )
-    stream_consumer: str = _knob(
-        "",
-        "A worker's name as a reader of the stream, one for each worker; empty: the worker's name.",
-        "JOB_STREAM_CONSUMER",
-        bare=True,
-        pattern=r"[A-Za-z0-9._:@-]{0,128}",
-    )
-    stream_maxlen: int = _knob(
-        200_000, "About how many messages a stream keeps.", "JOB_STREAM_MAXLEN", bare=True, least=1000
-    )
-    payload_ttl_sec: int = _knob(
-        86_400, "How long a message's payload is kept.", "JOB_PAYLOAD_TTL_SEC", bare=True, least=60
-    )
-    outbox_enabled: bool = _knob(
-        True,
-        "Whether delivering jobs is left to the scheduler; off, every server and worker delivers too: only to debug.",
-        "OUTBOX_ENABLED",
-        bare=True,
+    timeout_sec: float = _knob(
+        30.0,
+        "How long a transaction of PostgreSQL may take; a connection that has not answered by then is given up.",
+        "DATABASE_TIMEOUT_SEC",
+        least=1,
+        most=3600,
     )
 
 
@@ -174,6 +116,9 @@ class Files:
     s3_endpoint: str = _knob("", "https://HOST:PORT of anything but AWS.", "S3_ENDPOINT")
     s3_region: str = _knob("us-east-1", "The bucket's region.", "S3_REGION")
     s3_access_key_id: str = _knob("", "Who we are to S3; empty: as the machine is set up.", "S3_ACCESS_KEY_ID")
+    s3_timeout_sec: float = _knob(
+        60.0, "How long one request to S3 may take; a part of a large file is one.", "S3_TIMEOUT_SEC", least=1
+    )
     s3_secret_access_key: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
         Secret(""), "The key that proves it.", "S3_SECRET_ACCESS_KEY"
     )
@@ -194,9 +139,16 @@ class Worker:
     )
     limits: str = _knob(
         "",
-        "How many jobs of a language or a kind it runs at once, beside its slots: language:java=1, kind:node=4.",
+        "How many jobs of a language, kind or node type it runs at once: language:java=1, kind:node=4, node:http=2.",
         "WORKER_LIMITS",
-        pattern=r"((language|kind):[A-Za-z0-9._+-]+ *= *[1-9][0-9]{0,3}( *, *|$))*",
+        pattern=r"((language|kind|node):[A-Za-z0-9._+-]+ *= *[1-9][0-9]{0,3}( *, *|$))*",
+    )
+    executions_beside_judging: bool = _knob(
+        False,
+        "Whether executions run while submissions are judged in the same process. Programs that run at once can "
+        "signal to each other by the load they cause: with this on, a submission can tell its secret tests to an "
+        "execution of the same user.",
+        "WORKER_EXECUTIONS_BESIDE_JUDGING",
     )
     rate_per_sec: float = _knob(
         0.0,
@@ -245,7 +197,29 @@ class Judge:
         Path("~/.cache/adjudge/compiled"), "Folder for compiled programs.", "JUDGE_CACHE_DIR"
     )
     cache_bytes: int = _knob(
-        2 * 1024**3, "How much compiled programs may take; the longest unused go first.", "JUDGE_CACHE_BYTES", least=0
+        2 * 1024**3,
+        "How much compiled programs may take, at every moment; the longest unused go first. 0: none are kept.",
+        "JUDGE_CACHE_BYTES",
+        least=0,
+    )
+    languages_file: str = _knob(
+        "",
+        "A TOML file with tables as in languages.toml: changes languages, such as their time_factor, and adds others.",
+        "JUDGE_LANGUAGES_FILE",
+    )
+    artifact_bytes: int = _knob(
+        128 * 1024**2,
+        "The largest compiled program; a larger one is a compile error.",
+        "JUDGE_ARTIFACT_BYTES",
+        least=1024**2,
+        most=1024**3,
+    )
+    compilations: int = _knob(
+        0,
+        "How many compilations a worker runs at once, within its slots; 0: half as many as there are cores.",
+        "JUDGE_COMPILATIONS",
+        least=0,
+        most=1000,
     )
     time_margin: float = _knob(
         0.1,
@@ -267,6 +241,18 @@ class Judge:
         "JUDGE_STDERR_LIMIT_BYTES",
         bare=True,
         least=1024,
+    )
+    use_agent: bool = _knob(
+        True,
+        "Whether each slot keeps an agent that starts programs; off: one process is started for every run, which takes "
+        "ten times as long.",
+        "JUDGE_USE_AGENT",
+    )
+    allow_without_cgroup: bool = _knob(
+        False,
+        "Whether programs run where no cgroup can be used. There, nothing limits shared memory, socket buffers and the "
+        "CPU time of children that nobody waits for: only for programs that you trust.",
+        "JUDGE_ALLOW_WITHOUT_CGROUP",
     )
 
 
@@ -350,28 +336,6 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
-    """How long runs of chains stay, and what they may do to the outside."""
-
-    keep_days: float = _knob(0.0, "How long runs that ended are kept; 0: for ever.", "CHAINS_KEEP_DAYS", least=0)
-    stop_grace_sec: float = _knob(
-        10.0,
-        "How long a running node may take to end in good order once its run is to stop.",
-        "CHAINS_STOP_GRACE_SEC",
-        least=0,
-    )
-
-    http_allow: str = _knob(
-        "",
-        "Hosts that nodes may call, with commas: example.org, *.example.org, http://10.0.0.5:8080, 10.0.0.0/8; none.",
-        "CHAINS_HTTP_ALLOW",
-    )
-    http_secret: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
-        Secret(""), "The key that calls of nodes are signed with; empty: they are not.", "CHAINS_HTTP_SECRET"
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Executions:
     """Programs that are run without a problem."""
 
@@ -380,6 +344,19 @@ class Executions:
     inputs: int = _knob(100, "How many inputs one call may bring.", "EXECUTIONS_INPUTS", least=1, most=1000)
     total_sec: int = _knob(
         600, "How long all inputs of one execution may take together, by the clock.", "EXECUTIONS_TOTAL_SEC", least=1
+    )
+    output_bytes: int = _knob(
+        4 * 1024**2,
+        "How much of its outputs is kept of one execution, all inputs together; the rest is cut.",
+        "EXECUTIONS_OUTPUT_BYTES",
+        least=1024,
+    )
+    user_bytes: int = _knob(
+        256 * 1024**2,
+        "How much may be kept of one user's executions, inputs and outputs; 0: any amount. Whoever holds "
+        "submission:unlimited has no bound.",
+        "EXECUTIONS_USER_BYTES",
+        least=0,
     )
     keep_sec: int = _knob(86_400, "How long an execution and its outputs are kept.", "EXECUTIONS_KEEP_SEC", least=60)
 

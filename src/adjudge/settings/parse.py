@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.knobs import Knob
+from adjudge.settings.knob import Knob
 from adjudge.settings.secret import DatabaseUrl, RedisUrl, Secret
 
 _SWITCH: Final = {

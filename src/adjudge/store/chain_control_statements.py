@@ -31,13 +31,12 @@ STOP_RUN = Statement(
 
 _OPEN_JOBS = """
     SELECT id, node_id, status FROM jobs
-    WHERE chain_run_id = :run_id AND (:node_id = '' OR node_id = :node_id)
-      AND COALESCE(status, '') IN ('pending', 'queued', 'running')
+    WHERE chain_run_id = :run_id AND COALESCE(status, '') IN ('pending', 'queued', 'running')
     ORDER BY id
     """
 OPEN_JOBS = Statement(
     "chain_runs.open_jobs",
-    "Find the jobs of a run, or of one node, that have not ended, and hold them: jobs are locked before runs.",
+    "Find the jobs of a run that have not ended, and hold them: jobs are locked before runs.",
     _OPEN_JOBS + "FOR NO KEY UPDATE",
     sqlite=_OPEN_JOBS,
 )

@@ -42,7 +42,8 @@ OPEN = Statement(
     )
     SELECT claimed.*, started.status, type, job_id, attempt, item, parent_id,
            CASE WHEN begun.id IS NULL THEN chain_runs.status ELSE 'running' END,
-           parameters, chain_id, chain_version, name, started_by, chain_runs.trace_id, checkpoint
+           parameters, chain_id, chain_version, name, started_by, chain_runs.authority,
+           chain_runs.trace_id, checkpoint
     FROM claimed LEFT JOIN started ON job_id = claimed.id LEFT JOIN begun ON begun.id = claimed.chain_run_id
     JOIN chain_runs ON chain_runs.id = claimed.chain_run_id JOIN chains ON chains.id = chain_id
     LEFT JOIN chain_checkpoints

@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from adjudge.domain.authority import Authority, authority_of
 from adjudge.domain.documents import as_text
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
 from adjudge.domain.states import NodeStatus, RunStatus
 from adjudge.store import bells
 from adjudge.store.chain_place_statements import WAITED_FOR
+from adjudge.store.chain_statements import SELECT_DAG
 from adjudge.store.chain_values import Artifact, LogLine, NodeView, Run, StatusChange
 from adjudge.store.driver import Tx, first
 from adjudge.store.job_values import Fence
@@ -119,7 +121,7 @@ TASKS = Statement(
     "Read what executing nodes needs to know.",
     """
     SELECT n.run_id, n.node_id, n.status, n.type, n.job_id, n.attempt, n.item, n.parent_id, r.status, r.parameters,
-           r.chain_id, r.chain_version, chains.name, r.started_by, r.trace_id, k.checkpoint
+           r.chain_id, r.chain_version, chains.name, r.started_by, r.authority, r.trace_id, k.checkpoint
     FROM {given} JOIN chain_nodes n ON n.run_id = given_run_id AND n.node_id = given_node_id
     JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
     LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
@@ -217,6 +219,7 @@ class NodeTask(NamedTuple):
     chain_version: int
     chain_name: str
     started_by: str
+    authority: Authority | None
     trace_id: str | None
     checkpoint: Any
 
@@ -227,6 +230,14 @@ async def find(tx: Tx, run_id: str) -> Run:
     if row is None:
         raise NotFound("run", run_id)
     return run_of(row)
+
+
+async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
+    """The definition that a run goes by."""
+    row = await first(tx, SELECT_DAG, run_id=run_id)
+    if row is None:
+        raise NotFound("run", run_id)
+    return dict(json.loads(row["dag"]))
 
 
 async def page(
@@ -298,7 +309,7 @@ async def tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str]
 def task_of(columns: Sequence[Any]) -> NodeTask:
     """What executing a node needs to know, from the columns of ``chain_nodes.tasks`` after its key."""
     status, type_name, job_id, attempt, item, parent_id, run_status, parameters, *chain, trace_id, checkpoint = columns
-    chain_id, chain_version, chain_name, started_by = chain
+    chain_id, chain_version, chain_name, started_by, authority = chain
     return NodeTask(
         NodeStatus(status),
         type_name,
@@ -312,6 +323,7 @@ def task_of(columns: Sequence[Any]) -> NodeTask:
         chain_version,
         chain_name,
         started_by or "system",
+        authority_of(from_column(authority)),
         trace_id,
         from_column(checkpoint),
     )

@@ -47,10 +47,10 @@ INSERT_RUN = Statement(
     """
     INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
                             started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
-                            origin_run_id, place, created_at, updated_at)
+                            origin_run_id, place, authority, created_at, updated_at)
     SELECT given_id, given_chain_id, given_version, given_idempotency_key, dag, given_parameters, given_trigger_kind,
            given_actor, given_actor, given_reason, given_trace_id, given_total, given_open, given_parent_run_id,
-           given_parent_node_id, given_origin_run_id, given_place, {now}, {now}
+           given_parent_node_id, given_origin_run_id, given_place, given_authority, {now}, {now}
     FROM {given} JOIN chain_versions ON chain_id = given_chain_id AND version = given_version
     WHERE true
     ON CONFLICT (chain_id, idempotency_key) DO NOTHING
@@ -72,6 +72,7 @@ INSERT_RUN = Statement(
         "given_parent_node_id": "text",
         "given_origin_run_id": "text",
         "given_place": "text",
+        "given_authority": "jsonb",
     },
 )
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.authority import Authority, as_json, both
+from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Row, Statement
@@ -42,8 +43,9 @@ INSERT = Statement(
     "Create a trigger.",
     """
     INSERT INTO chain_triggers (id, chain_id, name, kind, spec, event, secret_hash, enabled, next_at, created_by,
-                                created_at, updated_at)
-    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by, {now}, {now})
+                                authority, created_at, updated_at)
+    VALUES (:id, :chain_id, :name, :kind, :spec, :event, :secret_hash, :enabled, :next_at, :created_by,
+            :authority, {now}, {now})
     """,
 )
 SELECT = Statement(
@@ -64,10 +66,16 @@ CHANGE = Statement(
     "Change a trigger that still has the version it was read at.",
     """
     UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
-        secret_hash = :secret_hash, last_error = NULL, version = version + 1, updated_at = {now}
+        secret_hash = :secret_hash, authority = :authority, last_error = NULL, version = version + 1,
+        updated_at = {now}
     WHERE id = :id AND version = :version
     RETURNING version
     """,
+)
+VOUCH = Statement(
+    "chain_triggers.vouch",
+    "Note on whose authority the triggers of a chain that stay as they are act from now on.",
+    "UPDATE chain_triggers SET authority = :authority WHERE chain_id = :chain_id",
 )
 DELETE = Statement(
     "chain_triggers.delete", "Forget a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
@@ -130,8 +138,10 @@ CONTESTS_ENDED = Statement(
 )
 
 _TAKE = """
-    SELECT trigger_id, tick, due_at, payload, chain_id, kind, spec, name
+    SELECT trigger_id, tick, due_at, payload, chain_id, kind, spec, chain_triggers.name AS name,
+           chain_triggers.authority AS authority, chains.authority AS chain_authority
     FROM chain_trigger_ticks JOIN chain_triggers ON chain_triggers.id = trigger_id
+    JOIN chains ON chains.id = chain_id
     WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
     """
 TAKE_TICK = Statement(
@@ -207,6 +217,7 @@ class NewTrigger:
     enabled: bool = True
     next_at: int | None = None
     created_by: str | None = None
+    authority: Authority | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +243,8 @@ class Taken:
     kind: str
     name: str
     spec: Mapping[str, Any]
+    authority: Authority | None = None
+    """Of whoever saved the trigger, and of whoever saved the chain."""
 
 
 def trigger_of(row: Row) -> Trigger:
@@ -274,7 +287,13 @@ async def add(tx: Tx, trigger: NewTrigger) -> None:
         enabled=trigger.enabled,
         next_at=trigger.next_at,
         created_by=trigger.created_by,
+        authority=as_json(trigger.authority),
     )
+
+
+async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
+    """Let whoever saves the triggers of a chain unchanged answer for them from now on."""
+    await tx.execute(VOUCH, chain_id=chain_id, authority=as_json(authority))
 
 
 async def get(tx: Tx, trigger_id: str) -> Trigger:
@@ -290,8 +309,8 @@ async def of_chain(tx: Tx, chain_id: str) -> list[Trigger]:
     return [trigger_of(row) for row in await tx.fetch(SELECT_OF_CHAIN, chain_id=chain_id)]
 
 
-async def change(tx: Tx, trigger: Trigger) -> int:
-    """Write a trigger that still has its version; return the new one."""
+async def change(tx: Tx, trigger: Trigger, authority: Authority | None) -> int:
+    """Write a trigger that still has its version, for whoever saves it; return the new one."""
     row = await first(
         tx,
         CHANGE,
@@ -302,10 +321,11 @@ async def change(tx: Tx, trigger: Trigger) -> int:
         enabled=trigger.enabled,
         next_at=trigger.next_at,
         secret_hash=trigger.secret_hash,
+        authority=as_json(authority),
     )
     if row is None:
         await get(tx, trigger.id)
-        raise Conflict("The trigger changed meanwhile; read it again, then decide.", trigger_id=trigger.id)
+        raise VersionConflict("The trigger changed meanwhile; read it again, then decide.", trigger_id=trigger.id)
     return int(row["version"])
 
 
@@ -396,6 +416,7 @@ async def take_tick(tx: Tx) -> Taken | None:
         kind=row["kind"],
         name=row["name"],
         spec=json.loads(row["spec"]),
+        authority=both(row["authority"], row["chain_authority"]),
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from adjudge.domain.authority import Authority
 from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.store.job_values import Job
 
 NODE = "node"
 """The kind of job that executes a node."""
@@ -193,6 +195,8 @@ class NewRun:
     trace_id: str | None = None
     parent_run_id: str | None = None
     parent_node_id: str | None = None
+    authority: Authority | None = None
+    """What its nodes may do; nothing that needs a permission where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +219,8 @@ class RunEnded:
     trace_id: str | None
     parent_run_id: str | None
     parent_node_id: str | None
+
+
+def node_attempt(job: Job) -> int:
+    """Which attempt of its node a claimed job makes; those of the node's earlier jobs count."""
+    return int(job.payload.get("attempts_before", 0)) + job.attempt_id

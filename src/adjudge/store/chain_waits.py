@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adjudge.domain.states import RunStatus
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Statement
+
+NOW = Statement("chain_waits.now", "Read the clock that waits end by.", "SELECT {now} AS now_us")
 
 WAITING_FOR = Statement(
     "chain_waits.waiting_for",
@@ -19,22 +22,25 @@ WAITING_FOR = Statement(
 
 DUE = Statement(
     "chain_waits.due",
-    "Find waits whose moment has come.",
+    "Find waits that are due.",
     """
-    SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
-    WHERE wait_until IS NOT NULL AND wait_until <= {now} ORDER BY wait_until LIMIT :at_most
+    SELECT run_id, node_id, wait_on, wait_key, pool, wait_until FROM chain_nodes
+    WHERE wait_until IS NOT NULL AND wait_until <= {now}
+      AND (wait_until, run_id, node_id) > (:until_us, :run_id, :node_id)
+    ORDER BY wait_until, run_id, node_id LIMIT :at_most
     """,
 )
 
 OPEN = Statement(
     "chain_waits.open",
-    "List waits that have lasted a while, to see whether one was missed.",
+    "List waits that have lasted a while, but for kinds whose end cannot be missed.",
     """
     SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND (wait_on, wait_key, run_id, node_id) > (:on, :key, :run_id, :node_id)
-      AND updated_at <= {now} - :older_us
+      AND updated_at <= {now} - :older_us AND wait_on NOT IN (SELECT given_on FROM {given})
     ORDER BY wait_on, wait_key, run_id, node_id LIMIT :at_most
     """,
+    given={"given_on": "text"},
 )
 
 _RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
@@ -49,10 +55,12 @@ STOPPABLE_JOBS = Statement(
     "chain_waits.stoppable_jobs",
     "Find jobs of runs that are to stop: those that wait at once, those that run after a grace.",
     """
-    SELECT jobs.id AS id FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
+    SELECT stop_requested_at, jobs.id AS id
+    FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
     WHERE chain_runs.status = 'stopping' AND (COALESCE(jobs.status, '') IN ('pending', 'queued')
         OR (COALESCE(jobs.status, '') = 'running' AND stop_requested_at <= {now} - :grace_us))
-    ORDER BY stop_requested_at LIMIT :at_most
+      AND (stop_requested_at, jobs.id) > (:after_us, :after_id)
+    ORDER BY stop_requested_at, jobs.id LIMIT :at_most
     """,
 )
 
@@ -62,7 +70,7 @@ ORPHANS = Statement(
     """
     SELECT child.id AS id FROM chain_runs child JOIN chain_runs parent ON parent.id = child.parent_run_id
     WHERE child.finished_at IS NULL AND child.status IN ('pending', 'running') AND child.parent_run_id IS NOT NULL
-      AND parent.status IN ('stopping', 'stopped')
+      AND parent.status IN ('stopping', 'stopped') AND child.id > :after
     ORDER BY child.id LIMIT :at_most
     """,
 )
@@ -78,6 +86,22 @@ class Wait:
     key: str
     pool: str | None = None
     """The chain whose places its run shares with others."""
+    until_us: int = 0
+    """When it is due, where that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoppableJob:
+    """A job to be canceled because its run is to stop."""
+
+    stop_requested_us: int
+    id: str
+
+
+async def now_ms(tx: Tx) -> int:
+    """The database's clock, as Unix time in milliseconds."""
+    (row,) = await tx.fetch(NOW)
+    return int(row["now_us"]) // 1_000
 
 
 async def waiting_for(tx: Tx, on: str, key: str) -> list[Wait]:
@@ -86,16 +110,21 @@ async def waiting_for(tx: Tx, on: str, key: str) -> list[Wait]:
     return [Wait(row["run_id"], row["node_id"], on, key, row["pool"]) for row in rows]
 
 
-async def due(tx: Tx, *, at_most: int) -> list[Wait]:
-    """Waits whose moment has come."""
-    return [Wait(*row) for row in await tx.fetch(DUE, at_most=at_most)]
+async def due(tx: Tx, *, at_most: int, after: Wait | None = None) -> list[Wait]:
+    """Waits that are due, the longest due first, from after a known one."""
+    last = after or Wait("", "", "", "")
+    rows = await tx.fetch(DUE, until_us=last.until_us, run_id=last.run_id, node_id=last.node_id, at_most=at_most)
+    return [Wait(*row) for row in rows]
 
 
-async def open_waits(tx: Tx, *, after: Wait | None, older_ms: int, at_most: int) -> list[Wait]:
-    """Waits that have lasted for ``older_ms``, from after a known one."""
+async def open_waits(
+    tx: Tx, *, after: Wait | None, older_ms: int, at_most: int, unmissable: Sequence[str] = ()
+) -> list[Wait]:
+    """Waits that have lasted for ``older_ms``, from after a known one, without those on an ``unmissable`` kind."""
     last = after or Wait("", "", "", "")
     rows = await tx.fetch(
         OPEN,
+        [(kind,) for kind in unmissable] or [("",)],
         on=last.on,
         key=last.key,
         run_id=last.run_id,
@@ -112,11 +141,17 @@ async def run_status(tx: Tx, run_id: str) -> RunStatus | None:
     return None if row is None else RunStatus(row["status"])
 
 
-async def stoppable_jobs(tx: Tx, *, grace_ms: int, at_most: int) -> list[str]:
-    """Jobs to be canceled because their run is to stop."""
-    return [row["id"] for row in await tx.fetch(STOPPABLE_JOBS, grace_us=grace_ms * 1_000, at_most=at_most)]
+async def stoppable_jobs(
+    tx: Tx, *, grace_ms: int, at_most: int, after: StoppableJob | None = None
+) -> list[StoppableJob]:
+    """Jobs to be canceled because their run is to stop, the longest asked for first, from after a known one."""
+    last = after or StoppableJob(0, "")
+    rows = await tx.fetch(
+        STOPPABLE_JOBS, grace_us=grace_ms * 1_000, at_most=at_most, after_us=last.stop_requested_us, after_id=last.id
+    )
+    return [StoppableJob(*row) for row in rows]
 
 
-async def orphans(tx: Tx, *, at_most: int) -> list[str]:
-    """Sub-chains to be stopped along with the run that started them."""
-    return [row["id"] for row in await tx.fetch(ORPHANS, at_most=at_most)]
+async def orphans(tx: Tx, *, at_most: int, after: str = "") -> list[str]:
+    """Sub-chains to be stopped along with the run that started them, from after a known one."""
+    return [row["id"] for row in await tx.fetch(ORPHANS, at_most=at_most, after=after)]

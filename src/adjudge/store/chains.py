@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.authority import Authority, as_json
+from adjudge.domain.errors import ChainNameTaken, NotFound, VersionConflict
 from adjudge.domain.ids import NewId, new_id
 from adjudge.store import audit
 from adjudge.store.chain_values import Chain, ChainPage, ChainVersion
@@ -19,8 +20,8 @@ INSERT = Statement(
     "chains.insert",
     "Define a chain.",
     """
-    INSERT INTO chains (id, name, description, enabled, dag, created_at, updated_at)
-    SELECT given_id, given_name, given_description, given_enabled, given_dag, {now}, {now} FROM {given}
+    INSERT INTO chains (id, name, description, enabled, dag, authority, created_at, updated_at)
+    SELECT given_id, given_name, given_description, given_enabled, given_dag, given_authority, {now}, {now} FROM {given}
     """,
     given={
         "given_id": "text",
@@ -28,6 +29,7 @@ INSERT = Statement(
         "given_description": "text",
         "given_enabled": "boolean",
         "given_dag": "jsonb",
+        "given_authority": "jsonb",
     },
 )
 
@@ -36,7 +38,7 @@ UPDATE = Statement(
     "Change a chain that still has the version it was read at.",
     """
     UPDATE chains SET name = given_name, description = given_description, dag = given_dag, version = version + 1,
-        updated_at = {now}
+        authority = given_authority, updated_at = {now}
     FROM {given} WHERE id = given_id AND version = given_version
     """,
     given={
@@ -45,7 +47,15 @@ UPDATE = Statement(
         "given_name": "text",
         "given_description": "text",
         "given_dag": "jsonb",
+        "given_authority": "jsonb",
     },
+)
+
+VOUCH = Statement(
+    "chains.vouch",
+    "Note on whose authority a chain that stays as it is acts from now on.",
+    "UPDATE chains SET authority = given_authority FROM {given} WHERE id = given_id",
+    given={"given_id": "text", "given_authority": "jsonb"},
 )
 
 KEEP_VERSION = Statement(
@@ -113,12 +123,13 @@ async def create(
     actor: str,
     description: str | None = None,
     enabled: bool = True,
+    authority: Authority | None = None,
     mint: NewId = new_id,
 ) -> Chain:
     """Define a chain whose DAG was checked; a name that is taken is refused."""
     chain_id = mint()
     await _refuse_taken_name(tx, chain_id, name)
-    await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag))])
+    await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag), as_json(authority))])
     await tx.execute(KEEP_VERSION, chain_id=chain_id, actor=actor)
     await audit.record(
         tx, actor=actor, action="create", object_kind="chain", objects={chain_id: {"name": name}}, reason=""
@@ -135,13 +146,14 @@ async def update(
     dag: Mapping[str, Any],
     actor: str,
     description: str | None = None,
+    authority: Authority | None = None,
 ) -> Chain:
-    """Change a chain whose new DAG was checked; a version that has moved on is a Conflict."""
+    """Change a chain whose new DAG was checked; a version that has moved on is refused (``VersionConflict``)."""
     await _refuse_taken_name(tx, chain_id, name)
-    changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag))])
+    changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag), as_json(authority))])
     if not changed:
         standing = await find(tx, chain_id)
-        raise Conflict(
+        raise VersionConflict(
             f"Chain {chain_id!r} is at version {standing.version}, not {version}; read it again, then decide.",
             id=chain_id,
             version=standing.version,
@@ -150,6 +162,11 @@ async def update(
     details = {chain_id: {"version": version + 1}}
     await audit.record(tx, actor=actor, action="update", object_kind="chain", objects=details, reason="")
     return await find(tx, chain_id)
+
+
+async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
+    """Let whoever saves a chain unchanged answer for it from now on."""
+    await tx.execute(VOUCH, [(chain_id, as_json(authority))])
 
 
 async def switch(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> Chain:
@@ -221,10 +238,10 @@ async def history(tx: Tx, chain_id: str, *, before: int | None = None, at_most: 
 
 
 async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
-    """Say so in words; should two come at the same moment, the constraint refuses the second as a Conflict."""
+    """Say so in words; should two come at the same moment, the constraint refuses the second, with the same code."""
     row = await first(tx, FIND_BY_NAME, name=name)
     if row is not None and row["id"] != chain_id:
-        raise InvalidInput(f"name: a chain called {name!r} exists already; choose another name.", field="name")
+        raise ChainNameTaken(f"name: a chain called {name!r} exists already; choose another name.", field="name")
 
 
 def _filters(keyword: str, enabled: bool | None) -> dict[str, str]:

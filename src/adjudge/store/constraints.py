@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 import sqlite3
 
-from adjudge.domain.errors import AdjudgeError, Conflict, InternalFault, InvalidInput, InvalidTransition
+from adjudge.domain.errors import (
+    AdjudgeError,
+    ChainNameTaken,
+    Conflict,
+    InternalFault,
+    InvalidInput,
+    InvalidTransition,
+    NameTaken,
+)
 
 TAKEN = {
     "users_name_key": ("name", "That user name is taken; choose another."),
@@ -20,9 +28,10 @@ TAKEN = {
     "problems_slug_key": ("slug", "A problem with that slug exists; choose another slug, or add a revision to it."),
     "problem_revisions_problem_id_number_key": ("number", "That revision exists already; read the problem again."),
     "contests_slug_key": ("slug", "A contest with that slug exists; choose another slug."),
-    "chains_name_key": ("name", "A chain with that name exists; choose another name."),
     "chain_triggers_chain_id_name_key": ("name", "The chain has a trigger of that name; choose another name."),
 }
+_NAMES = frozenset({"name", "slug", "email"})
+"""Fields of ``TAKEN`` by which people call things."""
 ILLEGAL = {
     "jobs_legal_edge": "A job cannot change its status that way.",
     "jobs_terminal_is_final": "The job has ended; what it ended with can no longer change.",
@@ -38,7 +47,9 @@ def domain_error(constraint: str, detail: str) -> AdjudgeError:
     """The error that a violation of ``constraint`` means."""
     if constraint in TAKEN:
         field, message = TAKEN[constraint]
-        return Conflict(message, field=field)
+        return (NameTaken if field in _NAMES else Conflict)(message, field=field)
+    if constraint == "chains_name_key":
+        return ChainNameTaken(field="name")
     if constraint in ILLEGAL:
         return InvalidTransition(ILLEGAL[constraint])
     if constraint.endswith("_fkey"):

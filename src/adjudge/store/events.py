@@ -46,6 +46,22 @@ SINCE_OF_SUBMISSION = Statement(
     "Read what happened to one submission between two places.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND log.submission_id = :submission_id {_ORDER}",
 )
+CHANGED_SINCE = Statement(
+    "submission_status_log.changed_since",
+    "Tell which submissions have changed since a place, above the horizon too.",
+    """
+    SELECT submission_id FROM submission_status_log
+    WHERE (xid, id) >= (:from_xid, :from_id) ORDER BY xid DESC, id DESC LIMIT :at_most
+    """,
+)
+LAST_OF_SUBMISSION = Statement(
+    "submission_status_log.last_of_submission",
+    "Find the place of the last change of one submission, told or not.",
+    """
+    SELECT xid, id FROM submission_status_log WHERE submission_id = :submission_id
+    ORDER BY version DESC LIMIT 1
+    """,
+)
 PROGRESS_SINCE = Statement(
     "job_progress.since",
     "Read which judge runs have come further lately.",
@@ -169,6 +185,21 @@ async def between(tx: Tx, which: Which, start: Place, end: Place, *, at_most: in
     else:
         rows = await tx.fetch(SINCE, **named)
     return [_changed(row) for row in rows]
+
+
+async def changed_since(tx: Tx, start: Place, *, at_most: int) -> set[str]:
+    """Which submissions have a committed change at ``start`` or later; the newest where there are too many.
+
+    With a horizon as ``start`` none is missed. Those above the horizon come again with the next question.
+    """
+    rows = await tx.fetch(CHANGED_SINCE, from_xid=start.xid, from_id=start.id, at_most=at_most)
+    return {row["submission_id"] for row in rows}
+
+
+async def last_place(tx: Tx, submission_id: str) -> Place:
+    """The place of the last committed change of a submission; the start where nothing has changed yet."""
+    rows = await tx.fetch(LAST_OF_SUBMISSION, submission_id=submission_id)
+    return Place(rows[0]["xid"], rows[0]["id"]) if rows else START
 
 
 async def progress_since(tx: Tx, since: int | None) -> list[ProgressMade]:

@@ -25,9 +25,9 @@ INSERT = Statement(
     "executions.insert",
     "Create executions.",
     """
-    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at)
+    INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at, kept_bytes)
     SELECT given_id, given_user_id, given_job_id, given_language, given_source, given_limits, {now},
-           {now} + given_life_us
+           {now} + given_life_us, given_kept_bytes
     FROM {given}
     """,
     given={
@@ -38,6 +38,7 @@ INSERT = Statement(
         "given_source": "text",
         "given_limits": "jsonb",
         "given_life_us": "bigint",
+        "given_kept_bytes": "bigint",
     },
 )
 INSERT_RUNS = Statement(
@@ -98,7 +99,7 @@ END = Statement(
     "Note how executions ended.",
     """
     UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
-        compile_message = given_message, finished_at = {now}
+        compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
     FROM {given} WHERE id = given_id
     """,
     given={
@@ -107,7 +108,20 @@ END = Statement(
         "given_state": "text",
         "given_verdict": "text",
         "given_message": "text",
+        "given_kept_bytes": "bigint",
     },
+)
+_LOCK_USER = "SELECT id FROM users WHERE id = :user_id"
+LOCK_USER = Statement(
+    "executions.lock_user",
+    "Lock a user, so that two calls do not both count the same free space.",
+    _LOCK_USER + " FOR NO KEY UPDATE",
+    sqlite=_LOCK_USER,
+)
+KEPT_BYTES = Statement(
+    "executions.kept_bytes",
+    "Sum up how much is kept of a user's executions, and reserved for those under way.",
+    "SELECT COALESCE(SUM(kept_bytes), 0) AS kept_bytes FROM executions WHERE user_id = :user_id",
 )
 DELETE_EXPIRED = Statement(
     "executions.delete_expired",

@@ -34,11 +34,23 @@ class NewExecution:
     limits: Mapping[str, int]
     life_ms: int
     """How long it is kept."""
+    output_bytes: int = 0
+    """How much its outputs may take; reserved until it has ended."""
     priority: int = 2
     delay_ms: int = 0
     timeout_ms: int | None = None
     trace_id: str | None = None
     request_id: str | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of the database it takes at most."""
+        return input_bytes(self.source, self.stdins) + self.output_bytes
+
+
+def input_bytes(source: str, stdins: Sequence[str]) -> int:
+    """How much is kept of what an execution was given."""
+    return len(source.encode()) + sum(len(stdin.encode()) for stdin in stdins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,8 @@ class Outcome:
     verdict: Verdict
     compile_message: str
     runs: tuple[Run, ...] = ()
+    kept_bytes: int | None = None
+    """How much is kept of the execution, its inputs included; None leaves what was reserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +135,16 @@ async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: New
     ]
     job_ids = await jobs.enqueue(tx, made)
     rows = [
-        (item.id, item.user_id, job_id, item.language, item.source, json.dumps(item.limits), item.life_ms * 1_000)
+        (
+            item.id,
+            item.user_id,
+            job_id,
+            item.language,
+            item.source,
+            json.dumps(item.limits),
+            item.life_ms * 1_000,
+            item.kept_bytes,
+        )
         for item, job_id in zip(items, job_ids, strict=True)
     ]
     await tx.execute(sql.INSERT, rows)
@@ -153,6 +176,13 @@ async def page(tx: Tx, user_id: str, *, before: str, at_most: int) -> list[Execu
     return [_execution(row, ()) for row in rows]
 
 
+async def kept_bytes(tx: Tx, user_id: str) -> int:
+    """How much is kept of a user's executions, and reserved for those under way; the user is locked until commit."""
+    await tx.fetch(sql.LOCK_USER, user_id=user_id)
+    row = await first(tx, sql.KEPT_BYTES, user_id=user_id)
+    return int(row["kept_bytes"]) if row else 0
+
+
 async def forget(tx: Tx, *, at_most: int = 200) -> int:
     """Remove what was kept long enough; return how many."""
     return await tx.execute(sql.DELETE_EXPIRED, at_most=at_most)
@@ -182,7 +212,8 @@ def _end_row(item: Ended) -> tuple[object, ...]:
     state = states.get(item.job.status, "failed")
     verdict = found.verdict.value if found else Verdict.SE.value if state == "failed" else None
     execution_id = item.job.payload["execution_id"]  # not its job's id: a replay is another job
-    return (execution_id, item.job.id, state, verdict, found.compile_message if found else None)
+    message, kept_bytes = (found.compile_message, found.kept_bytes) if found else (None, None)
+    return (execution_id, item.job.id, state, verdict, message, kept_bytes)
 
 
 def _run_rows(item: Ended) -> list[tuple[object, ...]]:

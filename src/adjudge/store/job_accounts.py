@@ -7,6 +7,7 @@ from typing import Any
 
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
+from adjudge.store.chain_values import node_attempt
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Job, NewJob
 
@@ -24,6 +25,7 @@ def log_fields(job: Job) -> dict[str, object]:
         "trace_id": job.trace_id,
         "kind": job.kind,
         **_about(job),
+        **({} if job.chain_run_id is None else {"node_attempt": node_attempt(job)}),
     }
 
 

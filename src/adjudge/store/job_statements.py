@@ -81,7 +81,7 @@ FIND_DEDUPED = Statement(
 
 WIN = f"""
     UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
-        lease_owner = :worker, lease_until = {{now}} + :lease_us,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
         actor = :worker, reason = 'claimed', error_code = NULL, error = NULL,
         started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
@@ -100,7 +100,7 @@ RECLAIM = Statement(
     "Take jobs over whose worker let its lease expire; the attempt grows, so the old worker's writes miss.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
-        lease_owner = :worker, lease_until = {{now}} + :lease_us,
+        lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
         actor = :worker, reason = 'reclaimed', error_code = NULL, error = NULL,
         started_at = {{now}}, updated_at = {{now}}
     FROM {{given}}
@@ -124,7 +124,7 @@ RENEW = Statement(
     "jobs.renew",
     "Extend the leases of all the jobs that a worker is running.",
     f"""
-    UPDATE jobs SET lease_until = {{now}} + :lease_us FROM {{given}}
+    UPDATE jobs SET lease_until = {{now}} + :lease_us, heartbeat_at = {{now}} FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
     RETURNING id, attempt_id, lease_owner
     """,
@@ -260,8 +260,14 @@ MARK_QUEUED = Statement(
 
 MARK_DELIVERED = Statement(
     "jobs.mark_delivered",
-    "Note deliveries, in the outbox and of the jobs, in one round trip.",
-    f"WITH noted AS ({outbox.NOTE_DELIVERED}) {_QUEUE.replace('{source}', 'noted').replace('{key}', 'job_id')}",
+    "Note deliveries, of the jobs and in the outbox, in one round trip; each job is locked before its outbox row.",
+    f"""
+    WITH told AS (
+        SELECT id AS given_id, given_entry_id, given_taking FROM {{given}} JOIN jobs ON id = given_id
+        ORDER BY id FOR NO KEY UPDATE OF jobs
+    ), noted AS ({outbox.NOTE_DELIVERED.replace("{given}", "told")})
+    {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}
+    """,
     given=outbox.DELIVERY,
     only=Dialect.POSTGRES,
 )
@@ -279,15 +285,36 @@ UNQUEUE = Statement(
     given={"given_id": "text"},
 )
 
-_EXPIRED = """
-    SELECT id, kind, status, attempt_id, max_attempts, lease_owner FROM jobs
-    WHERE status = 'running' AND lease_until <= {now} ORDER BY id LIMIT :at_most
-    """
 SELECT_EXPIRED = Statement(
     "jobs.select_expired",
-    "Find running jobs whose lease has expired, each watchdog its own.",
-    _EXPIRED + "FOR UPDATE SKIP LOCKED",
+    "Find running jobs whose lease has expired.",
+    """
+    SELECT id, kind FROM jobs WHERE status = 'running' AND lease_until <= {now} AND id > :after
+    ORDER BY id LIMIT :at_most
+    """,
+)
+
+_EXPIRED = f"""
+    SELECT id, kind, status, attempt_id, max_attempts, lease_owner, heartbeat_at
+    FROM {{given}} JOIN jobs ON id = given_id
+    WHERE {_STANDS} = 'running' AND lease_until <= {{now}} ORDER BY id
+    """
+LOCK_EXPIRED = Statement(
+    "jobs.lock_expired",
+    "Hold those of the jobs whose lease has expired, each watchdog its own.",
+    _EXPIRED + "FOR NO KEY UPDATE OF jobs SKIP LOCKED",
+    given={"given_id": "text"},
     sqlite=_EXPIRED,
+)
+
+COUNT_REFUNDS = Statement(
+    "jobs.count_refunds",
+    "Count the attempts of jobs that were given back because they never started.",
+    """
+    SELECT job_id, count(*) AS n FROM {given} JOIN job_attempts ON job_id = given_id
+    WHERE reason = 'never_started' GROUP BY job_id
+    """,
+    given={"given_id": "text"},
 )
 
 DEFER = Statement(
@@ -333,24 +360,23 @@ INSPECT = Statement(
     "jobs.inspect",
     "Read what a refusal is explained by.",
     """
-    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, trace_id, {now} AS now
+    SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, heartbeat_at, trace_id,
+           {now} AS now
     FROM {given} JOIN jobs ON id = given_id
     """,
     given={"given_id": "text"},
 )
 
-_OPEN_LETTERS = """
+OPEN_LETTERS = Statement(
+    "dead_letters.select_open",
+    "Read dead letters that are still open, with the job that each speaks of. They are locked last, when they close.",
+    """
     SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
            chain_run_id, node_id, priority, timeout_ms, payload, trace_id
     FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
     WHERE dead_letters.state = 'open' ORDER BY dead_letters.id
-    """
-OPEN_LETTERS = Statement(
-    "dead_letters.select_open",
-    "Read dead letters that are still open, with the job that each speaks of, and keep them open for us alone.",
-    _OPEN_LETTERS + "FOR UPDATE OF dead_letters",
+    """,
     given={"given_id": "text"},
-    sqlite=_OPEN_LETTERS,
 )
 
 RESOLVE_LETTERS = Statement(

@@ -111,6 +111,8 @@ class Finish(NamedTuple):
     reason: str | None = "finished"
     error_code: str | None = None
     error: str | None = None
+    dead_letter: bool = True
+    """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
     offer: Offer | None = None
     job: Job | None = None
     """The job itself, where it is at hand: what may then take a short way."""

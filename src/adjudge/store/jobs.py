@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from adjudge.domain.errors import InvalidTransition, RefusalReason
+from adjudge.domain.errors import Conflict, InvalidTransition, RefusalReason
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.retry import RetryPolicy
-from adjudge.domain.states import JobStatus
+from adjudge.domain.states import JOB, JobStatus
 from adjudge.store import job_accounts as accounts
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox, refusals
 from adjudge.store.bells import CANCELED, OUTBOX
 from adjudge.store.driver import Tx
+from adjudge.store.job_groups import by_kind, end_of, fence_of, first_by_fence, ordered
 from adjudge.store.job_rows import MILLISECOND, exhausted_row, finish_row, insert_row, job_of, release_row, replay_of
 from adjudge.store.job_values import (
     Burial,
     Delivery,
-    Ended,
     Fence,
     Finish,
     Job,
@@ -45,6 +45,12 @@ from adjudge.store.job_values import (
 from adjudge.store.statement import Dialect, Row, Rows, Statement
 
 LEASE_EXPIRED = "lease_expired"
+NEVER_STARTED = "never_started"
+"""Why an attempt was given back: its claim was never followed by a start."""
+LISTENER_FAILED = "LISTENER_FAILED"
+"""The error code of a job whose owner could not be told of what became of it."""
+_REFUNDS_MAX = 3
+"""How often a last attempt whose worker was lost before the start is given back before the job is buried after all."""
 
 
 class Jobs:
@@ -125,8 +131,9 @@ class Jobs:
         exhausted = [
             refused.job_id for refused in outcome.refused if refused.reason is RefusalReason.ATTEMPTS_EXHAUSTED
         ]
-        if exhausted:
-            await self._bury_exhausted(tx, await _inspect(tx, exhausted), actor=worker)
+        if exhausted:  # a last attempt that never started is left to the watchdog, which gives it back
+            rows = [row for row in await _inspect(tx, exhausted) if row["heartbeat_at"] is not None]
+            await self._bury_exhausted(tx, rows, actor=worker)
         return outcome
 
     async def renew(self, tx: Tx, fences: Sequence[Fence], *, lease_ms: int) -> Outcome[Fence]:
@@ -135,7 +142,7 @@ class Jobs:
             return Outcome(())
         alive = {
             Fence(row["id"], row["attempt_id"], row["lease_owner"])
-            for row in await tx.fetch(sql.RENEW, _ordered(fences), lease_us=lease_ms * MILLISECOND)
+            for row in await tx.fetch(sql.RENEW, ordered(fences), lease_us=lease_ms * MILLISECOND)
         }
         refused = await self._refuse_fences(tx, [fence for fence in fences if fence not in alive])
         return Outcome(tuple(fence for fence in fences if fence in alive), refused)
@@ -150,15 +157,21 @@ class Jobs:
             await _update(tx, sql.HOLD, job_ids)
 
     async def finish(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
-        """End jobs with their results, and write what that means for their owners."""
+        """End jobs with their results, and write what that means for their owners.
+
+        What failed gets a dead letter, unless its handler says that it needs none.
+        """
         for finish in finishes:
             if finish.status not in (JobStatus.SUCCEEDED, JobStatus.FAILED):
                 raise InvalidTransition(f"A claim ends a job as succeeded or failed, not as {finish.status}.")
         if not finishes:
             return Outcome(())
-        first, late = _first_by_fence(finishes)
-        rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in _ordered(first)])
-        won = {_fence_of(row): row for row in rows}
+        first, late = first_by_fence(finishes)
+        rows = await tx.fetch(sql.FINISH, [finish_row(first[fence]) for fence in ordered(first)])
+        won = {fence_of(row): row for row in rows}
+        failed = [fence.job_id for fence in won if first[fence].status is JobStatus.FAILED and first[fence].dead_letter]
+        if failed:
+            await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._mint(), job_id) for job_id in failed])
         done = await self._ended(tx, rows, {fence.job_id: first[fence] for fence in won})
         late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
@@ -175,13 +188,13 @@ class Jobs:
         """Hand jobs back for another attempt; one that has none left is buried, which the returned job says."""
         if not releases:
             return Outcome(())
-        first, late = _first_by_fence(releases)
+        first, late = first_by_fence(releases)
         rows = await tx.fetch(
-            sql.RELEASE, [release_row(first[fence]) for fence in _ordered(first)], actor=None, expired=False
+            sql.RELEASE, [release_row(first[fence]) for fence in ordered(first)], actor=None, expired=False
         )
-        won = {_fence_of(row) for row in rows}
+        won = {fence_of(row) for row in rows}
         released = await self._released(tx, rows, {fence.job_id: first[fence].delay_ms for fence in won})
-        left = [fence for fence in _ordered(first) if fence not in won]
+        left = [fence for fence in ordered(first) if fence not in won]
         buried = await self._bury(tx, [exhausted_row(first[fence]) for fence in left], actor=None)
         won |= {Fence(job.id, job.attempt_id, job.actor or "") for job in buried}
         late += [fence for fence in left if fence not in won]
@@ -190,8 +203,8 @@ class Jobs:
     async def cancel(self, tx: Tx, job_ids: Sequence[str], *, actor: str, reason: str) -> Outcome[Job]:
         """End jobs that nobody wants any more."""
         rows = await _update(tx, sql.CANCEL, job_ids, actor=actor, reason=reason)
+        await outbox.drop(tx, [row["id"] for row in rows])
         done = await self._ended(tx, rows, {})
-        await outbox.drop(tx, [job.id for job in done])
         if any(job.prior_status == JobStatus.RUNNING for job in done):
             tx.ring(CANCELED)
         return Outcome(done, await self._refuse(tx, job_ids, done, refusals.of_claim))
@@ -214,10 +227,10 @@ class Jobs:
 
     async def bury_claimed(self, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
         """End claimed jobs that failed for good through our own fault, with a dead letter each."""
-        first, late = _first_by_fence(finishes)
+        first, late = first_by_fence(finishes)
         rows = [
             (fence.job_id, fence.attempt_id, "running", fence.owner, item.reason, item.error_code, item.error)
-            for fence in _ordered(first)
+            for fence in ordered(first)
             for item in (first[fence],)
         ]
         done = await self._bury(tx, rows, actor=None)
@@ -225,10 +238,25 @@ class Jobs:
         late += [fence for fence in first if fence not in won]
         return Outcome(done, await self._refuse_fences(tx, late))
 
-    async def expire(self, tx: Tx, *, actor: str, at_most: int = 500) -> tuple[Job, ...]:
-        """Free jobs whose worker is lost: back to waiting with a backoff, or buried when no attempt is left."""
-        expired = await tx.fetch(sql.SELECT_EXPIRED, at_most=at_most)
-        again = [row for row in expired if row["attempt_id"] < row["max_attempts"]]
+    async def expired(self, tx: Tx, *, at_most: int = 500, after: str = "") -> dict[str, list[str]]:
+        """Find jobs whose lease has expired, by kind; given a job's id, those after it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for row in await tx.fetch(sql.SELECT_EXPIRED, at_most=at_most, after=after):
+            found[row["kind"]].append(row["id"])
+        return found
+
+    async def expire(self, tx: Tx, job_ids: Sequence[str] | None = None, *, actor: str) -> tuple[Job, ...]:
+        """Free jobs whose worker is lost, all or those named: back to waiting, or buried when no attempt is left.
+
+        A last attempt is confirmed by a heartbeat before its handler is called. Without one it never started: it is
+        given back, a few times at most.
+        """
+        if job_ids is None:
+            job_ids = [job_id for found in (await self.expired(tx)).values() for job_id in found]
+        expired = await _update(tx, sql.LOCK_EXPIRED, job_ids)
+        spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
+        unstarted = await self._unstarted(tx, spent)
+        again = [row for row in expired if row["attempt_id"] < row["max_attempts"] or row["id"] in unstarted]
         delays = {row["id"]: self._policy.delay_ms(row["attempt_id"], self._random_unit()) for row in again}
         rows = [
             (
@@ -236,8 +264,7 @@ class Jobs:
                 row["attempt_id"],
                 row["lease_owner"],
                 delays[row["id"]] * MILLISECOND,
-                0,
-                LEASE_EXPIRED,
+                *((1, NEVER_STARTED) if row["id"] in unstarted else (0, LEASE_EXPIRED)),
                 None,
                 None,
             )
@@ -245,8 +272,14 @@ class Jobs:
         ]
         freed = await tx.fetch(sql.RELEASE, rows, actor=actor, expired=True) if rows else []
         released = await self._released(tx, freed, delays)
-        spent = [row for row in expired if row["attempt_id"] >= row["max_attempts"]]
-        return (*released, *await self._bury_exhausted(tx, spent, actor=actor))
+        lost = [row for row in spent if row["id"] not in unstarted]
+        return (*released, *await self._bury_exhausted(tx, lost, actor=actor))
+
+    async def _unstarted(self, tx: Tx, spent: Sequence[Row]) -> set[str]:
+        """Those of the last attempts that never started and may be given back."""
+        candidates = [row["id"] for row in spent if row["heartbeat_at"] is None]
+        refunds = {row["job_id"]: row["n"] for row in await _update(tx, sql.COUNT_REFUNDS, candidates)}
+        return {job_id for job_id in candidates if refunds.get(job_id, 0) < _REFUNDS_MAX}
 
     async def mark_queued(self, tx: Tx, deliveries: Sequence[Delivery], *, actor: str) -> None:
         """Note deliveries; a job that was claimed meanwhile keeps running, one announced anew is still to deliver.
@@ -260,6 +293,20 @@ class Jobs:
         else:
             rows = await _update(tx, sql.MARK_QUEUED, await outbox.delivered(tx, deliveries), actor=actor)
         accounts.count_transitions(tx, [job_of(row) for row in rows if row["kind"] in accounts.COUNTED_KINDS])
+
+    async def not_delivered(self, tx: Tx, rows: Sequence[tuple[str, str]]) -> None:
+        """Keep why deliveries failed: rows of (job_id, error)."""
+        await self.hold(tx, [job_id for job_id, _ in rows])
+        await outbox.not_delivered(tx, sorted(rows))
+
+    async def set_aside(self, tx: Tx, job_ids: Sequence[str], *, actor: str, error: str) -> list[str]:
+        """End jobs whose owner fails whenever it is told of them: with a dead letter each, and without the owner."""
+        rows = [
+            (row["id"], row["attempt_id"], row["status"], None, "poison", LISTENER_FAILED, error)
+            for row in await _inspect(tx, job_ids)
+            if JobStatus(row["status"]) not in JOB.terminal
+        ]
+        return [job.id for job in await self._bury(tx, rows, actor=actor, tells_owner=False)]
 
     async def queued_long(
         self, tx: Tx, *, older_ms: int, at_most: int = 500, after: tuple[int, str] = (0, "")
@@ -283,7 +330,7 @@ class Jobs:
 
     async def defer(self, tx: Tx, job_ids: Sequence[str], *, delay_ms: int, actor: str, reason: str) -> tuple[Job, ...]:
         """Send waiting jobs back to wait a little longer: something they need is in full use."""
-        await outbox.hold(tx, job_ids)
+        await self.hold(tx, job_ids)
         wait = {"delay_us": delay_ms * MILLISECOND, "actor": actor, "reason": reason}
         rows = await _update(tx, sql.DEFER, job_ids, **wait)
         queued = await self._released(tx, rows, dict.fromkeys(job_ids, delay_ms))
@@ -306,17 +353,12 @@ class Jobs:
                 doing.update(await owner.replay(tx, group, reason=note))
             else:
                 await self.enqueue(tx, group)
-        resolved = (
-            await tx.fetch(
-                sql.RESOLVE_LETTERS,
-                [(key, doing[job.id]) for key, job in new.items()],
-                state="replayed",
-                actor=actor,
-                note=note,
-            )
-            if new
-            else []
-        )
+        if not new:
+            return {}
+        rows = sorted((key, doing[job.id]) for key, job in new.items())
+        resolved = await tx.fetch(sql.RESOLVE_LETTERS, rows, state="replayed", actor=actor, note=note)
+        if len(resolved) < len(new):
+            raise Conflict("Somebody else closed one of the dead letters meanwhile; list them again, then decide.")
         return {row["id"]: doing[new[row["id"]].id] for row in resolved}
 
     async def discard(self, tx: Tx, letter_ids: Sequence[str], *, actor: str, note: str) -> list[str]:
@@ -331,7 +373,7 @@ class Jobs:
         self, tx: Tx, job_ids: Sequence[str], rows: Sequence[Row], explain: refusals.Explain
     ) -> Outcome[Job]:
         jobs = tuple(job_of(row) for row in rows)
-        for kind, group in _by_kind(jobs).items():
+        for kind, group in by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.started(tx, group)
         accounts.count_transitions(tx, jobs)
@@ -342,7 +384,7 @@ class Jobs:
     async def _released(self, tx: Tx, rows: Sequence[Row], delays_ms: Mapping[str, int]) -> tuple[Job, ...]:
         jobs = tuple(job_of(row) for row in rows)
         await outbox.again(tx, [(job.id, delays_ms.get(job.id, 0) * MILLISECOND) for job in jobs])
-        for kind, group in _by_kind(jobs).items():
+        for kind, group in by_kind(jobs).items():
             if owner := self._owners.get(kind):
                 await owner.released(tx, group)
         accounts.count_transitions(tx, jobs)
@@ -350,20 +392,21 @@ class Jobs:
 
     async def _ended(self, tx: Tx, rows: Sequence[Row], finishes: Mapping[str, Finish]) -> tuple[Job, ...]:
         jobs = tuple(job_of(row) for row in rows)
-        for kind, group in _by_kind(jobs).items():
+        for kind, group in by_kind(jobs).items():
             if owner := self._owners.get(kind):
-                await owner.ended(tx, [_end_of(job, finishes.get(job.id)) for job in group])
+                await owner.ended(tx, [end_of(job, finishes.get(job.id)) for job in group])
         accounts.count_transitions(tx, jobs)
         return jobs
 
-    async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None) -> tuple[Job, ...]:
+    async def _bury(self, tx: Tx, rows: Rows, *, actor: str | None, tells_owner: bool = True) -> tuple[Job, ...]:
         if not rows:
             return ()
-        done = await self._ended(tx, await tx.fetch(sql.BURY, rows, actor=actor), {})
-        if done:
-            await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._mint(), job.id) for job in done])
-            await outbox.drop(tx, [job.id for job in done])
-        return done
+        buried = await tx.fetch(sql.BURY, rows, actor=actor)
+        if not buried:
+            return ()
+        await outbox.drop(tx, [row["id"] for row in buried])
+        await tx.execute(sql.INSERT_DEAD_LETTERS, [(self._mint(), row["id"]) for row in buried])
+        return await self._ended(tx, buried, {}) if tells_owner else tuple(job_of(row) for row in buried)
 
     async def _bury_exhausted(self, tx: Tx, rows: Sequence[Row], *, actor: str) -> tuple[Job, ...]:
         error = "Its worker was lost on the last attempt it had."
@@ -401,34 +444,3 @@ async def _update(tx: Tx, statement: Statement, job_ids: Sequence[str], **parame
 
 async def _inspect(tx: Tx, job_ids: Sequence[str]) -> list[Row]:
     return await _update(tx, sql.INSPECT, job_ids)
-
-
-def _by_kind(jobs: Sequence[Job]) -> dict[str, list[Job]]:
-    groups: dict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        groups[job.kind].append(job)
-    return groups
-
-
-def _end_of(job: Job, finish: Finish | None) -> Ended:
-    return Ended(job) if finish is None else Ended(job, finish.outcome, finish.offer)
-
-
-F = TypeVar("F", Finish, Release)
-
-
-def _first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:
-    """What each claim says, and the claims that said something twice: the first word stands, a second is late."""
-    first: dict[Fence, F] = {}
-    late = [item.fence for item in items if first.setdefault(item.fence, item) is not item]
-    return first, late
-
-
-def _ordered(fences: Iterable[Fence]) -> list[Fence]:
-    """By job, so that transactions that want the same rows take them in the same order."""
-    return sorted(fences)
-
-
-def _fence_of(row: Row) -> Fence:
-    """The fence that a write was let through by; the claimant is the actor of such a write."""
-    return Fence(row["id"], row["attempt_id"], row["actor"])

@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from adjudge.domain.access import Role
+from adjudge.domain.authority import Grant, Standing
 from adjudge.domain.errors import NotFound
+from adjudge.store.chain_runs import from_column as from_json
 from adjudge.store.driver import Database, Tx, first
 from adjudge.store.statement import Row, Statement
 
@@ -20,11 +23,15 @@ FIND_USER = Statement(
 
 STANDING = Statement(
     "node_work.standing",
-    "Find what role the user has that a name or an id speaks of, unless they are shut out.",
+    "Find which of the given users and tokens may still act; a password that must be changed stops sessions only.",
     """
-    SELECT id, role FROM users WHERE (id = :who OR name = :who) AND disabled_at IS NULL
-    ORDER BY id = :who DESC LIMIT 1
+    SELECT users.id AS user_id, given_token_id AS token_id, users.role AS role, api_tokens.scopes AS scopes
+    FROM {given} JOIN users ON users.id = given_user_id AND users.disabled_at IS NULL
+    LEFT JOIN api_tokens ON api_tokens.id = given_token_id AND api_tokens.user_id = users.id
+         AND api_tokens.revoked_at IS NULL AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
+    WHERE CASE WHEN given_token_id IS NULL THEN NOT must_change_password ELSE api_tokens.id IS NOT NULL END
     """,
+    given={"given_user_id": "text", "given_token_id": "text"},
 )
 
 _OUTCOME = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
@@ -45,10 +52,10 @@ BATCH_STATE = Statement(
 
 AWAITED = Statement(
     "node_work.awaited",
-    "Find out which of the things that have just ended a node waits for.",
+    "Find out which of the things that have just ended a node waits for, in the order in which runs are locked.",
     """
-    SELECT DISTINCT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
-    WHERE wait_on IS NOT NULL ORDER BY wait_on, wait_key
+    SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
+    WHERE wait_on IS NOT NULL GROUP BY wait_on, wait_key ORDER BY max(run_id) DESC, wait_on, wait_key
     """,
     given={"given_on": "text", "given_key": "text"},
 )
@@ -137,10 +144,15 @@ async def user_id(tx: Tx, who: str) -> str | None:
     return str(row["id"]) if row else None
 
 
-async def standing(tx: Tx, who: str) -> tuple[str, str] | None:
-    """The id and the role of the user that a name or an id speaks of; nothing for whoever is shut out."""
-    row = await first(tx, STANDING, who=who)
-    return None if row is None else (str(row["id"]), str(row["role"]))
+async def standing(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
+    """Those of the grants that hold now: the user is not disabled, the token was not revoked and has not expired."""
+    rows = await tx.fetch(STANDING, [(grant.user_id, grant.token_id) for grant in grants])
+    return [
+        Standing(Grant(row["user_id"]), Role(row["role"]))
+        if row["token_id"] is None
+        else Standing(Grant(row["user_id"], row["token_id"]), Role(row["role"]), frozenset(from_json(row["scopes"])))
+        for row in rows
+    ]
 
 
 async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | None:

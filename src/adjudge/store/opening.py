@@ -26,9 +26,17 @@ def sqlite_path(url: str) -> Path | None:
 
 @asynccontextmanager
 async def open_database(
-    url: str, *, migrate: bool = True, sqlite_synchronous: str = "FULL", max_connections: int = 16
+    url: str,
+    *,
+    migrate: bool = True,
+    sqlite_synchronous: str = "FULL",
+    max_connections: int = 16,
+    timeout_sec: float = 30.0,
 ) -> AsyncIterator[Database]:
-    """Open ``sqlite:///path`` or ``postgresql://…``; bring its schema up to date first unless told not to."""
+    """Open ``sqlite:///path`` or ``postgresql://…``; bring its schema up to date first unless told not to.
+
+    No transaction of PostgreSQL takes longer than ``timeout_sec``; migrations take as long as they need.
+    """
     path = sqlite_path(url)
     if path is None and not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(
@@ -51,7 +59,7 @@ async def open_database(
     else:
         from adjudge.store.postgres import PostgresDatabase  # noqa: PLC0415  # as above
 
-        database = await PostgresDatabase.open(url, max_connections=max_connections)
+        database = await PostgresDatabase.open(url, max_connections=max_connections, timeout_sec=timeout_sec)
     try:
         yield database
     finally:

@@ -37,14 +37,6 @@ AGAIN = Statement(
 )
 """A job that was claimed as it was created has no row until it comes back."""
 
-HOLD = Statement(
-    "outbox.hold",
-    "Wait for whoever is noting deliveries of jobs, before touching the jobs: who notes takes the outbox first.",
-    "SELECT job_id FROM {given} JOIN outbox ON job_id = given_id ORDER BY job_id FOR UPDATE OF outbox",
-    given={"given_id": "text"},
-    only=Dialect.POSTGRES,
-)
-
 DROP = Statement(
     "outbox.drop",
     "Deliver no more messages about jobs that have ended.",
@@ -129,6 +121,16 @@ NOT_DELIVERED = Statement(
     given={"given_id": "text", "given_error": "text"},
 )
 
+POSTPONE = Statement(
+    "outbox.postpone",
+    "Try deliveries again a little later, without counting the try: the stream was at fault, not the job.",
+    """
+    UPDATE outbox SET last_error = given_error, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END,
+        next_attempt_at = {now} + given_delay_us
+    FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
+    """,
+    given={"given_id": "text", "given_error": "text", "given_taking": "bigint", "given_delay_us": "bigint"},
+)
 
 READ_TAKEN = Statement(
     "outbox.read_taken",
@@ -194,12 +196,6 @@ async def again(tx: Tx, rows: Rows) -> None:
         tx.ring(OUTBOX)
 
 
-async def hold(tx: Tx, job_ids: Sequence[str]) -> None:
-    """Let nobody note a delivery of these jobs until the transaction is over; SQLite has one writer anyway."""
-    if job_ids and tx.dialect is Dialect.POSTGRES:
-        await tx.fetch(HOLD, [(job_id,) for job_id in job_ids])
-
-
 async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
     """Deliver no more messages about these jobs."""
     if job_ids:
@@ -253,3 +249,9 @@ async def not_delivered(tx: Tx, rows: Rows) -> None:
     """Note failures: rows of (job_id, error)."""
     if rows:
         await tx.execute(NOT_DELIVERED, rows)
+
+
+async def postpone(tx: Tx, rows: Rows) -> None:
+    """Put deliveries off that the stream could not take: rows of (job_id, error, taking, delay_us)."""
+    if rows:
+        await tx.execute(POSTPONE, rows)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar, cast
 
 import asyncpg
-from asyncpg.exceptions import _base as client_errors
 
-from adjudge.domain.errors import InternalFault, InvalidInput, OutcomeUnknown, Unavailable
-from adjudge.store.constraints import from_postgres
-from adjudge.store.driver import CONCLUDED, Operation, Unfit, run_callbacks
+from adjudge.domain.errors import InternalFault, OutcomeUnknown, Unavailable
+from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
 from adjudge.store.postgres_bells import PostgresBells
-from adjudge.store.postgres_connections import Connection, Connections, is_gone, reaching
+from adjudge.store.postgres_connections import TIMEOUT_SEC, Connection, Connections, is_gone, reaching
+from adjudge.store.postgres_failures import AGAIN, DRIVER_ERRORS, UNCERTAIN, translated
 from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
 
 T = TypeVar("T")
@@ -30,9 +28,12 @@ SESSION = {
     "random_page_cost": "0.5",
     "plan_cache_mode": "force_generic_plan",
     "idle_in_transaction_session_timeout": "10s",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
 }
 """A process that is frozen in the middle of a transaction keeps its rows locked, and a watchdog passes locked rows by:
-after a while the server ends such a session, so that others can take the work.
+after a while the server ends such a session, so that others can take the work. One whose machine has vanished is found
+by keepalive.
 
 What a transaction writes it finds by key, so a session plans such a statement once and keeps the plan. Planning the
 longest of them anew each time would cost as much as running it. One page found by key is held to cost less than one met
@@ -44,36 +45,15 @@ _BEGIN = "BEGIN"
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_PLAN_BY_VALUES}"
 
 _TRIES = 5
-_AGAIN = (
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
-    asyncpg.InvalidCachedStatementError,
-    asyncpg.OutdatedSchemaCacheError,
-)
-"""PostgreSQL undid the transaction and asks for it again; the last two after a migration under a running server."""
-_LOST = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.InsufficientResourcesError,
-    OSError,
-    TimeoutError,
-)
+_STATEMENT_SHARE = 0.9
+"""A statement is ended by the server a little before the client gives its connection up: it can then be used again."""
 
 
-def _translate(error: Exception) -> Exception:
+def _failed(error: Exception, begin: str) -> Exception:
     """What a failed statement means; what the transaction has to deal with stays as it is."""
-    if isinstance(error, (*_AGAIN, *_LOST)):
-        return error
-    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return from_postgres(error)
-    if isinstance(error, asyncpg.DivisionByZeroError):
-        return Unfit(str(error))
-    if isinstance(error, UnicodeEncodeError | asyncpg.DataError | client_errors.DataError):
-        return InvalidInput(f"A value that the database cannot hold: {error}.")
-    if isinstance(error, asyncpg.PostgresError):
-        return InternalFault(f"PostgreSQL refused a statement: {error}.")
-    return error
+    if begin is _BEGIN_READING and isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return InternalFault(f"An operation that only reads wants to write: {error}.")
+    return error if isinstance(error, (*AGAIN, *UNCERTAIN)) else translated(error)
 
 
 class _PostgresTx:
@@ -138,7 +118,7 @@ class _PostgresTx:
                 await self._connection.execute(_PLAN_BY_VALUES)
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
-            self.failure = _translate(error)
+            self.failure = _failed(error, self._begin)
             if self.failure is error:
                 raise
             raise self.failure from error
@@ -156,11 +136,7 @@ async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
         result = await operation(tx)
         if tx.failure is not None and tx.failure is not CONCLUDED:
             raise tx.failure
-    except asyncio.CancelledError:
-        with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
-            await tx.rollback()
-        raise
-    except BaseException:
+    except Exception:  # who is canceled gives the connection back at once, and giving it back undoes what was begun
         await tx.rollback()
         raise
     return result
@@ -177,10 +153,14 @@ class PostgresDatabase:
         self._bells = PostgresBells(connections)
 
     @classmethod
-    async def open(cls, url: str, *, max_connections: int = 16, now: str = DATABASE_CLOCK) -> PostgresDatabase:
-        """Connect, or say why not."""
+    async def open(
+        cls, url: str, *, max_connections: int = 16, timeout_sec: float = TIMEOUT_SEC, now: str = DATABASE_CLOCK
+    ) -> PostgresDatabase:
+        """Connect, or say why not. No transaction takes longer than ``timeout_sec``."""
+        statement_ms = max(1, round(timeout_sec * _STATEMENT_SHARE * 1_000))
+        session = SESSION | {"statement_timeout": str(statement_ms)}
         with reaching():
-            connections = await Connections.open(url, at_most=max_connections, session=SESSION)
+            connections = await Connections.open(url, at_most=max_connections, session=session, timeout_sec=timeout_sec)
         return cls(connections, now)
 
     async def transact(self, operation: Operation[T]) -> T:
@@ -188,7 +168,7 @@ class PostgresDatabase:
         for attempt in range(1, _TRIES + 1):
             try:
                 return await self._once(operation)
-            except _AGAIN as error:
+            except AGAIN as error:
                 if attempt == _TRIES:
                     raise Unavailable(f"PostgreSQL kept refusing the transaction: {error}.") from error
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 — it only spreads the herd
@@ -202,10 +182,12 @@ class PostgresDatabase:
                 result = await _operated(operation, tx)
                 committing = True
                 await tx.commit()
-        except _LOST as error:
-            if committing or (tx is not None and tx.concluding):
+        except AGAIN:
+            raise
+        except DRIVER_ERRORS as error:
+            if isinstance(error, UNCERTAIN) and (committing or (tx is not None and tx.concluding)):
                 raise OutcomeUnknown from error
-            raise Unavailable(f"PostgreSQL is away: {error}.") from error
+            raise translated(error) from error
         run_callbacks(tx.callbacks)
         return result
 
@@ -217,8 +199,8 @@ class PostgresDatabase:
                 result = await _operated(operation, tx)
                 await tx.rollback()
                 return result
-        except _LOST as error:
-            raise Unavailable(f"PostgreSQL is away: {error}.") from error
+        except DRIVER_ERRORS as error:
+            raise translated(error) from error
 
     def _tx(self, connection: Connection, begin: str) -> _PostgresTx:
         return _PostgresTx(connection, self._texts, self._bells, begin)

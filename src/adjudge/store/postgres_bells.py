@@ -14,10 +14,13 @@ import asyncpg
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store.bells import UNHURRIED, Bells, Callback
 from adjudge.store.postgres_connections import Connections
 
-_RETRY_SECONDS = 1.0
+_CHECK_SECONDS = 15.0
+"""How often whoever listens asks the server whether it is still there: to a listener, silence is normal."""
+_ANSWER_SECONDS = 5.0
 _UNHURRIED_SECONDS = 0.05
 _FAILURES = (
     Unavailable,
@@ -34,8 +37,9 @@ _log = get_logger(__name__)
 class PostgresBells:
     """Local bells, joined with those of every other process on the same database."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, check_sec: float = _CHECK_SECONDS) -> None:
         self._connections = connections
+        self._check_sec = check_sec
         self._local = Bells()
         self._hurried, self._unhurried = _Sender(connections), _Sender(connections, _UNHURRIED_SECONDS)
         self._channels: set[str] = set()
@@ -65,36 +69,40 @@ class PostgresBells:
                     await task
 
     async def _hear(self) -> None:
+        outage = Outage(_log, "notifications_interrupted")
         while True:
             try:
-                await self._hear_on_one_connection()
+                await self._hear_on_one_connection(outage)
             except _FAILURES as error:
-                _log.info("bells_interrupted", error=str(error))
-            await asyncio.sleep(_RETRY_SECONDS)
+                await asyncio.sleep(outage.failed(error))
 
-    async def _hear_on_one_connection(self) -> None:
+    async def _hear_on_one_connection(self, outage: Outage) -> None:
         gone = asyncio.Event()
 
         def lost(_: object) -> None:
             gone.set()
 
-        async with self._connections.one() as connection:
+        async with self._connections.one(is_limited=False) as connection:
             heard: set[str] = set()
             connection.add_termination_listener(lost)
             try:
                 while not gone.is_set():
                     self._changed.clear()
-                    for channel in self._channels - heard:
-                        await connection.add_listener(channel, self._heard)
-                        self._local.ring(channel)  # whatever was rung before we listened
-                        heard.add(channel)
-                    await _either(gone, self._changed)
+                    async with asyncio.timeout(_ANSWER_SECONDS):
+                        await connection.fetchval("SELECT 1")
+                        for channel in self._channels - heard:
+                            await connection.add_listener(channel, self._heard)
+                            self._local.ring(channel)  # whatever was rung before we listened
+                            heard.add(channel)
+                    outage.over()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(self._check_sec):
+                            await _either(gone, self._changed)
                 raise ConnectionResetError("The server hung up.")
             finally:
-                with suppress(*_FAILURES):  # of one that is gone nothing is to be taken back; who closes must not wait
+                with suppress(*_FAILURES):  # it may be gone already; whoever closes must not be told of that
                     connection.remove_termination_listener(lost)
-                    for channel in heard:
-                        await connection.remove_listener(channel, self._heard)
+                    connection.terminate()  # rather than to take back each channel
 
     def _heard(self, *call: object) -> None:
         self._local.ring(str(call[2]))

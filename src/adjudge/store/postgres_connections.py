@@ -3,24 +3,35 @@
 Giving a connection back to the pool takes a task and a turn of the event loop, which is as long as a short statement
 takes. So a few stay out of it after use, unless somebody waits for one. What ended in an error always goes back: the
 pool waits for a cancelation that is under way, and drops what is of no more use.
+
+A server can stop answering without closing its connections: its machine is gone, or something between forgot about
+them. So nothing waits without a limit. A connection that did not answer in time is closed, and with it all that are
+idle: they lead to the same place.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import TracebackType
 from typing import Final, TypeAlias
 
 import asyncpg
 
 from adjudge.domain.errors import InvalidInput, Unavailable
+from adjudge.domain.keepalive import SOCKET_OPTIONS
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 _AT_HAND: Final = 4
 _STATEMENTS: Final = 256
 """How many a connection keeps planned: more than any process uses, or some would be planned again each time."""
+TIMEOUT_SEC: Final = 30.0
+"""How long a transaction may take, and how long one may wait for a connection."""
+_RELEASE_SEC: Final = 5.0
+"""How long a statement may take to be canceled once its caller is."""
 _PATIENCE_SEC: Final = 10.0
 """How long a server may take to let us in; whatever else listens on its port may never answer."""
 
@@ -32,29 +43,35 @@ class ConnectionGone(ConnectionError):
 class Connections:
     """The connections of one process to one database."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    def __init__(self, pool: asyncpg.Pool[asyncpg.Record], timeout_sec: float) -> None:
         self._pool = pool
+        self.timeout_sec = timeout_sec
         self._at_hand: list[Connection] = []
         self._wanting = 0
 
     @classmethod
-    async def open(cls, url: str, *, at_most: int, session: dict[str, str]) -> Connections:
+    async def open(
+        cls, url: str, *, at_most: int, session: dict[str, str], timeout_sec: float = TIMEOUT_SEC
+    ) -> Connections:
         """Make the first, with the settings of ``session``."""
-        return cls(
-            await asyncpg.create_pool(
-                url,
-                timeout=_PATIENCE_SEC,
-                min_size=1,
-                max_size=at_most,
-                reset=_keep_session,
-                server_settings=session,
-                statement_cache_size=_STATEMENTS,
-            )
+        pool = await asyncpg.create_pool(
+            url,
+            timeout=min(_PATIENCE_SEC, timeout_sec),
+            min_size=1,
+            max_size=at_most,
+            init=_keep_alive,
+            reset=_keep_session,
+            server_settings=session,
+            statement_cache_size=_STATEMENTS,
         )
+        return cls(pool, timeout_sec)
 
-    def one(self) -> Lent:
-        """A connection for the block alone; ``ConnectionGone`` where it turns out that the server has hung up."""
-        return Lent(self)
+    def one(self, *, is_limited: bool = True) -> Lent:
+        """A connection for the block alone; ``ConnectionGone`` where the server has hung up, or does not answer.
+
+        Only who listens may keep one for longer than a transaction may take.
+        """
+        return Lent(self, self.timeout_sec if is_limited else None)
 
     async def take(self) -> Connection:
         """A connection, to be given or handed back."""
@@ -67,9 +84,12 @@ class Connections:
             await self._pool.release(connection)
         self._wanting += 1
         try:
-            return await self._pool.acquire()
+            async with asyncio.timeout(self.timeout_sec):
+                return await self._pool.acquire()
         except asyncpg.InterfaceError as error:
             raise Unavailable(f"No connection to be had: {error}.") from error
+        except TimeoutError as error:
+            raise Unavailable(f"No connection to the database to be had within {self.timeout_sec:g} s.") from error
         finally:
             self._wanting -= 1
 
@@ -84,18 +104,42 @@ class Connections:
         """Take back a connection after use that ended in ``error``."""
         if isinstance(error, asyncio.CancelledError):
             with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
-                await self._pool.release(connection)
+                await self._release(connection)
             return
+        if isinstance(error, TimeoutError):
+            await self._give_up(connection)
+            raise ConnectionGone(f"no answer within {self.timeout_sec:g} s") from error
         gone = _spoilt(connection, error)
-        await self._pool.release(connection)
+        await self._release(connection)
         if gone:
             raise ConnectionGone(str(error)) from error
+
+    async def _release(self, connection: Connection) -> None:
+        """Give a connection to the pool, which waits until its statement was canceled and undoes what it began."""
+        try:
+            await self._pool.release(connection, timeout=_RELEASE_SEC)
+        except TimeoutError:
+            await self._give_up(connection)
+            raise
+
+    async def _give_up(self, connection: Connection) -> None:
+        """Close a connection that does not answer, and all idle ones: they lead to the same server."""
+        silent, self._at_hand = [connection, *self._at_hand], []
+        for item in silent:
+            if not is_gone(item):
+                item.terminate()
+            await self._pool.release(item)
+        await self._pool.expire_connections()
 
     async def close(self) -> None:
         """Wait for what is under way, then disconnect."""
         while self._at_hand:
             await self._pool.release(self._at_hand.pop())
-        await self._pool.close()
+        try:
+            async with asyncio.timeout(_PATIENCE_SEC):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
 
     def _may_keep(self, connection: Connection) -> bool:
         """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
@@ -107,18 +151,27 @@ class Connections:
 class Lent:
     """A connection for a block. A class of its own, because a generator costs as much as the rest of lending."""
 
-    __slots__ = ("_connection", "_connections")
+    __slots__ = ("_connection", "_connections", "_limit", "_limit_sec")
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, limit_sec: float | None) -> None:
         self._connections = connections
+        self._limit_sec = limit_sec
 
     async def __aenter__(self) -> Connection:
-        """Take it."""
+        """Take it. The time limit begins now: waiting for a connection in use is no fault of the connection."""
         self._connection = await self._connections.take()
+        self._limit = asyncio.timeout(self._limit_sec)
+        await self._limit.__aenter__()
         return self._connection
 
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Give it back, or hand it back with the error that the block ended in."""
+        try:
+            await self._limit.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            error = late
         if error is None:
             await self._connections.give_back(self._connection)
         else:
@@ -128,7 +181,9 @@ class Lent:
 async def connect(url: str) -> asyncpg.Connection[asyncpg.Record]:
     """A connection of its own, outside of any pool."""
     with reaching():
-        return await asyncpg.connect(url, timeout=_PATIENCE_SEC)
+        connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(url, timeout=_PATIENCE_SEC)
+    await _keep_alive(connection)
+    return connection
 
 
 @contextmanager
@@ -166,6 +221,15 @@ def _spoilt(connection: Connection, error: BaseException) -> bool:
             connection.terminate()
         return True
     return isinstance(error, asyncpg.InterfaceError) and is_gone(connection)
+
+
+async def _keep_alive(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    """Have the kernel look whether the server's machine is still there; asyncpg itself has no option for it."""
+    transport = getattr(connection, "_transport", None)
+    link = transport.get_extra_info("socket") if transport is not None else None
+    if link is not None and link.family in (socket.AF_INET, socket.AF_INET6):
+        for option in SOCKET_OPTIONS:
+            link.setsockopt(*option)
 
 
 async def _keep_session(connection: asyncpg.Connection[asyncpg.Record]) -> None:

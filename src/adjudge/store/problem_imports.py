@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from adjudge.domain.errors import NotFound
+from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store import audit, chain_triggers, problems
@@ -54,6 +54,24 @@ END = Statement(
         problem_id = COALESCE(CAST(:problem_id AS text), problem_id),
         revision_id = COALESCE(CAST(:revision_id AS text), revision_id), updated_at = {now}, finished_at = {now}
     WHERE id = :id AND finished_at IS NULL
+    """,
+)
+
+_OPEN = "SELECT id FROM problem_imports WHERE id = :id AND finished_at IS NULL"
+LOCK_OPEN = Statement(
+    "problem_imports.lock_open",
+    "Hold an import that is still under way.",
+    _OPEN + " FOR NO KEY UPDATE",
+    sqlite=_OPEN,
+)
+
+REOPEN = Statement(
+    "problem_imports.reopen",
+    "Let an import that failed be under way again, by another job.",
+    """
+    UPDATE problem_imports SET state = 'pending', job_id = :job_id, error = NULL, findings = NULL, finished_at = NULL,
+        updated_at = {now}
+    WHERE id = :id AND state = 'failed'
     """,
 )
 
@@ -216,7 +234,19 @@ class ImportOwner:
             await self._end(tx, str(item.job.payload["import_id"]), item)
         tx.ring(WATCH)
 
+    async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:  # noqa: ARG002
+        """Let the imports of dead letters be under way again, and their new jobs with them."""
+        for job in sorted(jobs, key=lambda job: str(job.payload["import_id"])):
+            import_id = str(job.payload["import_id"])
+            if not await tx.execute(REOPEN, id=import_id, job_id=job.id):
+                raise Conflict(f"Import {import_id!r} has moved on; discard its dead letter.", id=import_id)
+        tx.ring(WATCH)
+        await Jobs({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
+        return {job.id: job.id for job in jobs}
+
     async def _end(self, tx: Tx, import_id: str, item: Ended) -> None:
+        if await first(tx, LOCK_OPEN, id=import_id) is None:  # it was decided already: nothing may follow from it
+            return
         found = item.outcome if isinstance(item.outcome, Imported) else Imported(error=_why(item.job))
         placed = None
         if found.error is None and found.problem is not None and found.revision is not None:

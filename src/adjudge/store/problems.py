@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjudge.domain.catalogue import words_of
-from adjudge.domain.errors import Conflict, NotFound
+from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.store import cache_revisions
 from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Statement
@@ -219,8 +219,8 @@ async def _changed(tx: Tx, problem_id: str, slug: str) -> None:
     await cache_revisions.bump(tx, [cache_revisions.CATALOGUE, of_problem(problem_id), of_problem(slug)])
 
 
-def _moved_on(problem_id: str) -> Conflict:
-    return Conflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
+def _moved_on(problem_id: str) -> VersionConflict:
+    return VersionConflict("The problem changed meanwhile; read it again, then decide.", problem_id=problem_id)
 
 
 async def add_revision(tx: Tx, revision: NewRevision) -> int:

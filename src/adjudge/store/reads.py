@@ -62,7 +62,8 @@ SELECT_RESULT = Statement(
 )
 
 _RUN = """id, kind, status, attempt_id, max_attempts, priority, submission_id, rejudge_batch_id, origin_job_id,
-        lease_owner, lease_until, reason, error_code, error, trace_id, created_at, queued_at, started_at, finished_at"""
+        lease_owner, lease_until, reason, error_code, error, trace_id, created_at, queued_at, started_at, updated_at,
+        finished_at"""
 FIND_RUN = Statement("jobs.find_run", "Read one judge run.", f"SELECT {_RUN} FROM jobs WHERE id = :job_id")
 RUNS_OF = Statement(
     "jobs.runs_of_submission",
@@ -177,6 +178,7 @@ class RunRow:
     created_at: int
     queued_at: int | None
     started_at: int | None
+    updated_at: int
     finished_at: int | None
 
 

@@ -17,6 +17,7 @@ from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, Not
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
+from adjudge.observe import metrics
 from adjudge.store import audit, chain_triggers, webhooks
 from adjudge.store import rejudge_statements as sql
 from adjudge.store.bells import WATCH
@@ -204,6 +205,7 @@ class Rejudging:
         _check_state(batch, "ready", "applied")
         standing = await tx.fetch(sql.LOCK_SUBMISSIONS, batch_id=batch_id)
         late = [row["id"] for row in standing if row["version"] != row["old_version"]]
+        metrics.SUBMISSION_CONFLICTS.inc(len(late))
         if late and not skip_changed:
             raise Conflict(
                 f"{len(late)} of the submissions changed since the batch was made, {late[0]!r} among them; rejudge "
@@ -233,13 +235,15 @@ class Rejudging:
         await _audit(tx, actor, "discard", batch_id, reason)
 
     async def cancel(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
-        """End the runs that have not ended, and the batch. Runs before batches: the order in which they finish."""
+        """End a running batch, and the runs of it that have not ended.
+
+        Runs are held before the batch: the order in which they finish. The batch is canceled before its runs are, so
+        that its last run does not make it ready, and whoever waits for it is told that it was canceled.
+        """
         open_runs = [row["id"] for row in await tx.fetch(sql.OPEN_RUNS, batch_id=batch_id)]
-        await self._jobs.cancel(tx, open_runs, actor=actor, reason=reason or "rejudge canceled")
-        batch = await _lock(tx, batch_id)
-        if not open_runs:
-            _check_state(batch, "running", "canceled")
+        _check_state(await _lock(tx, batch_id), "running", "canceled")
         await tx.execute(sql.SET_STATE, id=batch_id, state="canceled", is_applied=0)
+        await self._jobs.cancel(tx, open_runs, actor=actor, reason=reason or "rejudge canceled")
         await _audit(tx, actor, "cancel", batch_id, reason)
 
 

@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
+from adjudge.domain.errors import Unavailable
 from adjudge.store.bells import Bells
-from adjudge.store.constraints import from_sqlite
 from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
+from adjudge.store.sqlite_failures import translated
 from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
 
 T = TypeVar("T")
@@ -32,7 +32,9 @@ Clock = Callable[[], int]
 _NOW = "adjudge_now()"
 _GROUP_LIMIT = 128
 _READERS = 4
-_AWAY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+_WAL_RETRY_SEC = 0.005
+BUSY_TIMEOUT_SEC = 10
+"""How long a statement waits for a lock that another connection holds."""
 
 
 def system_clock() -> int:
@@ -68,8 +70,9 @@ class SqliteTx:
 
     dialect = Dialect.SQLITE
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, bells: Bells) -> None:
+    def __init__(self, connection: sqlite3.Connection, clock: Clock, bells: Bells, *, may_write: bool = True) -> None:
         self.connection = connection
+        self._may_write = may_write
         self._clock = clock
         self._bells = bells
         self._now = 0
@@ -97,7 +100,7 @@ class SqliteTx:
         try:
             return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
-            self.failure = _translate(error)
+            self.failure = translated(error, may_write=self._may_write)
             if self.failure is error:
                 raise
             raise self.failure from error
@@ -136,19 +139,6 @@ def _changed(cursor: sqlite3.Cursor) -> int:
     return cursor.rowcount
 
 
-def _translate(error: Exception) -> Exception:
-    """What a failed statement means."""
-    if isinstance(error, sqlite3.IntegrityError):
-        return from_sqlite(error)
-    if isinstance(error, UnicodeEncodeError | OverflowError):
-        return InvalidInput(f"A value that the database cannot hold: {error}.")
-    if isinstance(error, sqlite3.Error):
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _AWAY:
-            return Unavailable(f"The database is away: {error}.")
-        return InternalFault(f"SQLite refused a statement: {error}.")
-    return error
-
-
 def drive(awaitable: Awaitable[T]) -> T:
     """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
     step = cast("Generator[object, None, T]", awaitable.__await__())
@@ -158,6 +148,23 @@ def drive(awaitable: Awaitable[T]) -> T:
         return cast("T", stop.value)
     step.close()
     raise RuntimeError("an operation awaited something other than its transaction")
+
+
+def enable_wal(connection: sqlite3.Connection) -> None:
+    """Switch the database to write-ahead logging.
+
+    SQLite does not call its busy handler for this switch: while another connection switches the same new file, the
+    statement fails at once with SQLITE_BUSY. So it is repeated here, for as long as other statements would wait.
+    """
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_SEC
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up_at:
+                raise
+        time.sleep(_WAL_RETRY_SEC)
 
 
 class SqliteDatabase:
@@ -181,16 +188,18 @@ class SqliteDatabase:
 
     def _connect(self, *, read_only: bool = False) -> sqlite3.Connection:
         try:
-            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=10)
-            connection.execute("PRAGMA journal_mode=WAL").close()
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_SEC
+            )
+            pragmas = [f"synchronous={self._synchronous}", "foreign_keys=ON", "cache_size=-65536"]
+            enable_wal(connection)
+            for pragma in [*pragmas, *(["query_only=ON"] if read_only else [])]:
+                connection.execute(f"PRAGMA {pragma}").close()
         except sqlite3.Error as error:
             raise Unavailable(
                 f"Cannot open the database {self._path}: {error}. Check the folder and its owner."
             ) from error
         connection.row_factory = sqlite3.Row
-        pragmas = [f"synchronous={self._synchronous}", "busy_timeout=10000", "foreign_keys=ON", "cache_size=-65536"]
-        for pragma in [*pragmas, *(["query_only=ON"] if read_only else [])]:
-            connection.execute(f"PRAGMA {pragma}").close()
         self._connections.append(connection)
         return connection
 
@@ -212,10 +221,13 @@ class SqliteDatabase:
     def _read_here(self, operation: Operation[T]) -> T:
         tx: SqliteTx | None = getattr(self._local, "tx", None)
         if tx is None:
-            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells)
+            tx = self._local.tx = SqliteTx(self._connect(read_only=True), self._clock, self._bells, may_write=False)
         tx.begin([])
         connection = tx.connection
-        connection.execute("BEGIN")
+        try:
+            connection.execute("BEGIN")
+        except sqlite3.Error as error:
+            raise translated(error) from error
         try:
             return drive(tx.operate(operation))
         finally:

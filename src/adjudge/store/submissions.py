@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.domain.errors import Conflict, InvalidInput, NotFound
+from adjudge.domain.errors import InvalidInput, NotFound, VersionConflict
 from adjudge.domain.ids import NewId, new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
@@ -175,6 +175,8 @@ class Submissions:
         target = SUBMISSION.parse(status)
         runs = await _open_runs(tx, submission_id)
         row = await _standing(tx, submission_id)
+        if row["version"] != version:  # before the edge: whoever decided by an old version is told to read it again
+            raise _conflict([submission_id])
         SUBMISSION.check(SubmissionStatus(row["status"]), target)
         judgement = _stated(target, verdict)
         await change(tx, [Change(submission_id, version, target, actor, reason, row["job_id"], judgement)])
@@ -208,12 +210,17 @@ async def change(tx: Tx, changes: Sequence[Change]) -> None:
     written = {row["id"] for row in rows}
     late = [item.submission_id for item in changes if item.submission_id not in written]
     if late:
-        metrics.SUBMISSION_CONFLICTS.inc(len(late))
-        _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
-        raise Conflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
+        raise _conflict(late)
     edges = [(row["prior_status"], row["status"]) for row in rows]
     tx.on_commit(lambda: count_transitions(edges))
     tx.ring(WATCH)
+
+
+def _conflict(late: Sequence[str]) -> VersionConflict:
+    """Count and log a write by an old version; what to raise."""
+    metrics.SUBMISSION_CONFLICTS.inc(len(late))
+    _log.info("submission_write_refused", submission_ids=late, reason="version_conflict")
+    return VersionConflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
 
 
 class JudgeRunOwner:

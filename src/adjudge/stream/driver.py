@@ -48,6 +48,10 @@ class Published:
     job_id: str
     entry_id: str | None
     error: str | None = None
+    is_final: bool = False
+    """Whether the hint itself was refused, so that trying again cannot help."""
+    is_outage: bool = False
+    """Whether the stream is at fault rather than the hint: the same hint can be published later."""
 
 
 @dataclass(frozen=True, slots=True)

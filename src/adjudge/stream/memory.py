@@ -125,7 +125,7 @@ class MemoryStream:
         try:
             check(hint)
         except InvalidInput as refused:
-            return Published(hint.job_id, None, refused.message)
+            return Published(hint.job_id, None, refused.message, is_final=True)
         return Published(hint.job_id, self._append(hint.band, hint, None, hint.job_id))
 
     def _append(self, number: int, hint: Hint | None, problem: Problem | None, job_id: str | None) -> str:

@@ -19,13 +19,15 @@ from redis.exceptions import RedisError, ResponseError
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.stream import codec, scripts
 from adjudge.stream.driver import BANDS, Hint, Message, Published, band_of
-from adjudge.stream.link import Link
+from adjudge.stream.failures import code_of, is_waited_out
+from adjudge.stream.link import TIMEOUT_SEC, Link
 from adjudge.stream.turns import Turns
 from adjudge.stream.waiting import Found, Waiter
 
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
 _SLACK_SEC: Final = 0.05
+_NO_STREAM: Final = frozenset({"NOGROUP", "WRONGTYPE"})
 _FORGOTTEN_MS: Final = 86_400_000
 """A consumer that has nothing pending and was not heard of for so long is one that died."""
 
@@ -41,8 +43,9 @@ class RedisStream:
         maxlen: int = 200_000,
         payload_ttl_sec: int = 86_400,
         group: str | None = None,
+        timeout_sec: float = TIMEOUT_SEC,
     ) -> None:
-        self._link = Link(url, environment=environment)
+        self._link = Link(url, environment=environment, timeout_sec=timeout_sec)
         self._keys = [f"{self._link.prefix}jobs:{band}" for band in BANDS]
         self._band_of_key = dict(zip(self._keys, BANDS, strict=True))
         self._payload_prefix = f"{self._link.prefix}payload:"
@@ -110,8 +113,11 @@ class RedisStream:
         async with self._link.calling(), self._client.pipeline(transaction=False) as pipeline:
             for priority, entry_id in known:
                 pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
-            found = await pipeline.execute()
-        return {entry for entry, rows in zip(known, found, strict=True) if rows}
+            found = await pipeline.execute(raise_on_error=False)
+            for reply in found:
+                if isinstance(reply, RedisError) and code_of(str(reply)) not in _NO_STREAM:
+                    raise reply
+        return {entry for entry, rows in zip(known, found, strict=True) if rows and not isinstance(rows, RedisError)}
 
     async def pending(self) -> dict[int, int]:
         """Ask for the summary of each group's pending list; no group yet means nothing pending."""
@@ -150,7 +156,7 @@ class RedisStream:
                 rows += self._row(codec.check(hint), now_ms)
                 outcomes.append(None)
             except InvalidInput as refused:
-                outcomes.append(Published(hint.job_id, None, refused.message))
+                outcomes.append(Published(hint.job_id, None, refused.message, is_final=True))
         answers = iter(await self._run(self._publish, self._maxlen, self._payload_ttl_sec, *rows) if rows else ())
         return [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
 
@@ -187,7 +193,7 @@ class RedisStream:
             try:
                 found = await self._waiters[consumer].wait(wait_ms)
             except ResponseError as error:
-                if "NOGROUP" not in str(error) and "UNBLOCKED" not in str(error):
+                if code_of(str(error)) not in {"NOGROUP", "UNBLOCKED"}:
                     raise
                 return []  # flushed while we waited; the next read makes the groups anew
         return await self._with_payloads(found)
@@ -239,13 +245,14 @@ class RedisStream:
 
 def _published(hint: Hint, answer: str) -> Published:
     if answer.startswith("!"):
-        return Published(hint.job_id, None, f"Redis refused it: {answer[1:200]}")
+        return Published(hint.job_id, None, f"Redis refused it: {answer[1:200]}", is_outage=is_waited_out(answer[1:]))
     return Published(hint.job_id, answer)
 
 
 def _count(reply: Any) -> int:
+    """A band's figure; 0 for one without a group, and for a key that is no stream: the others can still be counted."""
     if isinstance(reply, ResponseError):
-        if "NOGROUP" in str(reply):
+        if code_of(str(reply)) in _NO_STREAM:
             return 0
         raise reply
     return int(reply["pending"] if isinstance(reply, dict) else reply)

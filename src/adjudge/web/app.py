@@ -16,6 +16,7 @@ from adjudge.web.routes import (
     problems,
     reference,
     rejudge,
+    secrets,
     setting,
     submissions,
     webhooks,
@@ -29,7 +30,7 @@ def install(app: FastAPI, parts: Parts) -> None:
     app.include_router(pages.assets.router())
     app.include_router(preferences.router(pages))
     app.include_router(reference.router(pages))
-    for group in (account, webhooks, problems, submissions, setting, chains, rejudge, ops):
+    for group in (account, webhooks, problems, submissions, setting, chains, rejudge, ops, secrets):
         app.include_router(group.router(pages, parts))
     lost = page_router(pages)
 

@@ -16,6 +16,8 @@ from latex2mathml.converter import convert
 
 _MATHS: Final = re.compile(r'<span class="math (inline|display)">(.*?)</span>', re.DOTALL)
 _LONGEST: Final = 4_000
+_MOST: Final = 2_000
+"""Formulas of one statement that are converted; further ones stay the TeX that they are."""
 _SPACE: Final = "{http://www.w3.org/1998/Math/MathML}"
 _ELEMENTS: Final = frozenset(
     [
@@ -80,7 +82,8 @@ _ATTRIBUTES: Final = frozenset(
 
 def with_maths(html: str) -> str:
     """``html``, which is sanitised already, with every piece of TeX in it made into MathML."""
-    return _MATHS.sub(lambda found: _mathml(found[2], found[1]), html)
+    left = iter(range(_MOST))
+    return _MATHS.sub(lambda found: _mathml(found[2], found[1]) if next(left, None) is not None else found[0], html)
 
 
 @lru_cache(maxsize=4096)

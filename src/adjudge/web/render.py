@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import gzip
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 
 from adjudge import __version__
 from adjudge.api.asking import viewer_of
 from adjudge.api.browser import CSRF_FIELD, csrf_token
+from adjudge.api.errors import MOST_TOLD
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import (
     AdjudgeError,
+    BodyTooLarge,
     InternalFault,
     InvalidInput,
     LoginFailed,
@@ -101,6 +104,10 @@ def _csrf_field(viewer: Viewer) -> Markup:
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(viewer))
 
 
+_FORM_ERRORS: Final[Mapping[int, type[AdjudgeError]]] = {400: InvalidInput, 413: BodyTooLarge}
+"""What the framework raises where a form has too many fields, or is too large."""
+
+
 def page_route(pages: Pages) -> type[APIRoute]:
     """The kind of route whose failures are pages too; a visitor who must log in is taken there and back."""
 
@@ -111,8 +118,10 @@ def page_route(pages: Pages) -> type[APIRoute]:
             async def handle_as_page(request: Request) -> Response:
                 try:
                     return await handle(request)
-                except HTTPException:
-                    raise  # the server's own word on addresses that no page has
+                except HTTPException as error:
+                    if error.status_code not in _FORM_ERRORS:
+                        raise  # the server's own word on addresses that no page has
+                    return await pages.fail(request, _FORM_ERRORS[error.status_code](error.detail))
                 except Exception as error:  # noqa: BLE001  # whatever it was: a reader gets a page for it
                     return await _failed(pages, request, error)
                 finally:
@@ -139,7 +148,7 @@ async def _failed(pages: Pages, request: Request, error: Exception) -> Response:
 
 def _unreadable(error: RequestValidationError) -> InvalidInput:
     """What an address asks for in a way that cannot be understood."""
-    return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()))
+    return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:MOST_TOLD]))
 
 
 def see_other(path: str, *, done: str = "") -> Response:

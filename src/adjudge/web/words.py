@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from adjudge.domain.verdict import Verdict
+
 FOLDER: Final = Path(__file__).parent / "locales"
 DEFAULT: Final = "en"
 COOKIE: Final = "adjudge_lang"
@@ -73,7 +75,11 @@ def _by_preference(accepted: str) -> list[str]:
 def _read(path: Path) -> Words:
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     about = content.pop("language")
-    return Words(about["tag"], about["name"], dict(_flat(content, "")))
+    texts = dict(_flat(content, ""))
+    if path.stem == DEFAULT:
+        # One source for the English names of verdicts: the API, the command line and pages say the same.
+        texts |= {f"verdict.{verdict}": verdict.title for verdict in Verdict}
+    return Words(about["tag"], about["name"], texts)
 
 
 def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.stream.driver import Message, Stream
 
 _log = get_logger(__name__)
@@ -28,6 +29,7 @@ class Acknowledger:
         self._stream = stream
         self._waiting: list[Waiting] = []
         self._sender: asyncio.Task[None] | None = None
+        self._outage = Outage(_log, "ack_failed")
 
     async def ack(self, messages: Sequence[Message]) -> None:
         """Wait until the stream was told, or could not be: such a message comes back, and the rows refuse it."""
@@ -80,9 +82,10 @@ class Acknowledger:
             try:
                 await self._stream.ack(messages)
             except Unavailable as error:
-                if last:
-                    _log.warning("ack_failed", reason="xack_error", error=error.message, messages=len(messages))
+                if last:  # no pause: the message comes back after a while, and the rows refuse it
+                    self._outage.failed(error, messages=len(messages))
             else:
+                self._outage.over()
                 return
 
 

@@ -6,12 +6,16 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from dataclasses import replace
 
-from adjudge.domain.errors import OutcomeUnknown
+from adjudge.domain.errors import OutcomeUnknown, Unavailable
+from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx
-from adjudge.store.job_values import Fence, Job, Outcome
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_isolation import Isolation
+from adjudge.store.job_values import Fence, Job, Outcome, Release
+from adjudge.store.jobs import NEVER_STARTED, Jobs
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler, briefed
+
+_log = get_logger(__name__)
 
 
 class Claimer:
@@ -25,6 +29,9 @@ class Claimer:
         self._handlers = handlers
         self._name = name
         self._lease_ms = lease_ms
+        self._isolation = Isolation(database, jobs, actor=name)
+        self.unsure: set[str] = set()
+        """Jobs that a transaction may have claimed whose answer was lost, and that nobody could look up since."""
 
     async def claim(self, messages: Mapping[str, Message], running: Container[Fence]) -> AsyncIterator[Outcome[Job]]:
         """Win the jobs, each with its brief; where an answer is lost, find out what was won besides what runs here.
@@ -56,6 +63,11 @@ class Claimer:
             )
         except OutcomeUnknown:
             return await self._look_up(job_ids, running)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 — the ordinary way finds out which of them it was
+            _log.warning("claim_failed", error=repr(error), jobs=len(job_ids))
+            return ()
 
     async def _claim(self, job_ids: Sequence[str], running: Container[Fence]) -> Outcome[Job]:
         async def win(tx: Tx) -> Outcome[Job]:
@@ -66,7 +78,49 @@ class Claimer:
             return await self._database.transact(win)
         except OutcomeUnknown:  # what it did not win stays pending and comes back
             return Outcome(await self._look_up(job_ids, running))
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 — one job that cannot be claimed must not stop the others
+            _log.warning("claim_failed", error=repr(error), jobs=len(job_ids))
+            return await self._claim_apart(job_ids, running)
+
+    async def _claim_apart(self, job_ids: Sequence[str], running: Container[Fence]) -> Outcome[Job]:
+        """Claim each job alone. What fails alone stays pending and comes back, or is set aside in the end."""
+
+        async def win(tx: Tx, ids: Sequence[str]) -> list[Outcome[Job]]:
+            outcome = await self._jobs.claim(tx, ids, worker=self._name, lease_ms=self._lease_ms)
+            return [replace(outcome, done=await briefed(tx, self._handlers, outcome.done))]
+
+        try:
+            found = await self._isolation.one_by_one(job_ids, win)
+        except Unavailable:  # some of them may have been won before
+            return Outcome(await self._look_up(job_ids, running))
+        done = tuple(job for outcome in found for job in outcome.done)
+        return Outcome(done, tuple(refused for outcome in found for refused in outcome.refused))
 
     async def _look_up(self, job_ids: Sequence[str], running: Container[Fence]) -> tuple[Job, ...]:
+        self.unsure.update(job_ids)
         held = await self._database.read(lambda tx: self._jobs.held(tx, job_ids, worker=self._name))
+        self.unsure.difference_update(job_ids)
         return tuple(job for job in held if Fence(job.id, job.attempt_id, self._name) not in running)
+
+    async def release_unsure(self, running: Container[Fence]) -> None:
+        """Give back what was claimed without anybody knowing: it never started, so it costs no attempt.
+
+        They are not started now: their leases began when the claim was sent, which was some time ago. One whose owner
+        fails is left to the watchdog.
+        """
+        job_ids = sorted(self.unsure)
+
+        async def release(tx: Tx, ids: Sequence[str]) -> Sequence[Job]:
+            held = await self._jobs.held(tx, ids, worker=self._name)
+            fences = [Fence(job.id, job.attempt_id, self._name) for job in held]
+            releases = [
+                Release(fence, 0, NEVER_STARTED, uses_attempt=False) for fence in fences if fence not in running
+            ]
+            return (await self._jobs.release(tx, releases)).done
+
+        released = await self._isolation.run(job_ids, release)
+        self.unsure.difference_update(job_ids)
+        if released:
+            _log.warning("claims_released", reason=NEVER_STARTED, jobs=len(released))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjudge.domain.limits import Limits
@@ -17,22 +18,34 @@ from adjudge.store.executions import Outcome, Run
 from adjudge.store.job_values import Job
 from adjudge.worker.handler import Completion
 from adjudge.worker.progress import NOWHERE, ProgressBoard
+from adjudge.worker.slots import language_needs
 
 MESSAGE_CHARS = 16_000
+
+
+EXECUTION_FAULT = "EXECUTION_FAULT"
+"""The error code of an execution that the sandbox could not carry out, and would not if it was tried again."""
 
 
 class ExecuteHandler:
     """Runs the program that a job names on its inputs."""
 
-    def __init__(self, database: Database, judge: Judge, *, board: ProgressBoard | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        judge: Judge,
+        *,
+        board: ProgressBoard | None = None,
+        output_bytes: int = 4 * 1024 * 1024,
+    ) -> None:
+        self._output_bytes = output_bytes
         self._database = database
         self._judge = judge
         self._board = board
 
     def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """One of the language's places, where they are limited."""
-        language = job_payload.get("language")
-        return (f"language:{language}",) if language else ()
+        """One of the places of the language and of its family, where they are limited."""
+        return language_needs(self._judge.languages, job_payload)
 
     async def run(self, job: Job) -> Completion:
         """Run; an execution that was removed meanwhile is done."""
@@ -52,10 +65,24 @@ class ExecuteHandler:
             attempt_id=job.attempt_id,
             progress=lambda done: reporter.report("running", done, total),
         )
-        runs = tuple(_run(ordinal, run) for ordinal, run in enumerate(found.runs, 1))
+        runs = tuple(_run(ordinal, run) for ordinal, run in enumerate(_cut(found.runs, self._output_bytes), 1))
+        kept_bytes = executions.input_bytes(task.source, task.stdins)
+        kept_bytes += sum(len(run.stdout.encode()) + len(run.stderr.encode()) for run in runs)
         message = found.compile_message.replace("\0", "␀")[:MESSAGE_CHARS]
-        status = JobStatus.FAILED if found.verdict is Verdict.SE else JobStatus.SUCCEEDED
-        return Completion(status, {"verdict": found.verdict.value}, Outcome(found.verdict, message, runs))
+        result, outcome = {"verdict": found.verdict.value}, Outcome(found.verdict, message, runs, kept_bytes)
+        if found.verdict is not Verdict.SE:
+            return Completion(JobStatus.SUCCEEDED, result, outcome)
+        return Completion(JobStatus.FAILED, result, outcome, EXECUTION_FAULT, message or "It could not be executed.")
+
+
+def _cut(runs: Sequence[Executed], left_bytes: int) -> Iterator[Executed]:
+    """The runs with as much of their outputs as may be kept of all of them together."""
+    for run in runs:
+        stdout = run.stdout[:left_bytes]
+        stderr = run.stderr[: left_bytes - len(stdout)]
+        left_bytes -= len(stdout) + len(stderr)
+        is_cut = len(stdout) + len(stderr) < len(run.stdout) + len(run.stderr)
+        yield replace(run, stdout=stdout, stderr=stderr, is_truncated=run.is_truncated or is_cut)
 
 
 def _run(ordinal: int, run: Executed) -> Run:

@@ -11,7 +11,7 @@ hold; whether a commit whose answer was lost happened is found out by sending it
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context, get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
 from adjudge.store.driver import Unfit
 from adjudge.store.job_accounts import log_fields
@@ -29,6 +30,8 @@ from adjudge.worker.handler import Completion
 
 _log = get_logger(__name__)
 _BATCH = 256
+_LONGEST_PAUSE_SEC = 5.0
+"""Between two tries to write while the database cannot serve: well within a lease."""
 _ERROR_CHARACTERS = 2_000
 DRAINED = "worker_drained"
 _WRITTEN = {
@@ -45,6 +48,8 @@ class End:
     fence: Fence
     completion: Completion | None = None
     error: BaseException | None = None
+    reason: str = DRAINED
+    """Why it was handed back, if it was."""
 
     @property
     def status(self) -> JobStatus:
@@ -75,6 +80,10 @@ class Places(Protocol):
 
     def take_on(self, end: End, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed in the transaction that wrote ``end``, which has committed."""
+        ...
+
+    def not_started(self, job_ids: Collection[str]) -> None:
+        """These may have been claimed in a transaction whose answer was lost; they are to be released."""
         ...
 
     def now(self) -> float:
@@ -108,14 +117,13 @@ class Finisher:
         policy: RetryPolicy,
         random_unit: Callable[[], float],
         places: Places,
-        retry_ms: int = 200,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._policy = policy
         self._random_unit = random_unit
         self._places = places
-        self._retry_ms = retry_ms
+        self._outage = Outage(_log, "finish_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=random_unit)
         self._waiting: list[_Waiting] = []
         self._something = asyncio.Event()
 
@@ -140,7 +148,9 @@ class Finisher:
     async def _next_batch(self) -> list[_Waiting]:
         wanted = [waiting for waiting in self._waiting if not waiting.written.done()]
         given_up = [waiting for waiting in self._waiting if waiting.written.done()]
-        batch, self._waiting = wanted[:_BATCH], wanted[_BATCH:]
+        batch = [waiting for waiting in wanted if waiting.end.job.kind == wanted[0].end.job.kind][:_BATCH]
+        taken = set(map(id, batch))
+        self._waiting = [waiting for waiting in wanted if id(waiting) not in taken]
         for waiting in given_up:  # its lease is lost: perhaps because a try that seemed to fail did end the job
             await self._look_up(waiting)
         return batch
@@ -171,6 +181,7 @@ class Finisher:
         except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
             _log.warning("step_failed", error=repr(error), jobs=len(finishes))
             return batch
+        self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
             self._places.take_on(by_job[step.after[job.id]].end, job, claimed_at)
@@ -187,11 +198,11 @@ class Finisher:
         return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
 
     async def _wait_for_database(self, batch: list[_Waiting], error: Unavailable) -> None:
+        """Put the batch back and pause; what nobody waits for any more (its lease was lost) is left out next time."""
         metrics.WORKER_FINALIZE_ERRORS.inc()
-        _log.warning("finish_waits", error=error.message, jobs=len(batch))
         self._waiting[:0] = batch
         self._something.set()
-        await asyncio.sleep(self._retry_ms / 1_000)
+        await asyncio.sleep(self._outage.failed(error, jobs=len(batch)))
 
     async def _write_rest(self, batch: list[_Waiting]) -> None:
         started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
@@ -205,6 +216,7 @@ class Finisher:
         except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
             await self._write_apart(batch, error)
             return
+        self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         reasons = {item.job_id: item.reason for item in refused}
         for waiting in batch:
@@ -216,7 +228,7 @@ class Finisher:
             _settle(waiting, reason)
 
     async def _look_up(self, waiting: _Waiting) -> None:
-        """Find out what an earlier try handed over whose answer was lost; what cannot be found out, the lease ends."""
+        """Find out what an earlier try handed over whose answer was lost, and start it."""
         if not waiting.unsure:
             return
         worker = waiting.end.fence.owner
@@ -224,6 +236,7 @@ class Finisher:
             held = await self._database.read(lambda tx: self._jobs.held(tx, list(waiting.unsure), worker=worker))
         except Unavailable as error:
             _log.warning("handed_jobs_unknown", jobs=list(waiting.unsure), error=error.message)
+            self._places.not_started(waiting.unsure)
             return
         for job in held:
             self._places.take_on(waiting.end, job, waiting.unsure[job.id])
@@ -262,7 +275,7 @@ class Finisher:
 
     def _release(self, end: End) -> Release:
         if end.error is None:
-            return Release(end.fence, 0, DRAINED, uses_attempt=False)
+            return Release(end.fence, 0, end.reason, uses_attempt=False)
         delay_ms = _policy_of(end.job, self._policy).delay_ms(end.fence.attempt_id, self._random_unit())
         return Release(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
 
@@ -285,7 +298,20 @@ def _text(error: BaseException) -> str:
 
 
 def _finish(end: End, completion: Completion, offer: Offer | None) -> Finish:
-    return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer, job=end.job)
+    if completion.status is JobStatus.SUCCEEDED:
+        return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer, job=end.job)
+    code, error = completion.error_code or "FAILED", completion.error
+    return Finish(
+        end.fence,
+        completion.status,
+        completion.result,
+        completion.outcome,
+        "failed",
+        code,
+        error,
+        dead_letter=completion.dead_letter,
+        job=end.job,
+    )
 
 
 def _is_final(error: BaseException | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -29,7 +28,8 @@ class Going:
     """The slots of jobs that end together, and what may follow in them: ``job_values.Room``.
 
     An ended job's slot goes to one that follows from it, while another is free, so that nobody waits for it. Light jobs
-    may use every slot that is free or becomes free: they are over before a message about them could be read.
+    may use every slot that is free or becomes free: they are over before a message about them could be read. Those
+    that ``worker.limits`` names use an ended job's place alone: nothing keeps another for them during the transaction.
     """
 
     def __init__(
@@ -47,7 +47,6 @@ class Going:
         self._is_light = is_light
         self._held = {job_id: needs for job_id, needs in held.items() if needs is not None}
         self._left = slots.free + len(self._held) if held else 0
-        self._wanted: Counter[str] = Counter()
 
     def takes(self, ended: Job, job: NewJob) -> bool:
         """Whether the worker runs ``job``, should it be created because ``ended`` ends."""
@@ -64,7 +63,5 @@ class Going:
         return True
 
     def _takes_besides(self, job: NewJob, needs: tuple[str, ...]) -> bool:
-        if not self._is_light(job) or not self._slots.admits(needs, self._wanted):
-            return False
-        self._wanted.update(needs)
-        return True
+        """A light job in a slot that is free; not one that is limited: the reader may take the same place meanwhile."""
+        return self._is_light(job) and not self._slots.are_limited(needs)

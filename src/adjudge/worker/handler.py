@@ -18,6 +18,11 @@ class Completion:
     status: JobStatus = JobStatus.SUCCEEDED
     result: Mapping[str, Any] | None = None
     outcome: object = None
+    error_code: str | None = None
+    """Of a job that failed for good: whose fault it was, for its dead letter."""
+    error: str | None = None
+    dead_letter: bool = True
+    """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
     leads_on: bool = False
     """Whether jobs may follow from it, of which its worker could run one at once."""
 

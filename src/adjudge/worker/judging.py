@@ -27,7 +27,11 @@ from adjudge.store.job_values import Job
 from adjudge.store.submissions import CaseResult, Judgement, JudgeTask, task_of
 from adjudge.worker.handler import Completion
 from adjudge.worker.progress import NOWHERE, ProgressBoard, Reporter
+from adjudge.worker.slots import language_needs
 
+JURY_FAULT = "JURY_FAULT"
+"""The error code of a run whose checker, validator or other file of the problem is broken; our own faults raise."""
+_ERROR_CHARACTERS = 2_000
 SOURCE_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -52,9 +56,8 @@ class JudgeHandler:
         self._margin = margin
 
     def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
-        """One of the language's places, where they are limited."""
-        language = job_payload.get("language")
-        return (f"language:{language}",) if language else ()
+        """One of the places of the language and of its family, where they are limited."""
+        return language_needs(self._judge.languages, job_payload)
 
     async def run(self, job: Job) -> Completion:
         """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
@@ -135,8 +138,10 @@ def _completion(result: JudgeResult) -> Completion:
         mem_kb=result.mem_kb,
         cases=tuple(_case(case) for case in result.cases if case.verdict is not None),
     )
-    status = JobStatus.FAILED if result.verdict is Verdict.SE else JobStatus.SUCCEEDED
-    return Completion(status, result.document(), judgement)
+    if result.verdict is not Verdict.SE:
+        return Completion(JobStatus.SUCCEEDED, result.document(), judgement)
+    error = result.message or "A program or file of the problem is broken."
+    return Completion(JobStatus.FAILED, result.document(), judgement, JURY_FAULT, error[:_ERROR_CHARACTERS])
 
 
 def _case(case: JudgedCase) -> CaseResult:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from adjudge.domain.errors import RefusalReason
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database
 from adjudge.store.bells import Wakeup
 from adjudge.store.job_values import Fence
@@ -52,6 +53,7 @@ class LeaseKeeper:
         self._latest: dict[str, Fence] = {}
         """The attempt of each job; looked at where jobs come and go, never by a beat."""
         self._ring = Wakeup()
+        self._outage = Outage(_log, "heartbeat_failed")
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
@@ -80,8 +82,8 @@ class LeaseKeeper:
                 self._ring.clear()
                 await self._lose_canceled()
             if self._loop.time() >= beat_at:
-                await self.beat(older_ms=self._heartbeat_ms / 2)
-                beat_at = self._loop.time() + self._heartbeat_ms / 1_000
+                wait_sec = await self.beat(older_ms=self._heartbeat_ms / 2)
+                beat_at = self._loop.time() + wait_sec
 
     def look_again(self) -> None:
         """Something that is held may have been canceled. May be called on any thread."""
@@ -117,14 +119,18 @@ class LeaseKeeper:
         finally:
             task.cancel()
 
-    async def beat(self, *, older_ms: float = 0) -> None:
-        """Renew everything once, but for leases that are younger than ``older_ms``."""
+    async def beat(self, *, older_ms: float = 0) -> float:
+        """Renew everything once, but for leases that are younger than ``older_ms``; return when to beat again, in sec.
+
+        After a failure that is sooner than usual: the leases have less time left.
+        """
+        usual_sec = self._heartbeat_ms / 1_000
         sent_at = self.clock()
         renewed_by = sent_at + (self._lease_ms - older_ms) / 1_000
         held_now = tuple(self._held.values())  # jobs come and go on another thread
         fences = [held.fence for held in held_now if held.sure_until <= renewed_by]
         if not fences:
-            return
+            return usual_sec
         try:
             async with self._looking_out():
                 outcome = await self._database.transact(
@@ -132,9 +138,9 @@ class LeaseKeeper:
                 )
         except Exception as error:  # noqa: BLE001 — whatever it was, only the next beat can save these leases
             metrics.WORKER_HEARTBEAT.labels("failed", "db_error").inc()
-            _log.warning("heartbeat_failed", error=repr(error), jobs=len(fences))
             self._give_up_expired()
-            return
+            return min(usual_sec, self._outage.failed(error, jobs=len(fences)))
+        self._outage.over()
         metrics.WORKER_HEARTBEAT.labels("renewed", "ok").inc(len(outcome.done))
         for fence in outcome.done:
             if (held := self._held.get(fence)) is not None:
@@ -143,6 +149,7 @@ class LeaseKeeper:
         for refused in outcome.refused:
             metrics.WORKER_HEARTBEAT.labels("refused", str(refused.reason)).inc()
             self._lose(sent[refused.job_id], refused.reason)
+        return usual_sec
 
     def _give_up_expired(self) -> None:
         now = self.clock()

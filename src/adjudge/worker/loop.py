@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from adjudge.domain.errors import InternalFault, RefusalReason, Unavailable
-from adjudge.domain.retry import RetryPolicy
+from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.observe import metrics
 from adjudge.observe.door import Pulse
 from adjudge.observe.logs import context, get_logger
+from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
 from adjudge.store.bells import CANCELED
 from adjudge.store.job_accounts import log_fields
@@ -22,39 +20,22 @@ from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.claims import Claimer
+from adjudge.worker.execution import Execution, stop_all
 from adjudge.worker.finisher import DRAINED, End, Finisher
 from adjudge.worker.going import Going
-from adjudge.worker.handler import Completion, Foresight, Handler, briefed, foreseen
+from adjudge.worker.handler import Foresight, Handler, briefed, foreseen
 from adjudge.worker.lease import LeaseKeeper
+from adjudge.worker.parking import Parking
 from adjudge.worker.rate import Pace
 from adjudge.worker.slots import Slots
 from adjudge.worker.triage import Triage, not_taken_over
+from adjudge.worker.worker_settings import WorkerSettings
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
-_DEFER_MS = 250
+_LONGEST_PAUSE_SEC = 5.0
+"""Between two tries to read while the stream or the database cannot serve."""
 _HANDED_ON = metrics.WORKER_CLAIM.labels("won", "handed_on")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """What a worker may be told."""
-
-    name: str
-    slots: int
-    consumer: str = ""
-    """Its name as a reader of the stream; empty: the same."""
-    lease_ms: int = 15_000
-    heartbeat_ms: int = 4_000
-    reclaim_interval_ms: int = 2_000
-    reclaim_grace_ms: int = 2_000
-    reclaim_count: int = 16
-    drain_grace_ms: int = 30_000
-    read_wait_ms: int = 2_000
-    backoff_ms: int = 500
-    limits: Mapping[str, int] = field(default_factory=dict)
-    """How many jobs at once may use a limited thing: ``{"language:java": 1, "kind:node": 4}``."""
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
 
 
 class Worker:
@@ -89,8 +70,10 @@ class Worker:
         )
         self._keeps_own_leases = keeper is None
         self._claimer = Claimer(database, jobs, handlers, name=settings.name, lease_ms=settings.lease_ms)
+        self._execution = Execution(database, jobs, handlers, lease_ms=settings.lease_ms)
         self._triage = Triage(database, jobs, handlers, actor=settings.name)
         self._pace = pace
+        self._random_unit = random_unit
         self.pulse = Pulse("reader")
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit, places=self)
         self._acknowledger = Acknowledger(stream)
@@ -98,6 +81,10 @@ class Worker:
         self._working: dict[Fence, tuple[str, ...]] = {}
         self._lost: dict[Fence, RefusalReason] = {}
         self._writing: set[Fence] = set()
+        self._parking = Parking(database, jobs, self._slots, self._needs_of, self._keeper.clock, actor=settings.name)
+        self._may_unpark = asyncio.Event()
+        self._claiming = asyncio.Lock()
+        """Held by the reader from a claim to the start of its jobs; whoever stops the reader waits for it."""
         self._draining = asyncio.Event()
         self._handing_back = False
 
@@ -121,19 +108,22 @@ class Worker:
         """Work until drained."""
         background = [
             asyncio.create_task(self._finisher.run(), name="finisher"),
+            asyncio.create_task(self._unpark_for_ever(), name="unpark"),
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
         reader = asyncio.create_task(self._read_for_ever(), name="reader")
         silence = self._database.listen(CANCELED, self._keeper.look_again)
         try:
             await self._until_drained([reader, *background])
-            await _stop([reader])
-            await self._finish_running()
+            deadline = asyncio.get_running_loop().time() + self._settings.drain_grace_ms / 1_000
+            await self._stop_reading(reader, deadline)
+            await self._acknowledger.ack(await self._parking.give_back_all())
+            await self._finish_running(deadline)
             await self._acknowledger.finish()
         finally:
             silence()
-            await _stop([reader, *background])
-            await _stop([*self._running.values()])  # who is canceled instead of drained leaves nothing at work, either
+            await stop_all([reader, *background])
+            await stop_all([*self._running.values()])  # a worker that is canceled leaves nothing at work
             await self._acknowledger.stop()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
@@ -145,22 +135,48 @@ class Worker:
             if task.done():
                 task.result()
 
-    async def _finish_running(self) -> None:
+    async def _stop_reading(self, reader: asyncio.Task[None], deadline: float) -> None:
+        """Stop the reader, but not between a claim and its start: the jobs would cost an attempt and wait for a lease.
+
+        Only a database that does not answer at all keeps a claim under way for longer than the grace.
+        """
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._claiming.acquire()
+        except TimeoutError:
+            _log.warning("claim_abandoned", reason="drain_grace_over")
+        await stop_all([reader])
+
+    async def _finish_running(self, deadline: float) -> None:
         """Until nothing runs; one more may have been taken on while the order to drain came."""
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._settings.drain_grace_ms / 1_000
         while self._running and clock() < deadline:
             await asyncio.wait(set(self._running.values()), timeout=deadline - clock())
         if self._running:
             self._hand_back()
         while self._running:
             await asyncio.wait(set(self._running.values()))
+        outage = Outage(_log, "release_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        while self._claimer.unsure and clock() < deadline:
+            try:
+                await self._claimer.release_unsure(self._running)
+            except Unavailable as error:
+                await asyncio.sleep(outage.failed(error))
 
     def _hand_back(self) -> None:
         self._handing_back = True
-        for fence, task in self._running.items():
-            if fence not in self._writing:  # what is done already is better written than done again
+        for fence in self._running:
+            self._hand_back_soon(fence)
+
+    def _hand_back_soon(self, fence: Fence) -> None:
+        """Stop a job to hand it back, after its first step: a task that is canceled before could not write that."""
+
+        def stop() -> None:
+            task = self._running.get(fence)
+            if task is not None and fence not in self._writing:  # what is done is better written than done again
                 task.cancel()
+
+        asyncio.get_running_loop().call_soon(stop)
 
     # Reading.
 
@@ -168,14 +184,18 @@ class Worker:
         """Read and take over by turns: one of the two at a time, so that no slot is promised twice."""
         clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
         next_reclaim = clock() + interval
-        while True:
+        outage = Outage(_log, "reading_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        while not self.is_draining:
             self.pulse.rest()
             await self._slots.wait_free()
             self.pulse.beat()
             try:
+                if self._claimer.unsure:
+                    await self._claimer.release_unsure(self._running)
                 if clock() >= next_reclaim:
                     next_reclaim = clock() + interval
-                    await self.reclaim()
+                    async with self._claiming:
+                        await self.reclaim()
                     continue
                 at_most = await self._may_start(next_reclaim - clock())
                 left_ms = max(1, round((next_reclaim - clock()) * 1_000))
@@ -184,21 +204,21 @@ class Worker:
                     at_most=at_most,
                     wait_ms=min(self._settings.read_wait_ms, left_ms),
                 )
-                await self.take(messages)
+                async with self._claiming:
+                    await self.take(messages)
+                outage.over()
             except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
-                _log.warning("reading_waits", reason=error.code, error=error.message)
-                await asyncio.sleep(self._settings.backoff_ms / 1_000)
+                await asyncio.sleep(outage.failed(error))
 
     async def _may_start(self, wait_sec: float) -> int:
         free = self._slots.free
         return free if self._pace is None else await self._pace.permits(free, wait_sec=max(0.001, wait_sec))
 
-    async def take(self, messages: Sequence[Message]) -> None:
-        """Win the jobs that messages speak of, and start them."""
-        usable = await self._usable(messages)
-        ready = await self._without_busy(usable)
+    async def take(self, messages: Sequence[Message]) -> bool:
+        """Win the jobs that messages speak of, and start them; whether there was anything to claim."""
+        ready = await self._fitting(await self._usable(messages))
         if not ready:
-            return
+            return False
         claimed_at, asked = self._keeper.clock(), len(ready)
         try:
             async for outcome in self._claimer.claim(ready, self._running):
@@ -208,38 +228,45 @@ class Worker:
                     self._start(job, ready[job.id], claimed_at)
                 for refused in outcome.refused:
                     metrics.WORKER_CLAIM.labels("refused", str(refused.reason)).inc()
-                await self._acknowledge([ready[refused.job_id] for refused in outcome.refused])
+                await self._acknowledger.ack([ready[refused.job_id] for refused in outcome.refused])
         except Unavailable:
             metrics.WORKER_CLAIM.labels("failed", "db_error").inc(asked)
             raise
+        return True
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
         """The messages that can be worked on, by job; the others are dealt with."""
         sorted_out = await self._triage.sort(messages)
-        await self._acknowledge(sorted_out.done_with)
+        await self._acknowledger.ack(sorted_out.done_with)
         return sorted_out.usable
 
-    async def _without_busy(self, usable: dict[str, Message]) -> dict[str, Message]:
-        """Send back what needs a thing that is in full use here; return the rest."""
+    async def _fitting(self, usable: dict[str, Message]) -> dict[str, Message]:
+        """What there is capacity for now; the rest is parked, or goes back to the outbox."""
         if not self._slots.has_limits:
             return usable
-        ready, busy = {}, []
-        wanted: Counter[str] = Counter()
-        for job_id, message in usable.items():
-            needs = self._needs_of(message)
-            if self._slots.admits(needs, wanted):
-                ready[job_id] = message
-                wanted.update(needs)
-            else:
-                busy.append(job_id)
-        if busy:
-            deferred = await self._database.transact(
-                lambda tx: self._jobs.defer(
-                    tx, busy, delay_ms=_DEFER_MS, actor=self._settings.name, reason="worker_limit"
-                )
-            )
-            await self._acknowledge([usable[job.id] for job in deferred])
+        ready, given_back = await self._parking.admit(usable)
+        await self._acknowledger.ack(given_back)
         return ready
+
+    def _unpark_soon(self) -> None:
+        """Claim what is parked and fits now. A paced worker does so when it reads: only then it has permits."""
+        if len(self._parking) and self._pace is None and not self.is_draining:
+            self._may_unpark.set()
+
+    async def _unpark_for_ever(self) -> None:
+        """Claim parked jobs whenever a slot becomes free; an error that is no outage ends the worker."""
+        while True:
+            await self._may_unpark.wait()
+            self._may_unpark.clear()
+            try:
+                async with self._claiming:
+                    while await self.take([]):
+                        pass
+            except Unavailable as error:  # the messages stay pending and come back
+                _log.warning("claiming_waits", reason=error.code, error=error.message)
+            except Exception:
+                _log.exception("unpark_failed", worker=self._settings.name)
+                raise
 
     def _needs_of(self, message: Message) -> tuple[str, ...]:
         return () if message.hint is None else self._needs(message.hint.kind, message.hint.payload)
@@ -278,6 +305,8 @@ class Worker:
 
         self._keeper.hold(fence, on_lost, claimed_at=claimed_at, fields=fields)
         task.add_done_callback(over)
+        if self._handing_back:
+            self._hand_back_soon(fence)
         if message is not None and job.started_at is not None and message.enqueued_at_ms is not None:
             metrics.QUEUE_WAIT.observe(max(0, job.started_at / _SECOND_US - message.enqueued_at_ms / 1_000))
 
@@ -285,7 +314,7 @@ class Worker:
         with context(**fields):
             _log.info("job_started", stage="started", worker=self._settings.name)
             try:
-                end = await self._execute(job, fence)
+                end = await self._execution.run(job, fence)
                 if not self._may_go_on(end):
                     self._work_is_done(fence)
                 end, refused = await self._write(end)
@@ -301,25 +330,11 @@ class Worker:
             if message is not None:
                 self._acknowledger.tell([message])  # written, or refused for good: either way nothing is left to do
 
-    async def _execute(self, job: Job, fence: Fence) -> End:
-        try:
-            return End(job, fence, completion=await self._within_deadline(job))
-        except TimeoutError:
-            return End(job, fence, error=InternalFault(f"The job outlived its deadline of {job.timeout_ms} ms."))
-        except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
-            _log.warning("job_failed", stage="failed", error=repr(error))
-            return End(job, fence, error=error)
-
-    async def _within_deadline(self, job: Job) -> Completion:
-        if job.timeout_ms is None:
-            return await self._handlers[job.kind].run(job)
-        async with asyncio.timeout(job.timeout_ms / 1_000):
-            return await self._handlers[job.kind].run(job)
-
     def _work_is_done(self, fence: Fence) -> None:
         """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
         if (needs := self._working.pop(fence, None)) is not None:
             self._slots.give_back(needs)
+            self._unpark_soon()
 
     async def _write(self, end: End) -> tuple[End, RefusalReason | None]:
         """Write the end, or, where that is impossible, why it is: else the job would seem to have lost its worker."""
@@ -379,9 +394,10 @@ class Worker:
         _HANDED_ON.inc()
         self._work_is_done(end.fence)
         self._start(job, None, claimed_at)
-        if self._handing_back:
-            task = self._running[Fence(job.id, job.attempt_id, self._settings.name)]
-            asyncio.get_running_loop().call_soon(task.cancel)  # after its first step, so that it can be handed back
+
+    def not_started(self, job_ids: Collection[str]) -> None:
+        """These may have been claimed in a transaction whose answer was lost: the reader releases them."""
+        self._claimer.unsure.update(job_ids)
 
     async def _stopped(self, job: Job, fence: Fence, message: Message | None) -> bool:
         """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
@@ -389,14 +405,10 @@ class Worker:
         if lost is None and self._handing_back:
             _, refused = await self._write(End(job, fence))
             _log.info("job_handed_back", stage="handed_back", reason=str(refused or DRAINED))
-            await self._acknowledge(messages)
+            await self._acknowledger.ack(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
-            await self._acknowledge(messages)  # canceled by somebody: there is nothing left to run
+            await self._acknowledger.ack(messages)  # canceled by somebody: there is nothing left to run
         return lost is not None or self._handing_back
-
-    async def _acknowledge(self, messages: Sequence[Message]) -> None:
-        """Acknowledge, once more if need be; a message that stays pending comes back and is refused by the rows."""
-        await self._acknowledger.ack(messages)
 
     # Taking over.
 
@@ -410,20 +422,23 @@ class Worker:
         started = asyncio.get_running_loop().time()
         messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, at_most=at_most)
         usable = await self._usable(messages)
-        if usable:
-            await self._take_over(usable)
+        if fitting := self._parking.fitting(usable) if self._slots.has_limits else usable:
+            await self._take_over(fitting)  # the others stay pending: a lost job is the watchdog's, the rest come back
         metrics.WORKER_RECLAIM_LATENCY.observe(asyncio.get_running_loop().time() - started)
 
     async def _take_over(self, usable: dict[str, Message]) -> None:
-        settings = self._settings
-        claimed_at = self._keeper.clock()
+        settings, claimed_at = self._settings, self._keeper.clock()
         try:
             outcome = await self._database.transact(
                 lambda tx: self._jobs.reclaim(tx, list(usable), worker=settings.name, lease_ms=settings.lease_ms)
             )
         except Unavailable:
+            self._claimer.unsure.update(usable)  # it may have been committed: what was taken over is released
             metrics.WORKER_RECLAIM.labels("failed", "db_error").inc(len(usable))
             raise
+        except Exception as error:  # noqa: BLE001 — the watchdog frees these jobs, and sets aside the one at fault
+            _log.warning("takeover_failed", jobs=len(usable), error=repr(error))
+            return
         for job in outcome.done:
             metrics.WORKER_RECLAIM.labels("claimed", "lease_expired").inc()
             self._start(job, usable[job.id], claimed_at)
@@ -431,11 +446,5 @@ class Worker:
             task = self._running[Fence(job.id, job.attempt_id, settings.name)]
             task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
         unclaimed, over = not_taken_over(outcome.refused, usable)
-        await self._acknowledge(over)
+        await self._acknowledger.ack(over)
         await self.take(unclaimed)
-
-
-async def _stop(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

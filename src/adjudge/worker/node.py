@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adjudge.blobs.driver import Blobs
@@ -19,9 +19,12 @@ from adjudge.chains import artifacts
 from adjudge.chains.conditions import out_of_sight
 from adjudge.chains.dags import Dags
 from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
-from adjudge.chains.node_jobs import node_attempt
+from adjudge.chains.rights import rights_of
 from adjudge.chains.schemas import check_rendered
+from adjudge.chains.secrets import SECRETS, Keyring, Redaction, names_in, refuse_missing
 from adjudge.chains.templating import render
+from adjudge.domain.access import Permission
+from adjudge.domain.authority import Authority
 from adjudge.domain.chain import Dag, Node, When, is_instance
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
@@ -29,10 +32,10 @@ from adjudge.domain.states import CHAIN_RUN, RunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context as log_context
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, Tx, chain_runs
+from adjudge.store import Database, Tx, chain_runs, chain_secrets
 from adjudge.store.bells import Wakeup
 from adjudge.store.chain_runs import NodeTask
-from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended
+from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended, node_attempt
 from adjudge.store.job_values import Fence, Job
 from adjudge.worker.foresight import Key, Memory
 from adjudge.worker.handler import Completion
@@ -41,6 +44,7 @@ LAST_MOMENT_MS: Final = 253_402_300_799_999
 """The end of the year 9999: nothing later can be told to anybody."""
 INSTANCES_MAX: Final = 10_000
 LOG_LINE_CHARACTERS: Final = 16_384
+_NOTHING_HIDDEN: Final = Redaction()
 _POLL_MS: Final = 2_000
 
 _log = get_logger(__name__)
@@ -111,20 +115,24 @@ class Context:
     artifacts: Mapping[str, Any]
     checkpoint: Any
     actor: str
+    authority: Authority | None
     trace_id: str | None
     stop_requested: Latch
     _database: Database
     _fence: Fence
+    _hidden: Redaction
 
     async def save_checkpoint(self, document: Any) -> None:
         """Keep ``document`` for the next attempt."""
         await self._database.transact(
-            lambda tx: chain_runs.save_checkpoint(tx, self._fence, attempt=self.attempt, document=document)
+            lambda tx: chain_runs.save_checkpoint(
+                tx, self._fence, attempt=self.attempt, document=self._hidden.document(document)
+            )
         )
 
     async def log(self, text: str) -> None:
         """Add lines to the node's log."""
-        lines = [line[:LOG_LINE_CHARACTERS].replace("\0", "�") for line in text.splitlines()]
+        lines = [line[:LOG_LINE_CHARACTERS].replace("\0", "�") for line in self._hidden.text(text).splitlines()]
         await self._database.transact(
             lambda tx: chain_runs.append_log(tx, self.run_id, self.node_id, attempt=self.attempt, lines=lines)
         )
@@ -166,12 +174,14 @@ class NodeHandler:
         dags: Dags | None = None,
         *,
         inline_bytes: int = artifacts.INLINE_BYTES,
+        keyring: Keyring | None = None,
     ) -> None:
         self._database = database
         self._blobs = blobs
         self._executors = executors
         self._dags = dags or Dags()
         self._inline_bytes = inline_bytes
+        self._keyring = keyring
         self._stops = StopWatch(database)
         self._memory = Memory()
 
@@ -207,7 +217,7 @@ class NodeHandler:
             raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
         metrics.CHAIN_NODES_INFLIGHT.inc()
         try:
-            with log_context(run_id=job.chain_run_id, node_id=job.node_id):
+            with log_context(run_id=job.chain_run_id, node_id=job.node_id, node_attempt=node_attempt(job)):
                 outcome = await self._outcome(job, job.chain_run_id, job.node_id)
                 return Completion(outcome=outcome, leads_on=True)
         finally:
@@ -283,11 +293,38 @@ class NodeHandler:
         executor = self._executors.get(node.type)
         if executor is None:
             raise NodeFailed(f"This worker has no executor for nodes of type {node.type!r}; install or enable it.")
+        if getattr(executor, "permissions", ()):
+            rights = await self._database.read(lambda tx: rights_of(tx, task.authority))
+            rights.require_type(node.type, executor)
         item = {node.fan.item: task.item} if node.fan is not None else {}
-        cfg = render(dict(node.cfg), {**work.scope, **item})
-        check_rendered(executor.cfg_schema, node.cfg, cfg)
+        given = await self._secrets(work) if getattr(executor, "secret_fields", ()) else {}
+        hidden = Redaction(tuple(given.values())) if given else _NOTHING_HIDDEN
+        try:
+            cfg = render(dict(node.cfg), {**work.scope, **item, SECRETS: given})
+            check_rendered(executor.cfg_schema, node.cfg, cfg)
+            return await self._done(work, executor, cfg, hidden)
+        except Exception as error:
+            if not given:
+                raise
+            raise hidden.error(error) from None  # neither its text nor what caused it may show a secret
+
+    async def _secrets(self, work: _Work) -> dict[str, str]:
+        """The secrets that a node refers to, which whoever the run acts for must be allowed to use."""
+        names = names_in(dict(work.node.cfg))
+        if not names:
+            return {}
+        if self._keyring is None:
+            raise NodeFailed("This worker has no key of secrets.")
+        rights = await self._database.read(lambda tx: rights_of(tx, work.task.authority))
+        rights.require(Permission.SECRET_USE, "use secrets")
+        found = await self._database.read(lambda tx: chain_secrets.read(tx, names))
+        refuse_missing(names, found)
+        return {name: self._keyring.decrypt(name, text) for name, text in found.items()}
+
+    async def _done(self, work: _Work, executor: Executor, cfg: Mapping[str, Any], hidden: Redaction) -> object:
+        node = work.node
         with self._stops.watching(work.run_id) as stop:
-            context = self._context(work, cfg, stop)
+            context = self._context(work, cfg, stop, hidden)
             try:
                 result = await _until_stopped(executor, context, _within(node.timeout_ms, executor, context), stop)
                 if result is None:
@@ -295,11 +332,13 @@ class NodeHandler:
             except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
                 if not stop.is_set():
                     raise
-                _log.info("node_halted", error=repr(error))
+                _log.info("node_halted", error=hidden.text(repr(error)))
                 return Halted(f"stopped: {type(error).__name__}")
+        if hidden is not _NOTHING_HIDDEN:
+            result = replace(result, artifact=hidden.document(result.artifact))
         return await self._kept(node, result)
 
-    def _context(self, work: _Work, cfg: Mapping[str, Any], stop: asyncio.Event) -> Context:
+    def _context(self, work: _Work, cfg: Mapping[str, Any], stop: asyncio.Event, hidden: Redaction) -> Context:
         task, job = work.task, work.job
         return Context(
             work.run_id,
@@ -312,10 +351,12 @@ class NodeHandler:
             work.scope["artifacts"],
             task.checkpoint,
             task.started_by,
+            task.authority,
             task.trace_id,
             stop,
             self._database,
             Fence(job.id, job.attempt_id, job.actor or ""),
+            hidden,
         )
 
     async def _kept(self, node: Node, result: NodeResult | Waiting) -> object:
@@ -364,7 +405,10 @@ def _refuse_false(condition: Condition, work: _Work) -> None:
 
 
 async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:
-    """Execute under the node's deadline; being late is a failure that another attempt may mend."""
+    """Execute under the node's deadline; being late is a failure that another attempt may mend.
+
+    A node without one is ended by the deadline of its job, which every job has.
+    """
     if timeout_ms is None:
         return await executor.execute(context)
     limit = asyncio.timeout(timeout_ms / 1_000)

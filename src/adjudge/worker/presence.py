@@ -9,6 +9,7 @@ from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
 from adjudge.registry import Health, Registry, WorkerInfo
 
 Look = Callable[[], Coroutine[Any, Any, WorkerInfo]]
@@ -39,21 +40,23 @@ async def announced(
 async def _keep(
     registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], every_sec: float
 ) -> None:
+    outage = Outage(_log, "presence_not_renewed", longest_sec=every_sec)
     looking = asyncio.create_task(look())
     said: WorkerInfo | None = None
     try:
         while True:
-            known = looking.result() if looking.done() else info
+            known, pause_sec = looking.result() if looking.done() else info, every_sec
             try:
                 if said != known:
                     await registry.announce(known)
                     said = known
                 if not await registry.keep_alive(info.name, health=info.health if known is info else health()):
                     said = None
+                outage.over()
             except Unavailable as error:
-                _log.warning("presence_not_renewed", error=error.message)
+                pause_sec = outage.failed(error)
             with suppress(TimeoutError):
-                async with asyncio.timeout(every_sec):
+                async with asyncio.timeout(pause_sec):
                     await (asyncio.shield(looking) if said == info else asyncio.Event().wait())
     finally:
         looking.cancel()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Languages
 
 
 def parse_limits(text: str) -> dict[str, int]:
@@ -18,6 +20,23 @@ def parse_limits(text: str) -> dict[str, int]:
             raise InvalidInput(f"worker.limits: {item!r} must look like language:java=1.", field="worker.limits")
         limits[thing.strip()] = int(most)
     return limits
+
+
+def refuse_unknown(limits: Mapping[str, int], known: Mapping[str, Collection[str]]) -> None:
+    """Refuse a limit of something that does not exist: it would limit nothing. ``known`` holds the names by kind."""
+    for thing in limits:
+        group, _, name = thing.partition(":")
+        if name not in known.get(group, ()):
+            names = ", ".join(sorted(known.get(group, ())))
+            raise InvalidInput(f"worker.limits: there is no {thing!r}; known are {names}.", field="worker.limits")
+
+
+def language_needs(languages: Languages, payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a job in a language takes of the limits: its own, and that of its family (C++17 is one of ``cpp``)."""
+    name = payload.get("language")
+    if not name:
+        return ()
+    return tuple(f"language:{limited}" for limited in languages.limit_names(name))
 
 
 class Slots:
@@ -44,6 +63,10 @@ class Slots:
     def has_limits(self) -> bool:
         """Whether anything is limited: where nothing is, nobody need ask what a job uses."""
         return bool(self._limits)
+
+    def are_limited(self, needs: tuple[str, ...]) -> bool:
+        """Whether there is a limit for any of them."""
+        return any(need in self._limits for need in needs)
 
     def admits(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
         """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""

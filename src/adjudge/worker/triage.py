@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from adjudge.domain.errors import RefusalReason
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.store import Database, outbox
+from adjudge.store import Database, Tx, outbox
+from adjudge.store.job_isolation import Isolation
 from adjudge.store.job_values import Burial, Refused
 from adjudge.store.jobs import Jobs
 from adjudge.stream.driver import Hint, Message
@@ -47,6 +48,7 @@ class Triage:
         self._jobs = jobs
         self._kinds = kinds
         self._actor = actor
+        self._isolation = Isolation(database, jobs, actor=actor)
 
     async def sort(self, messages: Sequence[Message]) -> Sorted:
         """Look at each message, and at the rows of those that are not what they should be."""
@@ -67,23 +69,24 @@ class Triage:
 
     async def _look_up(self, suspects: dict[str, Message], result: Sorted) -> None:
         rows = await self._database.read(lambda tx: outbox.describe(tx, list(suspects)))
-        burials, traces = [], {row.job_id: row.trace_id for row in rows}
+        burials, traces = dict[str, Burial](), {row.job_id: row.trace_id for row in rows}
         for row in rows:
             message = suspects[row.job_id]
             problem = str(message.problem or _UNKNOWN_KIND)
             try:
                 hint = Hint(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
             except (TypeError, ValueError) as error:
-                burials.append(Burial(row.job_id, problem.upper(), f"The job's payload is not an object: {error}"))
+                why = f"The job's payload is not an object: {error}"
+                burials[row.job_id] = Burial(row.job_id, problem.upper(), why)
                 continue
             if row.kind not in self._kinds:
                 why = f"No handler is registered for jobs of kind {row.kind!r}."
-                burials.append(Burial(row.job_id, _UNKNOWN_KIND.upper(), why))
+                burials[row.job_id] = Burial(row.job_id, _UNKNOWN_KIND.upper(), why)
                 continue
             metrics.WORKER_CLAIM.labels("restored", problem).inc()
             _log.warning("message_restored", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
             result.usable[row.job_id] = replace(message, hint=hint, problem=None)
-        for burial in burials:
+        for burial in burials.values():
             metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
             _log.warning(
                 "message_poisoned",
@@ -93,9 +96,18 @@ class Triage:
                 reason=burial.error_code,
                 error=burial.error,
             )
-        if burials:
-            await self._database.transact(lambda tx: self._jobs.bury(tx, burials, actor=self._actor))
-        result.done_with.extend(message for job_id, message in suspects.items() if job_id not in result.usable)
+        left = set(burials) - set(await self._bury(burials)) if burials else set()
+        kept = left.union(result.usable)  # what could not be buried stays pending and comes back
+        result.done_with.extend(message for job_id, message in suspects.items() if job_id not in kept)
+
+    async def _bury(self, burials: Mapping[str, Burial]) -> list[str]:
+        """Bury jobs; return those that are ended by now. One whose owner fails stops no other."""
+
+        async def bury(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
+            await self._jobs.bury(tx, [burials[job_id] for job_id in job_ids], actor=self._actor)
+            return job_ids
+
+        return await self._isolation.run(list(burials), bury)
 
 
 def not_taken_over(refused: Sequence[Refused], usable: Mapping[str, Message]) -> tuple[list[Message], list[Message]]:

@@ -185,4 +185,6 @@ class WebhookHandler:
 
 
 def _given_up(error: AdjudgeError, response_status: int | None = None) -> Completion:
-    return Completion(JobStatus.FAILED, {"error": error.message}, Undelivered(error.message, response_status))
+    """The receiver failed, not Adjudge: the delivery's owner sees it and may repeat it, and there is no dead letter."""
+    outcome = Undelivered(error.message, response_status)
+    return Completion(JobStatus.FAILED, {"error": error.message}, outcome, error.code, error.message, dead_letter=False)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from fractions import Fraction
 from itertools import count
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets, Want
 from adjudge.domain.errors import InvalidInput, Unavailable
@@ -30,14 +33,14 @@ class Side(ABC):
 
 class MemorySide(Side):
     def __init__(self) -> None:
-        self.now = 1_000.0
-        self.buckets = MemoryBuckets(clock=lambda: self.now)
+        self.now_us = 1_000_000_000
+        self.buckets = MemoryBuckets(clock_us=lambda: self.now_us)
 
     def open(self) -> Buckets:
         return self.buckets
 
     async def pass_time(self, seconds: float) -> None:
-        self.now += seconds
+        self.now_us += round(seconds * 1_000_000)
 
 
 class RedisSide(Side):
@@ -128,15 +131,60 @@ async def test_what_can_never_be_granted_is_refused_in_words(side: Side) -> None
         await buckets.take("k", rate_per_sec=1, burst=1, amount=2)
     with pytest.raises(InvalidInput, match="above 0"):
         await buckets.take("k", rate_per_sec=0, burst=1)
+    for rate in (float("nan"), float("inf"), -1.0):
+        with pytest.raises(InvalidInput, match="finite number above 0"):
+            await buckets.take("k", rate_per_sec=rate, burst=1)
+    with pytest.raises(InvalidInput, match="never"):
+        await buckets.take("k", rate_per_sec=1, burst=float("inf"))
     with pytest.raises(InvalidInput, match="twice"):
         await buckets.take_many([Want("k", 1, 1), Want("k", 1, 1)])
+
+
+async def test_full_bucket_grants_its_whole_burst_at_any_rate(side: Side) -> None:
+    buckets = side.open()
+    rates = (0.001, 1e-7, 0.1, 1 / 3, 3, 7, 60 / 7, 999.9)
+    for rate in rates:
+        assert await buckets.take(f"at once {rate}", rate_per_sec=rate, burst=7, amount=7) == 0.0
+        waits = await buckets.take_many([Want(f"{part} {rate}", rate, 3, 3) for part in range(3)])
+        assert waits == [0.0, 0.0, 0.0]
+
+
+async def test_bucket_that_fills_in_more_than_a_lifetime_still_grants_when_full(side: Side) -> None:
+    buckets = side.open()
+    assert await buckets.take("k", rate_per_sec=1e-300, burst=1) == 0.0
+    assert await buckets.take("k", rate_per_sec=1e-300, burst=1) > 10**8
+
+
+@given(
+    clock_us=st.integers(0, 10**15),
+    rate=st.floats(1e-3, 1e5) | st.integers(1, 10**5),
+    burst=st.integers(1, 200),
+    amounts=st.lists(st.integers(1, 50), min_size=1, max_size=30),
+)
+async def test_in_memory_grants_depend_on_no_clock_value(
+    clock_us: int, rate: float, burst: int, amounts: list[int]
+) -> None:
+    now_us = clock_us
+    buckets = MemoryBuckets(clock_us=lambda: now_us)
+    left = burst
+    for amount in (min(amount, burst) for amount in amounts):
+        wait = await buckets.take("k", rate_per_sec=rate, burst=burst, amount=amount)
+        if amount <= left:
+            assert wait == 0.0, "the bucket holds enough"
+            left -= amount
+        else:
+            assert abs(Fraction(wait) - Fraction(amount - left) / Fraction(rate)) <= Fraction(burst + 1, 10**6)
+            now_us += round(wait * 1_000_000)
+            granted_at_once = wait == 0.0  # by less than a microsecond per token, which rounding gives away
+            assert granted_at_once or await buckets.take("k", rate_per_sec=rate, burst=burst, amount=amount) == 0.0
+            break
 
 
 async def test_in_memory_full_buckets_are_forgotten() -> None:
     side = MemorySide()
     for number in range(10_001):
         await side.buckets.take(f"k{number}", rate_per_sec=1, burst=1)
-    side.now += 10
+    side.now_us += 10_000_000
     await side.buckets.take("last", rate_per_sec=1, burst=1)
     assert list(side.buckets._full_at_us) == ["last"]
 

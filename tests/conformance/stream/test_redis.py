@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
+from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.stream import BANDS, Hint, codec
 from adjudge.stream.redis import RedisStream
 from tests.conformance.stream.conftest import RedisSide
@@ -149,8 +149,11 @@ async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, 
     assert await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:broken:*") == []
     messages = await stream.read(consumer="a", at_most=4, wait_ms=0)
     assert [message.entry_id for message in messages] == [sound.entry_id]
-    with pytest.raises(InternalFault, match="WRONGTYPE"):
+    assert broken.is_outage, "the key is at fault, not the job"
+    with pytest.raises(Unavailable, match="WRONGTYPE"):
         await stream.read(consumer="a", at_most=4, wait_ms=0)
+    assert (await stream.depth())[2] == 1
+    assert await stream.holds([(1, "1-1"), (2, sound.entry_id)]) == {(2, sound.entry_id)}
 
 
 async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(

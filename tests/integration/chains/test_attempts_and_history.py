@@ -150,6 +150,28 @@ async def test_a_rerun_from_a_node_takes_over_what_stands(rig: Rig) -> None:
     assert (await rig.run(run_id)).status == "failed"
 
 
+async def test_a_rerun_takes_over_no_approval_that_comes_before_what_runs(rig: Rig) -> None:
+    """Not even over nodes in between, and not where it runs only because of another approval."""
+    ask = {"type": "wait_approval"}
+    run_id = await rig.start(
+        dag(
+            node("build"),
+            node("ask", "build", **ask),
+            node("between", "ask"),
+            node("publish", "between"),
+            node("other", **ask),
+            node("both", "ask", "other"),
+            node("apart", **ask),
+            node("tell", "apart"),
+        )
+    )
+    await rig.drain(run_id)
+    started = await rig.store.do(lambda tx: rig.engine.rerun(tx, run_id, actor="bob", from_node="publish"))
+    states = await rig.states(started.run_id)
+    assert sorted(key for key, state in states.items() if state == "success") == ["apart", "build", "tell"]
+    assert sorted(await rig.claim()) == ["ask", "other"]
+
+
 async def test_a_rerun_uses_the_snapshot_and_a_key_once(rig: Rig) -> None:
     chain = await rig.define(line(2))
     first = await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))

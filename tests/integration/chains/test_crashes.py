@@ -20,8 +20,9 @@ from adjudge.store import Database, Tx
 from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Operation
 from adjudge.stream import Hint, MemoryStream, Message, Published, Stream
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.harness import Rig, node
 from tests.support.brinks import at_the_brink
 from tests.support.stores import Store

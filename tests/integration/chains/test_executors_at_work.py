@@ -15,6 +15,7 @@ from adjudge.chains import shipped
 from adjudge.chains.executor import Waiting
 from adjudge.chains.executors.approval import decide
 from adjudge.chains.triggers import Triggers
+from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import NodeStatus, RunStatus
@@ -151,7 +152,9 @@ async def test_publishing_tells_the_triggers(house: House) -> None:
     )
     spec = {"event": "problem.published", "parameters": {"slug": "{{ event.slug }}"}}
     await house.database.transact(
-        lambda tx: Triggers().create(tx, chain_id=chain_id, name="t", kind="event", spec=spec, actor="eva")
+        lambda tx: Triggers().create(
+            tx, chain_id=chain_id, name="t", kind="event", spec=spec, actor="eva", authority=house.authority
+        )
     )
     await publish(house, "shout")
 
@@ -253,7 +256,9 @@ async def test_a_chain_after_a_chain(any_house: House) -> None:
     second = await house.define("second", dag({"id": "n", "type": "noop", "cfg": {"artifact": "{{ parameters.run }}"}}))
     spec = {"chain_id": first, "on": "any", "parameters": {"run": "{{ event.run_id }}"}}
     await house.database.transact(
-        lambda tx: Triggers().create(tx, chain_id=second, name="t", kind="chain", spec=spec, actor="eva")
+        lambda tx: Triggers().create(
+            tx, chain_id=second, name="t", kind="chain", spec=spec, actor="eva", authority=house.authority
+        )
     )
     run_id = await house.start(first)
     after = await until_started(house, second)
@@ -316,7 +321,7 @@ async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(house: Ho
     await publish(house, "shout")
     submit = {"problem": "shout", "language": "python3", "source": "print(input().swapcase())"}
     await house.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
-    context = context_for("rejudge", {"action": "preview", "problem": "shout"})
+    context = context_for("rejudge", {"action": "preview", "problem": "shout"}, authority=house.authority)
     first, again = [await house.executors["rejudge"].execute(context) for _ in range(2)]
     assert isinstance(first, Waiting)
     assert isinstance(again, Waiting)
@@ -352,7 +357,9 @@ async def test_a_contest_is_closed_by_the_shipped_chain(any_house: House, tmp_pa
     applied = await house.define("on-applied", dag({"id": "n", "type": "noop"}))
     spec = {"event": "rejudge.applied"}
     await house.database.transact(
-        lambda tx: Triggers().create(tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva")
+        lambda tx: Triggers().create(
+            tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=house.authority
+        )
     )
     closing = await house.apply(shipped.definition("contest-close"))
     run_id = await house.start(closing, contest="final", user="eva")
@@ -423,7 +430,7 @@ async def test_starting_a_chain_lends_nobody_rights(
     chain_id = await house.define(new_id(), {"nodes": [{"id": "n", "type": node_type, "cfg": cfg}]})
     program = users.NewUser(new_id(), f"program-{new_id()[-6:]}", role="service")
     await house.database.transact(lambda tx: users.add(tx, program))
-    wanted = NewRun(chain_id, actor=program.name)
+    wanted = NewRun(chain_id, actor=program.name, authority=Authority((Grant(program.id),)))
     run_id = (await house.database.transact(lambda tx: house.engine.start(tx, wanted))).run_id
     assert (await house.until_over(run_id)).status == "failed"
     assert refused in ((await house.node(run_id, "n")).last_error or "")

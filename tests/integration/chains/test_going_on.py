@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.executor import Executor, NodeContext, NodeResult
+from adjudge.chains.executor import Executor, NodeContext, NodeResult, Waiting
 from adjudge.domain.errors import OutcomeUnknown
 from adjudge.relay.pump import Pump
 from adjudge.store.chain_values import NODE
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Finish, Job, Offer
 from adjudge.stream import MemoryStream
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.harness import LEASE_MS, Rig, dag, done, line, node
 from tests.integration.chains.test_handler import Script, Shop
 from tests.support.stores import fence_of, figure
@@ -79,12 +80,12 @@ async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: Rig) -> N
 
 @asynccontextmanager
 async def working(
-    rig: Rig, folder: Path, *, slots: int, executor: Executor | None = None
+    rig: Rig, folder: Path, *, slots: int, executor: Executor | None = None, limits: Mapping[str, int] | None = None
 ) -> AsyncIterator[tuple[Shop, Worker]]:
     """A worker and a pump, the one delivering what the other did not go on to."""
     stream, shop, blobs = MemoryStream(), Shop(rig), DirectoryBlobs(folder)
     handler = NodeHandler(rig.store.database, blobs, {Script.type: executor or shop.script}, rig.engine.dags)
-    settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20)
+    settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
     worker = Worker(rig.store.database, rig.jobs, stream, {NODE: handler}, settings)
     pump = asyncio.create_task(Pump(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
     running = asyncio.create_task(worker.run())
@@ -155,3 +156,36 @@ async def test_a_worker_that_drains_takes_nothing_on(rig: Rig, tmp_path: Path) -
         await shop.until(run_id, "n0", "success")
     assert [context.node_id for context in shop.script.seen] == ["n0"]
     assert (await rig.states(run_id))["n1"] == "pending"
+
+
+@pytest.mark.parametrize("is_light", [False, True])
+async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gone_on_to(
+    rig: Rig, tmp_path: Path, is_light: bool
+) -> None:
+    """``node:noop=2`` in ``worker.limits``: two runs, each with a fan of nodes and a mapped node."""
+    at_once, most = 0, 0
+
+    class Counted(Script):
+        async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            try:
+                await asyncio.sleep(0.005)
+                return await super().execute(context)
+            finally:
+                at_once -= 1
+
+    executor = Counted()
+    executor.is_light = is_light  # type: ignore[attr-defined]  # an executor may say so
+    fan = dag(
+        node("root", cfg={"out": [1, 2, 3, 4]}),
+        *(node(f"leaf{number}", "root") for number in range(4)),
+        node("each", "root", map={"over": "{{ artifacts.root }}", "as": "item"}),
+        node("end", "each", *(f"leaf{number}" for number in range(4))),
+    )
+    async with working(rig, tmp_path, slots=4, executor=executor, limits={"node:noop": 2}) as (shop, _):
+        for run_id in [await rig.start(fan), await rig.start(fan)]:
+            assert await shop.ends(run_id) == "success"
+    assert len(executor.seen) == 2 * 10
+    assert most == 2

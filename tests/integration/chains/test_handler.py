@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.chains.engine import Engine
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
 from adjudge.chains.patrol import ChainPatrol
 from adjudge.domain.errors import Conflict
@@ -20,9 +21,12 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.relay.pump import Pump
 from adjudge.store import chain_runs
 from adjudge.store.chain_values import NODE
+from adjudge.store.job_values import Job
 from adjudge.stream import MemoryStream
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.handler import Completion
+from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.harness import Rig, dag, node
 from tests.support.logged import logged
 from tests.support.stores import Store, figure
@@ -67,10 +71,18 @@ class Shop:
 
 
 @asynccontextmanager
-async def open_shop(store: Store, folder: Path, *, inline_bytes: int = 1_000) -> AsyncIterator[Shop]:
-    rig, stream = Rig(store), MemoryStream()
+async def open_shop(
+    store: Store, folder: Path, *, inline_bytes: int = 1_000, node_timeout_ms: int = 3_600_000
+) -> AsyncIterator[Shop]:
+    rig, stream = Rig(store, Engine(node_timeout_ms=node_timeout_ms)), MemoryStream()
     shop, blobs = Shop(rig), DirectoryBlobs(folder)
-    handler = NodeHandler(store.database, blobs, {"noop": shop.script}, rig.engine.dags, inline_bytes=inline_bytes)
+    handler = NodeHandler(
+        store.database,
+        blobs,
+        {"noop": shop.script},
+        rig.engine.dags,
+        inline_bytes=inline_bytes,
+    )
     settings = WorkerSettings("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
     worker = Worker(store.database, rig.jobs, stream, {NODE: handler}, settings)
     tasks = [
@@ -134,6 +146,21 @@ async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, l
     said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("kind") == "node"]
     assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_ended"}
     assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
+
+
+async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(shop: Shop, lines: io.StringIO) -> None:
+    """A manual retry is a new job, whose own attempts begin at 1 again."""
+
+    async def refuse(_: NodeContext) -> NodeResult:
+        raise Conflict("no")
+
+    shop.script.acts["a"] = refuse
+    run_id = await shop.rig.start(dag(node("a")))
+    assert await shop.ends(run_id) == "failed"
+    await shop.rig.retry(run_id, "a")
+    assert await shop.ends(run_id) == "failed"
+    failed = [event for event in map(json.loads, lines.getvalue().splitlines()) if event["event"] == "job_failed"]
+    assert [(event["attempt_id"], event["node_attempt"]) for event in failed] == [(1, 1), (1, 2)]
 
 
 async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: Shop) -> None:
@@ -306,3 +333,64 @@ async def test_a_map_over_what_is_no_list_fails(shop: Shop) -> None:
     )
     assert await shop.ends(run_id) == "failed"
     assert "map.over" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
+
+
+async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: Store, tmp_path: Path) -> None:
+    async def hang(_: NodeContext) -> NodeResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with open_shop(store, tmp_path / "blobs", node_timeout_ms=100) as shop:
+        shop.script.acts["a"] = hang
+        run_id = await shop.rig.start(dag(node("a", retry={"max_attempts": 1}), node("b", "a", when="all_done")))
+        assert await shop.ends(run_id) == "failed"
+        nodes = await shop.rig.nodes(run_id)
+    assert (nodes["a"].status, nodes["b"].status) == ("failed", "success")
+    assert "deadline of 100 ms" in (nodes["a"].last_error or "")
+
+
+async def test_every_node_job_has_a_deadline(rig: Rig) -> None:
+    """Those that a start makes, those that follow from an ended node either way, and those of a retry."""
+    run_id = await rig.start(dag(node("a"), node("b", "a"), node("c", "b", timeout_ms=5_000), node("d", "c")))
+    await rig.drain(run_id, act=lambda node_id: False if node_id == "d" else None)
+    await rig.retry(run_id, "d")
+    rows = await rig.store.rows("SELECT node_id, timeout_ms FROM jobs WHERE kind = 'node' ORDER BY id")
+    assert {(row["node_id"], row["timeout_ms"]) for row in rows} == {
+        ("a", 3_600_000),
+        ("b", 3_600_000),
+        ("c", 15_000),
+        ("d", 3_600_000),
+    }
+
+
+async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: Store, tmp_path: Path) -> None:
+    """The worker's own net: what hangs outside of an executor, where a node's deadline does not reach."""
+
+    class Hanging(NodeHandler):
+        async def run(self, _: Job) -> Completion:
+            ended = asyncio.Event()
+            try:
+                await ended.wait()
+            finally:
+                canceled.append("yes")
+            raise AssertionError
+
+    canceled = list[str]()
+    rig, stream = Rig(store), MemoryStream()
+    handler = Hanging(store.database, DirectoryBlobs(tmp_path), {}, rig.engine.dags)
+    worker = Worker(store.database, rig.jobs, stream, {NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20))
+    run_id = await rig.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
+    assert (await rig.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
+    await store.write("UPDATE jobs SET timeout_ms = 50")
+    pump = asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    working = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(240):
+            while (await rig.run(run_id)).finished_at is None:
+                await asyncio.sleep(0.01)
+    finally:
+        for task in (pump, working):
+            task.cancel()
+        await asyncio.gather(pump, working, return_exceptions=True)
+    assert canceled == ["yes"]
+    assert "outlived its deadline of 50 ms" in ((await rig.nodes(run_id))["a"].last_error or "")

@@ -18,7 +18,7 @@ from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, dead_letters
 from adjudge.store.chain_values import Expanded, NewRun, Suspended
-from adjudge.store.job_values import Finish
+from adjudge.store.job_values import Fence, Finish
 from adjudge.store.statement import Row, Rows, Statement
 from tests.integration.chains.harness import Rig, dag, line, node
 from tests.support.stores import Store, fence_of
@@ -148,7 +148,8 @@ async def test_a_lost_worker_keeps_the_place_until_its_node_ends(rig: Rig) -> No
     first, second = await starts(rig, dag(node("a", retry={"max_attempts": 2}), over_runs={"max_parallel": 1}), 2)
     for _ in range(2):
         assert await waiting(rig) == [(first, "a")]
-        await rig.claim_all()
+        fences = [Fence(job.id, job.attempt_id, "w1") for job in (await rig.claim_all()).values()]
+        await rig.store.do(partial(rig.jobs.renew, fences=fences, lease_ms=15_000))
         await rig.store.clock.advance(ms=16_000)
         await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
         await rig.store.clock.advance(ms=10_000)

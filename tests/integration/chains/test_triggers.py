@@ -34,7 +34,14 @@ async def add_chain(store: Store, name: str = "") -> str:
 
 
 async def start(
-    tx: Tx, *, chain_id: str, parameters: Mapping[str, Any], idempotency_key: str, trigger_kind: str, actor: str
+    tx: Tx,
+    *,
+    chain_id: str,
+    parameters: Mapping[str, Any],
+    idempotency_key: str,
+    trigger_kind: str,
+    actor: str,
+    **_: Any,
 ) -> str:
     """A run without nodes: the unique key of its row refuses a second one."""
     if parameters.get("refuse"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adjudge.chains import registry, shipped
-from adjudge.chains.applying import Applied, apply
+from adjudge.chains.applying import Applied, By, apply
 from adjudge.chains.definition import read_definition
 from adjudge.chains.executor import Waiting
 from adjudge.chains.triggers import Triggers
@@ -32,7 +32,7 @@ triggers:
 
 async def applied(store: Store, text: str) -> Applied:
     definition = read_definition(text)
-    return await store.do(lambda tx: apply(tx, definition, registry.found(), Triggers(), actor="eva"))
+    return await store.do(lambda tx: apply(tx, definition, registry.found(), Triggers(), by=By("eva")))
 
 
 async def test_files_are_applied_as_often_as_one_likes(store: Store) -> None:
@@ -91,7 +91,7 @@ async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[House]:
 async def twice(house: House, type_name: str, cfg: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
     """What an executor says when it is carried out, and carried out again as another attempt after a crash."""
     executor = house.executors[type_name]
-    context = context_for(type_name, cfg, **fields)
+    context = context_for(type_name, cfg, authority=house.authority, **fields)
     first = await executor.execute(context)
     context.attempt += 1
     return first, await executor.execute(context)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from adjudge.chains.engine import Engine
 from adjudge.chains.executor import Awaited
+from adjudge.chains.executors.approval import WaitApproval
+from adjudge.chains.executors.basic import Sleep
 from adjudge.chains.patrol import ChainPatrol, PatrolSettings
 from adjudge.store import Tx
 from adjudge.store.chain_values import Expanded, NewRun, Suspended
 from tests.integration.chains.harness import Rig, dag, done, line, node
+from tests.support.nodes import context_for
 from tests.support.stores import NOON_US, Store
 
 NOON_MS = NOON_US // 1_000
@@ -88,21 +91,56 @@ async def test_timers_end_well_and_other_waits_time_out(store: Store) -> None:
     assert await patrol.tick() == 0
 
 
+async def test_sleeps_and_questions_end_by_the_clock_of_the_database(store: Store) -> None:
+    """The test's database is at noon of another day than the machine."""
+    asleep = await Sleep(store.database).execute(context_for("sleep", {"seconds": 5}))
+    assert asleep.until_ms == NOON_MS + 5_000
+    cfg = {"question": "Go?", "timeout_sec": 60}
+    assert (await WaitApproval(store.database).execute(context_for("wait_approval", cfg))).until_ms == NOON_MS + 60_000
+
+
 async def test_a_missed_end_is_noticed_by_the_patrol(store: Store) -> None:
-    ended: list[str] = []
+    ended, looks, seconds = list[str](), list[str](), [0.0]
 
     async def probe(_tx: Tx, key: str) -> Awaited | None:
+        looks.append(key)
         return Awaited(success=True) if key in ended else None
 
     rig = Rig(store, Engine(probes={"thing": probe}))
     run_id = await rig.start(line(1))
     await rig.step(outcome=Suspended("thing", "t"))
-    patrol = ChainPatrol(store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(look_again_ms=1_000))
+    settings = PatrolSettings(look_again_ms=1_000)
+    patrol = ChainPatrol(store.database, rig.jobs, rig.engine, name="p", settings=settings, clock=lambda: seconds[0])
+
+    async def tick_after(ms: int) -> int:
+        await store.clock.advance(ms=ms)
+        seconds[0] += ms / 1_000
+        return await patrol.tick()
+
     ended.append("t")
     assert await patrol.tick() == 0
-    await store.clock.advance(ms=1_500)
-    assert await patrol.tick() == 1
+    assert await tick_after(1_500) == 1
     assert (await rig.run(run_id)).status == "success"
+
+
+async def test_long_waits_are_looked_at_once_in_a_while_and_not_in_every_round(store: Store) -> None:
+    looks, seconds = list[str](), [0.0]
+
+    async def probe(_tx: Tx, key: str) -> Awaited | None:
+        looks.append(key)
+        return None
+
+    rig = Rig(store, Engine(probes={"thing": probe}))
+    await rig.start(dag(node("a"), node("b")))
+    jobs = await rig.claim()
+    await rig.finish(*jobs.values(), a=Suspended("thing", "t"), b=Suspended("timer", "x", until_ms=NOON_MS + 10**9))
+    patrol = ChainPatrol(store.database, rig.jobs, rig.engine, name="p", clock=lambda: seconds[0])
+    looks.clear()
+    for _ in range(180):  # ninety seconds of the scheduler's rounds
+        await store.clock.advance(ms=500)
+        seconds[0] += 0.5
+        await patrol.look_again()
+    assert looks == ["t", "t"]
 
 
 async def test_a_sub_chain_ends_the_node_that_waits_for_it(rig: Rig) -> None:
@@ -204,3 +242,30 @@ async def test_a_job_that_nobody_claimed_is_taken_back_when_a_dependency_runs_ag
     assert await rig.drain(run_id) == ["a", "b"]
     assert await rig.states(run_id) == {"a": "success", "handler": "skipped", "b": "success"}
     assert (await rig.run(run_id)).status == "success"
+
+
+async def test_retrying_a_stopped_mapped_node_whose_instances_all_succeeded_ends_it(rig: Rig) -> None:
+    """The mapped node is stopped at once; its instances run on within the grace, and nothing of it is left to run."""
+    run_id = await rig.start(dag(node("m", map={"over": [1, 2]}), node("after", "m")))
+    await rig.step("m", outcome=Expanded((1, 2)))
+    jobs = await rig.claim()
+    await rig.stop(run_id)
+    await rig.finish(*jobs.values())
+    assert await rig.states(run_id) == {"m": "stopped", "m[0]": "success", "m[1]": "success", "after": "stopped"}
+    await rig.retry(run_id, "m")
+    assert (await rig.states(run_id))["m"] == "success"
+    assert await rig.drain(run_id) == ["after"]
+    run = await rig.run(run_id)
+    assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
+
+
+async def test_retrying_a_stopped_mapped_node_runs_only_the_instances_that_did_not_succeed(rig: Rig) -> None:
+    run_id = await rig.start(dag(node("m", map={"over": [1, 2]})))
+    await rig.step("m", outcome=Expanded((1, 2)))
+    job = (await rig.claim("m[0]"))["m[0]"]
+    await rig.stop(run_id)
+    await rig.finish(job)
+    await rig.retry(run_id, "m")
+    assert await rig.drain(run_id) == ["m[1]"]
+    run = await rig.run(run_id)
+    assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)

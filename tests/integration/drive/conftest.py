@@ -25,8 +25,9 @@ from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmis
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Completion
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
 from adjudge.worker.rate import Pace
+from adjudge.worker.worker_settings import WorkerSettings
 
 _ENVIRONMENTS = count(1)
 _PATIENCE_SEC = 120

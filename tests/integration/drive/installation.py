@@ -15,6 +15,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.driver import Blobs
 from adjudge.domain.ids import new_id
 from adjudge.packages.load import loaded
 from adjudge.packages.storing import new_revision, store_files
@@ -91,7 +92,7 @@ class Installation:
             yield database
 
 
-async def import_problem(database: Database, blobs: DirectoryBlobs) -> tuple[str, str, str]:
+async def import_problem(database: Database, blobs: Blobs) -> tuple[str, str, str]:
     person, problem = new_id(), new_id()
     with loaded(PROBLEM) as package:
         files = await store_files(blobs, package)

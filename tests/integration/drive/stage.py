@@ -17,7 +17,8 @@ from adjudge.store.job_values import Fence, Finish
 from adjudge.store.statement import Statement
 from adjudge.store.submissions import JUDGE, Judgement
 from adjudge.stream import Hint, Message, Published, Stream
-from adjudge.worker.loop import Worker, WorkerSettings
+from adjudge.worker.loop import Worker
+from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.drive.conftest import QUICK, Drive
 
 T = TypeVar("T")

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
-from adjudge.domain.errors import Unavailable
+from adjudge.domain.errors import InvalidTransition, Unavailable
+from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx
 from adjudge.store.job_values import Fence, Job
-from adjudge.store.submissions import Judgement
+from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+from adjudge.store.statement import Statement
+from adjudge.store.submissions import Judgement, Submissions
 from adjudge.worker.finisher import End, Finisher, Places
 from adjudge.worker.handler import Completion
 from tests.integration.drive.conftest import QUICK, Drive
+from tests.support.lock_order import LockOrder, watching
+
+_GIVEN = {"given_id": "text"}
 
 
 class Nowhere:
@@ -86,3 +94,46 @@ def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[End]:
         End(jobs[later.job_id], later, completion=done),
         End(jobs[earlier.job_id], earlier, error=Unavailable("again")),
     ]
+
+
+@pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
+async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(drive: Drive) -> None:
+    """Judged, retried, canceled, drained, delivered twice and given up: every transaction keeps to the order."""
+
+    async def mixed(job: Job) -> Completion:
+        if job.attempt_id == 1 and job.id > middle:
+            raise RuntimeError("once")
+        return await drive.handler._accept(job)
+
+    drive.handler.act = mixed
+    with watching() as watch:
+        submissions = await drive.submit(12)
+        ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
+        middle = ids[6]
+        rejudging, batch_id = Rejudging(drive.jobs), new_id()
+        async with drive.scheduler(), drive.worker(limits={"kind:judge": 1}):
+            for submission in submissions[:3]:
+                with suppress(InvalidTransition):
+                    await drive.database.transact(
+                        partial(Submissions(drive.jobs).cancel, submission_id=submission, actor="ada", reason="no")
+                    )
+            await drive.until_decided(submissions)
+            batch = NewBatch(batch_id, drive.person, Wanted(), Policy.LATEST, Revision.PINNED, "again")
+            await drive.database.transact(lambda tx: rejudging.create(tx, batch))
+            await drive.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=drive.person, reason="no"))
+    assert watch.violations == {}
+
+
+def test_the_watch_notices_rows_that_are_locked_out_of_order() -> None:
+    jobs = Statement("test.jobs", "Lock jobs.", "UPDATE jobs SET actor = 'x' FROM {given} WHERE id = given_id", _GIVEN)
+    runs = Statement("test.runs", "Lock runs.", "SELECT id FROM chain_runs FOR NO KEY UPDATE")
+    alone = Statement("test.outbox", "Lock outbox rows.", "UPDATE outbox SET state = 'dropped'")
+    watch, good, bad = LockOrder(), object(), object()
+    watch.note(good, jobs, [("1",)])
+    watch.note(good, alone, None)
+    watch.note(good, runs, None)
+    assert watch.violations == {}
+    watch.note(bad, alone, None)
+    watch.note(bad, runs, None)
+    watch.note(bad, jobs, [("1",)])
+    assert list(watch.violations) == ["test.outbox", "test.runs > test.jobs"]

@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 from redis.asyncio import Redis
 
+from adjudge import settings
 from adjudge.cli.chaining import make_engine
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, chains, tokens, webhooks
@@ -27,9 +28,12 @@ from tests.integration.drive.installation import (
     until_all_decided,
 )
 from tests.support.services import RedisServer
+from tests.support.tcp_server import tcp_server
 
 pytestmark = pytest.mark.slow
 SOURCE = "import time\ntime.sleep(0.05)\nprint('wrong')\n"
+SLEEP_US = 50_000
+"""For how long each program sleeps."""
 REQUEST = "a-request-of-the-test"
 STEPS = {"enqueued", "delivered", "started", "finished"}
 
@@ -77,7 +81,8 @@ async def test_a_worker_reads_by_its_consumer_name_and_runs_no_more_of_a_languag
     assert readers == {"reader-7"}
     assert {row["lease_owner"] for row in attempts} == {"w1"}, "leases are held by the worker's own name"
     assert len(attempts) == 4
-    assert all(one["ended_at"] <= two["started_at"] for one, two in pairwise(attempts))
+    starts = [row["started_at"] for row in attempts]
+    assert all(two - one >= SLEEP_US for one, two in pairwise(starts)), "one begins when the program before has ended"
 
 
 def _hand_in(url: str, secret: str) -> None:
@@ -145,9 +150,8 @@ async def _listening() -> AsyncIterator[tuple[str, asyncio.Event]]:
         writer.close()
         called.set()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", called
+    async with tcp_server(answer) as port:
+        yield f"http://127.0.0.1:{port}/", called
 
 
 async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_the_outbox(
@@ -167,7 +171,7 @@ async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_t
                 tx, webhook_id=new_id(), user_id=ids[0], url=url, secret="whsec_x", events=[webhooks.JUDGED]
             )
             made = await chains.create(tx, name="fan", dag=dag, actor=ids[0])
-            await make_engine().start(tx, NewRun(made.id, {}, actor=ids[0]))
+            await make_engine(settings.load(environ={})).start(tx, NewRun(made.id, {}, actor=ids[0]))
 
         with installation.running("worker", "--slots", "1", "--name", "w1", **told):
             await database.transact(prepare)

@@ -139,6 +139,12 @@ class Broken:
     async def add_listener(self, *_: object) -> None:
         self.asked.set()
 
+    async def fetchval(self, *_: object) -> int:
+        return 1
+
+    def terminate(self) -> None:
+        raise asyncpg.InterfaceError("connection has been released back to the pool")
+
     def remove_termination_listener(self, _: object) -> None:
         raise asyncpg.InterfaceError("connection has been released back to the pool")
 
@@ -160,7 +166,8 @@ class OnlyOne:
         self._connection = connection
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[Broken]:
+    async def one(self, *, is_limited: bool = True) -> AsyncIterator[Broken]:
+        del is_limited
         yield self._connection
 
 
@@ -182,3 +189,23 @@ async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() ->
     await connection.asked.wait()
     async with asyncio.timeout(120):
         await bells.close()
+
+
+async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -> None:
+    """A busy pool is no reason to close a healthy connection."""
+    connections = Connections(cast("asyncpg.Pool[asyncpg.Record]", object()), 0.05)
+    handed_back: list[object] = []
+
+    async def take_late() -> object:
+        await asyncio.sleep(0.1)  # longer than a transaction may take
+        return connection
+
+    async def give_back(item: object) -> None:
+        handed_back.append(item)
+
+    connection = object()
+    vars(connections).update(take=take_late, give_back=give_back)
+    async with connections.one() as found:
+        assert found is connection
+        await asyncio.sleep(0)
+    assert handed_back == [connection]

@@ -5,6 +5,8 @@
 #include <linux/keyctl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -230,6 +232,49 @@ static int more_memory(void)
 }
 static int privileges_again(void) { return prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0); }
 
+/* What one box could leave on, or read of, files and counters that all boxes share. */
+static int shared(void) { return open("/usr/bin/env", O_RDONLY); }
+static int ask_for_lock(void)
+{
+    struct flock lock = {.l_type = F_WRLCK};
+    return fcntl(shared(), F_GETLK, &lock);
+}
+static int take_lease(void) { return fcntl(shared(), 1024 /* F_SETLEASE */, F_RDLCK); }
+static int ask_for_lease(void) { return fcntl(shared(), 1025 /* F_GETLEASE */); }
+static int watch_folder(void) { return fcntl(open("/usr/bin", O_RDONLY), 1026 /* F_NOTIFY */, 1 /* DN_ACCESS */); }
+static int read_hint(void)
+{
+    uint64_t hint;
+    return fcntl(shared(), 1035 /* F_GET_RW_HINT */, &hint);
+}
+static int watch_files(void) { return CALL(SYS_inotify_init1, 0); }
+static int put_out_pages(void)
+{
+    void *page = mmap(0, 4096, PROT_READ, MAP_PRIVATE, shared(), 0);
+    return page == MAP_FAILED ? -1 : madvise(page, 4096, 21 /* MADV_PAGEOUT */);
+}
+static int read_without_keeping(void)
+{
+    char byte;
+    struct iovec into = {&byte, 1};
+    return CALL(SYS_preadv2, shared(), &into, 1UL, 0UL, 0UL, 0x80 /* RWF_DONTCACHE */);
+}
+static int use_up_requests(void)
+{
+    unsigned long context = 0;
+    return CALL(SYS_io_setup, 1024, &context);
+}
+static int count_entropy(void)
+{
+    int bits;
+    return ioctl(open("/dev/urandom", O_RDONLY), 0x80045200 /* RNDGETENTCNT */, &bits);
+}
+static int flags_of_file(void)
+{
+    long flags;
+    return ioctl(shared(), 0x80086601 /* FS_IOC_GETFLAGS */, &flags);
+}
+
 /* The same kernel, spoken to in another dialect: numbers mean other calls there, so a filter must know them all. */
 #ifdef __x86_64__
 static int dialect_of_32_bits(void)
@@ -263,6 +308,8 @@ int main(void)
     TRY(set_time); TRY(set_time_of_day); TRY(skew_time); TRY(host_name); TRY(restart); TRY(kexec);
     TRY(swap_on); TRY(swap_off); TRY(account); TRY(kernel_log); TRY(ports); TRY(port); TRY(quota); TRY(notify_all);
     TRY(steal_descriptor); TRY(compare);
+    TRY(ask_for_lock); TRY(take_lease); TRY(ask_for_lease); TRY(watch_folder); TRY(read_hint); TRY(watch_files);
+    TRY(put_out_pages); TRY(read_without_keeping); TRY(use_up_requests); TRY(count_entropy); TRY(flags_of_file);
     TRY(become_root); TRY(become_root_group); TRY(become_slot_neighbour); TRY(join_groups); TRY(take_capabilities);
     TRY(real_time); TRY(nicer); TRY(more_memory); TRY(privileges_again);
     return verdict();

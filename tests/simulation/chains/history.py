@@ -96,8 +96,12 @@ class History:
 
     def _begun(self, chain_id: str) -> Iterator[str]:
         """However a run came to go on, its nodes run only while it has its turn."""
-        most = self._left.dags[chain_id].over_runs.max_runs
-        at_work = sum(NodeStatus.RUNNING in run.nodes.values() for run in self._with_turns(chain_id))
+        dag = self._left.dags[chain_id]
+        most, at_work = dag.over_runs.max_runs, 0
+        for run in self._with_turns(chain_id):
+            running = [node_id for node_id, status in run.nodes.items() if status is NodeStatus.RUNNING]
+            # A mapped node that was opened again does nothing itself: its instances wait for the turn.
+            at_work += any(is_instance(node_id) or dag.by_id[node_id].fan is None for node_id in running)
         if most is not None and at_work > most:
             yield f"{at_work} runs of chain {chain_id} have a node at work, {most} may have"
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from adjudge.chains.engine import Engine
 from adjudge.chains.executors.approval import APPROVAL, decide
+from adjudge.domain.authority import Authority, Grant
 from adjudge.store.chain_values import Artifact, NewRun
 from adjudge.store.driver import Tx
 from adjudge.store.jobs import Jobs
@@ -18,6 +19,7 @@ from tests.simulation.scenario import insist
 from tests.simulation.world import Door, Process, World
 
 PERSON: Final = "ann"
+AUTHORITY: Final = Authority((Grant(PERSON),))
 REPLAYED: Final = "it deserves another try"
 _LEFT_BY_HAND: Final = '{"value": 0, "items": [0], "by_hand": true}'
 _BY_HAND: Final = Artifact(_LEFT_BY_HAND, None, len(_LEFT_BY_HAND))
@@ -44,7 +46,7 @@ class People:
             key, chain_id = f"start-{index}", chains[random.choice(list(chains))]
             if random.random() < 0.4:
                 self.open_to_all.add(key)
-            wanted = NewRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON)
+            wanted = NewRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON, authority=AUTHORITY)
             await insist(self._door, partial(self._start, wanted))
 
     async def _start(self, wanted: NewRun, tx: Tx) -> None:
@@ -57,18 +59,32 @@ class People:
             await asyncio.sleep(random.random() * 2)
             action = random.choice(_MEDDLES)
             runs = [row for row in self._runs() if action != "stop" or row["busy"]]
-            if runs:
-                run_id = random.choice(runs)["id"]
+            mapping = [row for row in runs if row["maps"]] if action == "stop" else []
+            if (stopped := self._stopped_maps()) and random.random() < 0.5:
+                await insist(self._door, partial(self._act, "retry", *random.choice(stopped)))
+            elif runs:
+                run_id = random.choice(mapping if mapping and random.random() < 0.8 else runs)["id"]
                 await insist(self._door, partial(self._act, action, run_id, self._some_node(run_id)))
 
     def _runs(self) -> list[sqlite3.Row]:
-        """Those that anybody meddles with, and whether something runs in them."""
+        """Those that anybody meddles with, and whether a job, or an instance of a mapped node, runs in them."""
         rows = self._world.query(
             "SELECT id, idempotency_key, "
-            "EXISTS (SELECT 1 FROM jobs WHERE chain_run_id = r.id AND status = 'running') AS busy "
+            "EXISTS (SELECT 1 FROM jobs WHERE chain_run_id = r.id AND status = 'running') AS busy, "
+            "EXISTS (SELECT 1 FROM chain_nodes n WHERE n.run_id = r.id AND status = 'running' "
+            "AND parent_id IS NOT NULL) AS maps "
             "FROM chain_runs r ORDER BY id"
         )
         return [row for row in rows if row["idempotency_key"] in self.open_to_all]
+
+    def _stopped_maps(self) -> list[tuple[str, str]]:
+        """Mapped nodes that were stopped with their runs, which have stopped."""
+        rows = self._world.query(
+            "SELECT DISTINCT n.run_id, n.node_id, r.idempotency_key FROM chain_nodes n "
+            "JOIN chain_nodes i ON i.run_id = n.run_id AND i.parent_id = n.node_id "
+            "JOIN chain_runs r ON r.id = n.run_id WHERE n.status = 'stopped' AND r.status = 'stopped' ORDER BY 1, 2"
+        )
+        return [(row["run_id"], row["node_id"]) for row in rows if row["idempotency_key"] in self.open_to_all]
 
     def _some_node(self, run_id: str) -> str:
         """Mostly one that has ended badly."""

@@ -27,7 +27,7 @@ from adjudge.worker.handler import Handler
 from adjudge.worker.node import NodeHandler
 from tests.simulation.chains import checker
 from tests.simulation.chains.history import GRACE_MS
-from tests.simulation.chains.people import PERSON, People
+from tests.simulation.chains.people import AUTHORITY, PERSON, People
 from tests.simulation.chains.rows import Left
 from tests.simulation.chains.script import Script, Stage, registry
 from tests.simulation.chains.shapes import document
@@ -77,7 +77,7 @@ class Chaining(Scenario):
 
     async def create(self, tx: Tx) -> None:
         """Three chains, of which the second runs the first, and the third starts after the second."""
-        await users.add(tx, users.NewUser(PERSON, PERSON))
+        await users.add(tx, users.NewUser(PERSON, PERSON, role="admin"))
         random, below = Random(f"shapes {self.world.seed}"), None  # a story, no secret
         for name, size in (
             ("low", random.randint(1, 3)),
@@ -86,7 +86,7 @@ class Chaining(Scenario):
         ):
             dag = document(random, size, below)
             check_dag(dag, EXECUTORS)
-            made = await chains.create(tx, name=name, dag=dag, actor=PERSON, mint=self.world.mint)
+            made = await chains.create(tx, name=name, dag=dag, actor=PERSON, authority=AUTHORITY, mint=self.world.mint)
             self.documents[made.id], self.chains[name] = dag, made.id
             below = "low"
         await self._trigger(tx, "low", "delay", {"after_sec": random.randint(1, 12), "parameters": {"salt": 100}})
@@ -95,14 +95,15 @@ class Chaining(Scenario):
 
     async def _trigger(self, tx: Tx, chain: str, kind: str, spec: Mapping[str, Any]) -> None:
         triggers = Triggers(mint=self.world.mint)
-        await triggers.create(tx, chain_id=self.chains[chain], name=kind, kind=kind, spec=spec, actor=PERSON)
+        await triggers.create(
+            tx, chain_id=self.chains[chain], name=kind, kind=kind, spec=spec, actor=PERSON, authority=AUTHORITY
+        )
 
     def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
         door, engine = Door(process), self._engine()
         parts = {
             "database": door,
             "start_chain": engine.start,
-            "now_ms": lambda: self.world.now_us() // 1_000,
             "stage": Stage(process, self.script, self.saved),
         }
         return self._jobs(engine), {NODE: NodeHandler(door, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
@@ -114,7 +115,14 @@ class Chaining(Scenario):
     def start_scheduler(self, name: str) -> None:
         super().start_scheduler(name)
         door, engine = Door(Process(self.world, name)), self._engine()
-        rounds = ChainPatrol(door, self._jobs(engine), engine, name=name, settings=PatrolSettings(GRACE_MS))
+        rounds = ChainPatrol(
+            door,
+            self._jobs(engine),
+            engine,
+            name=name,
+            settings=PatrolSettings(GRACE_MS),
+            clock=lambda: self.world.now_us() / 1_000_000,
+        )
         self.spawn(patrol(rounds.tick, every_ms=PATROL_MS))
         self.spawn(TriggerScheduler(door, run_starter(engine), name=name).run())
 

@@ -21,8 +21,11 @@ _LIMITS: Final[list[dict[str, Any]]] = [
 
 def document(random: Random, size: int, below: str | None = None) -> dict[str, Any]:
     """A DAG, one in three a plain one; ``below`` is a chain that it may run as a part of itself."""
-    if random.random() < 1 / 3:
+    kind = random.random()
+    if kind < 1 / 3:
         return plain(random, size)
+    if kind < 1 / 2:
+        return mapped(random)
     nodes: list[dict[str, Any]] = []
     for index in range(size):
         deps = [f"n{dep}" for dep in sorted(random.sample(range(index), min(index, random.choice([0, 1, 1, 2, 3]))))]
@@ -38,6 +41,17 @@ def plain(random: Random, size: int) -> dict[str, Any]:
         kind = random.choice(["scripted", "light"])
         nodes.append({"id": f"n{index}", "deps": deps, "type": kind, "retry": _retry(random)})
     return {"nodes": nodes}
+
+
+def mapped(random: Random) -> dict[str, Any]:
+    """A list, a node that is mapped over it, and one that follows."""
+    nodes: list[dict[str, Any]] = [
+        {"id": "n0", "type": "light", "retry": _retry(random)},
+        {"id": "n1", "type": "scripted", "deps": ["n0"], "cfg": {"item": "{{ item }}"}, "retry": _retry(random)},
+        {"id": "n2", "type": "light", "deps": ["n1"], "retry": _retry(random)},
+    ]
+    nodes[1]["map"] = {"over": "{{ artifacts.n0.items }}"}
+    return {"nodes": nodes} | random.choice(_LIMITS)
 
 
 def _retry(random: Random) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge.chains.advance import Advance
+from adjudge.chains.control import Control
 from adjudge.chains.executors.subchain import Chain
 from adjudge.chains.patrol import ChainPatrol
 from adjudge.chains.progress import Progress
@@ -115,6 +116,15 @@ def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ChainPatrol, "look_again", deaf)
 
 
+def _retried_maps_that_nobody_joins(patch: pytest.MonkeyPatch) -> None:
+    """A stopped mapped node waits, when it is retried, also where every instance has ended."""
+
+    async def never(*_: Any) -> Sequence[Any]:
+        return []
+
+    patch.setattr(Control, "_join_at_once", never)
+
+
 def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
     """A node that runs another chain starts it anew at every attempt."""
     started = Chain._started
@@ -141,6 +151,7 @@ def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
         _stop_that_kills_nobody,
         _waits_that_nobody_ends,
         _parts_without_a_key,
+        _retried_maps_that_nobody_joins,
     ],
 )
 def test_the_simulator_notices_a_missing_guard(

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
+from adjudge.store.jobs import LISTENER_FAILED
 from tests.simulation.checker import check_jobs
 from tests.simulation.judging.oracle import is_poison, oracle
 from tests.simulation.scenario import Scenario
 
 
-def check(scenario: Scenario) -> list[str]:
-    """Every violation found, in words."""
-    return [*check_jobs(scenario), *_results(scenario), *_verdicts(scenario), *_given_up(scenario)]
+def check(scenario: Scenario, failing: Collection[str]) -> list[str]:
+    """Every violation found, in words; ``failing`` are the submissions whose jobs' listener always fails."""
+    return [
+        *check_jobs(scenario),
+        *_results(scenario),
+        *_verdicts(scenario, failing),
+        *_given_up(scenario),
+        *_set_aside(scenario, failing),
+    ]
 
 
 def _results(scenario: Scenario) -> list[str]:
@@ -25,10 +34,12 @@ def _results(scenario: Scenario) -> list[str]:
     ]
 
 
-def _verdicts(scenario: Scenario) -> list[str]:
+def _verdicts(scenario: Scenario, failing: Collection[str]) -> list[str]:
     found = []
     for row in scenario.world.query("SELECT id, status, verdict FROM submissions"):
         status = SubmissionStatus(row["status"])
+        if row["id"] in failing:
+            continue  # its listener was never told of an end
         if status not in SUBMISSION.terminal:
             found.append(f"submission {row['id']} is still {status}")
         elif row["verdict"] == "SE":
@@ -50,5 +61,21 @@ def _given_up(scenario: Scenario) -> list[str]:
         *(
             f"submission {row['submission_id']} was given up after {row['attempt_id']} attempts"
             for row in query("SELECT * FROM jobs WHERE status = 'failed' AND attempt_id < max_attempts")
+            if row["error_code"] != LISTENER_FAILED
         ),
+    ]
+
+
+def _set_aside(scenario: Scenario, failing: Collection[str]) -> list[str]:
+    """The job whose listener always fails ends with an open dead letter that says so; no other job does."""
+    rows = scenario.world.query(
+        "SELECT jobs.submission_id AS submission_id FROM dead_letters JOIN jobs ON jobs.id = dead_letters.job_id "
+        "WHERE dead_letters.error_code = ? AND dead_letters.state = 'open'",
+        LISTENER_FAILED,
+    )
+    found = {row["submission_id"] for row in rows}
+    wrong = sorted(found.symmetric_difference(failing))
+    return [
+        f"submission {key} has no dead letter {LISTENER_FAILED} though its listener fails, or the reverse"
+        for key in wrong
     ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from adjudge.domain.states import JobStatus
 from adjudge.store import problems, users
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Job
+from adjudge.store.job_values import Ended, Job
 from adjudge.store.jobs import Jobs
 from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
 from adjudge.worker.handler import Completion, Handler
@@ -21,6 +21,8 @@ from tests.simulation.scenario import Scenario, insist
 from tests.simulation.world import Door, Process
 
 SUBMISSIONS = 24
+_FAILING = 4
+"""Which of the submissions has a job whose listener always fails, or the next one that can be judged."""
 _PERSON, _PROBLEM, _REVISION = "person", "problem", "revision"
 
 
@@ -45,13 +47,48 @@ class Judge:
         return ()
 
 
+class FailingListener(JudgeRunOwner):
+    """An owner that fails whenever it is told of certain submissions: of the start of their jobs, or not before."""
+
+    def __init__(self, failing: set[str], *, at_start: bool) -> None:
+        self._failing = failing
+        self._at_start = at_start
+
+    def _check(self, jobs: Sequence[Job]) -> None:
+        if found := self._failing.intersection(str(job.submission_id) for job in jobs):
+            raise KeyError(f"the listener fails for {sorted(found)}")
+
+    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        if self._at_start:
+            self._check(jobs)
+        await super().started(tx, jobs)
+
+    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+        self._check(jobs)
+        await super().released(tx, jobs)
+
+    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+        self._check([item.job for item in ended])
+        await super().ended(tx, ended)
+
+
 class Judging(Scenario):
     """Jobs of kind ``judge``."""
 
     kind: ClassVar[str] = "judge"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.failing: set[str] = set()
+        """The submission whose jobs' listener always fails."""
+
     def make_jobs(self) -> Jobs:
-        return Jobs({JUDGE: JudgeRunOwner()}, mint=self.world.mint, random_unit=self.world.random.random)
+        owner = FailingListener(self.failing, at_start=self.world.seed % 2 == 0)
+        return Jobs({JUDGE: owner}, mint=self.world.mint, random_unit=self.world.random.random)
+
+    def may_stay_held(self, job_id: str) -> bool:
+        (row,) = self.world.query("SELECT submission_id FROM jobs WHERE id = ?", job_id)
+        return row["submission_id"] in self.failing
 
     async def create(self, tx: Tx) -> None:
         await users.add(tx, users.NewUser(_PERSON, "person"))
@@ -64,11 +101,13 @@ class Judging(Scenario):
     async def people(self) -> None:
         """Submit, and now and then think better of it."""
         door, submissions = Door(Process(self.world, "api")), Submissions(self.make_jobs(), mint=self.world.mint)
-        for _ in range(SUBMISSIONS):
+        for number in range(SUBMISSIONS):
             await asyncio.sleep(self.world.random.random() * 2)
             new = NewSubmission(self.world.mint(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
+            if number >= _FAILING and not self.failing and not is_poison(new.id):
+                self.failing.add(new.id)
             await insist(door, partial(self._submit_once, submissions, new))
-            if self.world.random.random() < 0.1:
+            if self.world.random.random() < 0.1 and new.id not in self.failing:
                 await asyncio.sleep(self.world.random.random() * 3)
                 await insist(door, partial(_cancel, submissions, new.id))
 
@@ -78,7 +117,7 @@ class Judging(Scenario):
             await submissions.submit(tx, [new])
 
     def check(self) -> list[str]:
-        return checker.check(self)
+        return checker.check(self, self.failing)
 
     def story(self) -> list[str]:
         return job_story(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from adjudge.store import job_statements, outbox
+from adjudge.store.job_isolation import BatchOperation, Isolation
 from adjudge.stream.driver import Message
 from adjudge.worker.loop import Worker
 from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
@@ -42,20 +44,19 @@ def _job_without_its_outbox_row(patch: pytest.MonkeyPatch) -> None:
 
 
 def _acknowledged_before_it_is_written(patch: pytest.MonkeyPatch) -> None:
-    execute = Worker._execute
+    write = Worker._write
     taken = Worker._start
 
     def start(self: Worker, job: Any, message: Message, claimed_at: float) -> None:
         self.__dict__.setdefault("messages", {})[job.id] = message
         taken(self, job, message, claimed_at)
 
-    async def hasty(self: Worker, job: Any, fence: Any) -> Any:
-        end = await execute(self, job, fence)
-        await self._acknowledge([self.__dict__["messages"][job.id]])
-        return end
+    async def hasty(self: Worker, end: Any) -> Any:
+        await self._acknowledger.ack([self.__dict__["messages"][end.job.id]])
+        return await write(self, end)
 
     patch.setattr(Worker, "_start", start)
-    patch.setattr(Worker, "_execute", hasty)
+    patch.setattr(Worker, "_write", hasty)
 
 
 def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
@@ -63,6 +64,22 @@ def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
         return ()
 
     patch.setattr("adjudge.store.jobs.Jobs.expire", blind)
+
+
+def _drain_stops_a_claim_under_way(patch: pytest.MonkeyPatch) -> None:
+    async def stop(_: Worker, reader: asyncio.Task[None]) -> None:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+    patch.setattr(Worker, "_stop_reading", stop)
+
+
+def _failing_listener_fails_the_batch(patch: pytest.MonkeyPatch) -> None:
+    async def together(self: Isolation, job_ids: Sequence[str], operation: BatchOperation[Any]) -> list[Any]:
+        return list(await self._database.transact(lambda tx: operation(tx, job_ids)))
+
+    patch.setattr(Isolation, "run", together)
+    patch.setattr(Isolation, "one_by_one", together)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +91,8 @@ def _patrol_without_watchdog(patch: pytest.MonkeyPatch) -> None:
         _job_without_its_outbox_row,
         _acknowledged_before_it_is_written,
         _patrol_without_watchdog,
+        _drain_stops_a_claim_under_way,
+        _failing_listener_fails_the_batch,
     ],
 )
 def test_the_simulator_notices_a_missing_guard(

@@ -99,7 +99,7 @@ async def test_a_profile_changes_only_where_it_says(api: Api) -> None:
         assert (await client.patch(ME, json={"role": "admin"})).status_code == 400
         await client.patch(ME, json={"email": "ada@example.org"})
         taken = await other.patch(ME, json={"email": "ada@example.org"})
-        assert (taken.status_code, taken.json()["code"]) == (409, "CONFLICT")
+        assert (taken.status_code, taken.json()["code"]) == (409, "NAME_TAKEN")
 
 
 async def test_admins_create_find_promote_and_reset(api_on_both: Api) -> None:
@@ -109,7 +109,7 @@ async def test_admins_create_find_promote_and_reset(api_on_both: Api) -> None:
         user_id = made["user"]["id"]
         assert (made["user"]["name"], made["user"]["must_change_password"]) == ("grace", True)
         await log_in(browser, "grace", made["one_time_password"])
-        assert (await admin.post("/api/v1/users", json={"name": "GRACE"})).json()["code"] == "CONFLICT"
+        assert (await admin.post("/api/v1/users", json={"name": "GRACE"})).json()["code"] == "NAME_TAKEN"
         found = (await admin.get("/api/v1/users", params={"search": "rac", "role": "setter"})).json()
         assert [user["id"] for user in found["items"]] == [user_id]
         assert (await admin.get("/api/v1/users", params={"search": "r_c"})).json()["items"] == []

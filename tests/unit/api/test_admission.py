@@ -48,7 +48,7 @@ class House:
 
     def gate(self, limits: Limits, buckets: Buckets | None = None) -> Gate:
         sampler = Sampler(self.store.database, self.registry, count_to=1_000, clock=lambda: self.now)
-        mine = buckets or MemoryBuckets(clock=lambda: self.now)
+        mine = buckets or MemoryBuckets(clock_us=lambda: int(self.now * 1_000_000))
         return Gate(limits, self.store.database, mine, sampler, clock=lambda: self.now)
 
     async def wait(self, jobs: int) -> None:

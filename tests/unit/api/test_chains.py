@@ -14,7 +14,7 @@ import pytest
 
 from adjudge.chains.executors.approval import decide
 from adjudge.domain.documents import DEPTH_MOST
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import WrongNodeState
 from adjudge.domain.states import JobStatus
 from adjudge.store import Tx
 from adjudge.store.chain_values import NODE, Artifact, Done, Expanded, NewRun, Suspended
@@ -89,14 +89,14 @@ async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
     made = await desk.define(line("a", "b"))
     assert (made["version"], made["enabled"]) == (1, True)
     taken = await desk.post("/chains", 400, {"name": "nightly", "dag": line("a")})
-    assert "nightly" in taken["detail"]
+    assert (taken["code"], "nightly" in taken["detail"]) == ("CHAIN_NAME_TAKEN", True)
     empty = await desk.post("/chains", 400, {"name": "empty", "dag": {}})
     assert "dag must have nodes" in empty["detail"]
     body = {"name": "nightly", "dag": line("a", "b", "c"), "version": 1}
     changed = await desk.client.put(f"{ROOT}/chains/{made['id']}", json=body)
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
     stale = await desk.client.put(f"{ROOT}/chains/{made['id']}", json=body)
-    assert (stale.status_code, stale.json()["code"]) == (409, "CONFLICT")
+    assert (stale.status_code, stale.json()["code"]) == (409, "VERSION_CONFLICT")
     versions = (await desk.get("/chains/nightly/versions"))["items"]
     assert [(item["version"], len(item["dag"]["nodes"])) for item in versions] == [(2, 3), (1, 2)]
 
@@ -214,13 +214,13 @@ async def test_j12_a_run_is_stopped(desk: Desk) -> None:
 async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: Desk) -> None:
     await desk.define(line("a", "b", retry={"max_attempts": 1}))
     run_id = await desk.start()
-    assert (await desk.post(f"/runs/{run_id}/nodes/b:complete", 409))["code"] == "CONFLICT"
+    assert (await desk.post(f"/runs/{run_id}/nodes/b:complete", 409))["code"] == "WRONG_NODE_STATE"
     await desk.work(status=JobStatus.FAILED)
     assert await desk.states(run_id) == {"a": "failed", "b": "skipped"}
     again = await desk.post(f"/runs/{run_id}/nodes/a:retry", 200, {"reason": "it was the disk"})
     assert again["status"] == "retrying"
     assert await desk.work() == ["a"]
-    assert (await desk.post(f"/runs/{run_id}/nodes/a:retry", 409))["code"] == "CONFLICT"
+    assert (await desk.post(f"/runs/{run_id}/nodes/a:retry", 409))["code"] == "WRONG_NODE_STATE"
     assert await desk.work(status=JobStatus.FAILED) == ["b"]
     done = await desk.post(f"/runs/{run_id}/nodes/b:complete", 200, {"artifact": {"by": "hand"}, "reason": "done"})
     assert (done["status"], done["artifact"]) == ("success", {"by": "hand"})
@@ -229,6 +229,42 @@ async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: Desk) -> Non
         "SELECT action, reason FROM audit_log WHERE object_kind = 'chain_run' ORDER BY id"
     )
     assert [(row["action"], row["reason"]) for row in audited] == [("retry", "it was the disk"), ("complete", "done")]
+
+
+async def test_an_artifact_in_a_retry_is_refused(desk: Desk) -> None:
+    await desk.define(line("a", retry={"max_attempts": 1}))
+    run_id = await desk.start()
+    await desk.work(status=JobStatus.FAILED)
+    refused = await desk.post(f"/runs/{run_id}/nodes/a:retry", 400, {"artifact": None})
+    assert refused["code"] == "INVALID_INPUT"
+    assert ":complete" in refused["detail"]
+    assert await desk.states(run_id) == {"a": "failed"}
+
+
+async def test_a_run_shows_the_definition_it_began_with(desk: Desk) -> None:
+    made = await desk.define(line("a", "b"))
+    run_id = await desk.start()
+    body = {"name": "nightly", "dag": line("other"), "version": made["version"]}
+    assert (await desk.client.put(f"{ROOT}/chains/nightly", json=body)).status_code == 200
+    found = await desk.get(f"/runs/{run_id}/dag")
+    assert (found["run_id"], [item["id"] for item in found["dag"]["nodes"]]) == (run_id, ["a", "b"])
+    missing = await desk.get("/runs/00000000-0000-7000-8000-000000000000/dag", 404)
+    async with desk.api.as_role("setter") as other:
+        hidden = await other.get(f"{ROOT}/runs/{run_id}/dag")
+    assert (missing["code"], hidden.status_code, hidden.json()["code"]) == ("RUN_NOT_FOUND", 404, "RUN_NOT_FOUND")
+
+
+async def test_programs_tell_conflicts_apart_by_their_codes(desk: Desk) -> None:
+    await desk.define({**line("a"), "over_runs": {"max_runs": 1, "when_full": "refuse"}})
+    run_id = await desk.start()
+    assert (await desk.post("/chains/nightly:start", 409))["code"] == "CHAIN_FULL"
+    await desk.post("/chains/nightly:disable", 200)
+    assert (await desk.post("/chains/nightly:start", 409))["code"] == "CHAIN_DISABLED"
+    await desk.work()
+    assert (await desk.post(f"/runs/{run_id}:stop", 409))["code"] == "WRONG_RUN_STATE"
+    trigger = {"name": "hook", "kind": "webhook", "spec": {}}
+    await desk.post("/chains/nightly/triggers", 201, trigger)
+    assert (await desk.post("/chains/nightly/triggers", 409, trigger))["code"] == "NAME_TAKEN"
 
 
 async def test_a_run_is_repeated_from_a_node(desk: Desk) -> None:
@@ -267,7 +303,7 @@ async def test_only_those_who_were_asked_answer_and_only_once(desk: Desk) -> Non
     _, secret = await desk.api.user("setter", "eva")
     async with desk.api.client(secret) as setter:
         first, second = [await setter.post(ROOT + path, json=yes) for _ in range(2)]
-    assert (first.status_code, second.status_code, second.json()["code"]) == (200, 409, "CONFLICT")
+    assert (first.status_code, second.status_code, second.json()["code"]) == (200, 409, "WRONG_NODE_STATE")
 
 
 async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_path: Path) -> None:
@@ -288,7 +324,7 @@ async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_
 
         async with asyncio.timeout(120):
             first, second = await asyncio.gather(answer("yes"), answer("no"), return_exceptions=True)
-        assert [type(item) for item in (first, second) if item is not None] == [Conflict]
+        assert [type(item) for item in (first, second) if item is not None] == [WrongNodeState]
         (entry,) = await api.store.rows("SELECT actor FROM audit_log WHERE object_id = :id", id=run_id)
         assert (await desk.get(f"/runs/{run_id}/nodes/ask"))["artifact"]["by"] == entry["actor"]
 

@@ -123,7 +123,7 @@ async def test_a_malformed_body_is_the_callers_fault(client: httpx.AsyncClient, 
 
 
 async def test_a_body_nested_without_end_is_refused(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_parts(sqlite_store, tmp_path) as parts:
+    async with make_parts(sqlite_store, tmp_path, {"server.anonymous_body_limit_bytes": 1_000_000}) as parts:
         transport = httpx.ASGITransport(app=_with_routes(create_app(parts)), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as client:
             body = b'{"words": "x", "nested": ' + b"[" * 200_000

@@ -165,6 +165,45 @@ async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: Hal
         assert (wrong.status_code, wrong.json()["code"]) == (400, "INVALID_INPUT")
 
 
+async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(postgres_hall: Hall) -> None:
+    """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
+    hall = postgres_hall
+    async with hall.somebody() as client:
+        handed = await hall.submit(client)
+        older = await asyncpg.connect(hall.api.store.url)
+        try:
+            block = older.transaction()
+            await block.start()
+            await older.execute("SELECT pg_current_xact_id()")
+            await hall.judge(handed["job_id"])
+            stream = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], None)
+            async with aclosing(stream):
+                watched = Watching(stream)
+                assert await watched.until_live() == [], "the verdict is above the horizon"
+                await block.rollback()
+                told = [data_of(await watched.next())[1] for _ in range(2)]
+                end = await watched.next("end")
+        finally:
+            await older.close()
+    assert told == ["judging", "accepted"]
+    assert end.data == {"submission_id": handed["submission_id"], "status": "accepted"}
+
+
+async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(hall: Hall) -> None:
+    async with hall.somebody() as client:
+        handed = await hall.submit(client)
+        await hall.judge(handed["job_id"])
+        stream = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], None)
+        async with aclosing(stream):
+            watched = Watching(stream)
+            await watched.next("end")
+        resumed = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], watched.last_id)
+        async with aclosing(resumed):
+            watched = Watching(resumed)
+            assert await watched.until_live() == []
+            await watched.next("end")
+
+
 async def test_everybody_hears_of_their_own_alone(small_hall: Hall) -> None:
     hall = small_hall
     async with hall.somebody() as client, hall.somebody() as other:
@@ -190,8 +229,11 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Hall)
     async with hall.somebody() as client, hall.somebody("judge") as judge:
         made = await hall.submit(client)
         started = await hall.start(made["job_id"])
-        steps = [{"name": "1", "verdict": "AC", "shown": True}, {"name": "2", "verdict": "WA", "shown": False}]
-        found: dict[str, list[str]] = {}
+        steps = [
+            {"name": "1", "verdict": "AC", "mem_kb": 5_003, "shown": True},
+            {"name": "2", "verdict": "WA", "mem_kb": 5_003, "shown": False},
+        ]
+        found: dict[str, list[tuple[str, int]]] = {}
         for who, name in ((client, "author"), (judge, "jury")):
             place = f"/api/v1/submissions/{made['submission_id']}"
             user = (await who.get(place)).json()["user_id"]
@@ -210,8 +252,8 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Hall)
                 while event.data["done"] != len(name):
                     event = await watched.next("progress")
                 assert event.data is not None
-                found[name] = [case["name"] for case in event.data["cases"]]
-        assert found == {"author": ["1"], "jury": ["1", "2"]}
+                found[name] = [(case["name"], case["mem_kb"]) for case in event.data["cases"]]
+        assert found == {"author": [("1", 5_120)], "jury": [("1", 5_003), ("2", 5_003)]}
 
 
 async def test_a_slow_reader_is_let_go_and_told_so(small_hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:

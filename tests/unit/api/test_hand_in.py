@@ -12,6 +12,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
+from adjudge.api.authentication import known_by
 from adjudge.api.envelope import Envelope
 from adjudge.api.exchange import Bounds, Streams
 from adjudge.api.hand_in import HandIn
@@ -57,7 +58,8 @@ class Routes:
 def in_front(hall: Hall, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
     """A client of the short way alone, in its envelope."""
     short_way = HandIn(routes, parts=hall.api.parts, root="/api/v1")
-    app = Envelope(short_way, mint_request_id=new_id, bounds=Bounds(body_bytes, 0, 5.0), streams=Streams())
+    bounds, is_known = Bounds(body_bytes, body_bytes, 0, 5.0), known_by(hall.api.parts.credentials)
+    app = Envelope(short_way, mint_request_id=new_id, bounds=bounds, is_known=is_known, streams=Streams())
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://adjudge")
 
 

@@ -191,6 +191,28 @@ async def test_a_given_password_must_be_changed_first(api: Api) -> None:
         await log_in(other, password="another-long-secret")
 
 
+async def test_token_of_the_operator_works_before_a_password_is_chosen_and_after(api: Api) -> None:
+    user_id, secret = await add_user(api, role=Role.ADMIN, must_change=True), tokens.new_secret()
+    await api.store.do(lambda tx: tokens.add(tx, tokens.NewToken(new_id(), user_id, "t", secret)))
+    async with api.client(secret) as program, api.client() as browser:
+        assert (await program.get("/api/v1/users")).status_code == 200
+        me = await log_in(browser)
+        headers = {"X-CSRF-Token": me["csrf_token"]}
+        change = {"current": PASSWORD, "new": "another-long-secret"}
+        assert (await browser.post("/api/v1/me:password", json=change, headers=headers)).status_code == 204
+        api.parts.credentials.forget(user_id)
+        assert (await program.get("/api/v1/users")).status_code == 200
+
+
+async def test_no_token_is_made_with_a_password_that_was_given(api: Api) -> None:
+    await add_user(api, must_change=True)
+    async with api.client() as browser:
+        me = await log_in(browser)
+        order = {"name": "t", "scopes": ["account:own"]}
+        answer = await browser.post("/api/v1/me/tokens", json=order, headers={"X-CSRF-Token": me["csrf_token"]})
+        assert (answer.status_code, answer.json()["code"]) == (403, "PASSWORD_CHANGE_REQUIRED")
+
+
 async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: Api) -> None:
     user_id = await add_user(api)
     for number, (told, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):

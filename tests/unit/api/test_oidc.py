@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
@@ -13,8 +16,10 @@ from joserfc.jwk import ECKey
 
 from adjudge.api.app import create_app
 from adjudge.api.oidc import OidcProvider
+from adjudge.domain.errors import Unavailable
 from tests.support.api import Api, make_parts
-from tests.support.app import app_around
+from tests.support.app import add_pages, app_around
+from tests.support.dripping import dripping
 from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 from tests.support.stores import Store
 
@@ -68,6 +73,17 @@ async def test_a_provider_lets_somebody_in_and_knows_them_again(api: Api, provid
         second = (await other.get(ME)).json()
         assert second["id"] != me["id"]
         assert second["name"].startswith("ada-")
+
+
+async def test_the_login_pages_link_leads_back_to_where_one_wanted_to_go(api: Api) -> None:
+    add_pages(api.app, api.parts)
+    async with api.client() as browser:
+        page = (await browser.get("/login", params={"next": "/problems?tag=dp&solved=no"})).text
+        link = re.search(r'href="(/api/v1/login/oidc[^"]*)"', page)
+        assert link is not None
+        query = dict(parse_qsl(urlsplit(html.unescape(link[1])).query))
+        back = await browser.get(await way_back(browser, **query))
+        assert back.headers["Location"] == "/problems?tag=dp&solved=no"
 
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example", "evil"])
@@ -129,3 +145,11 @@ async def test_a_provider_that_is_away_or_another_is_said_so(sqlite_store: Store
         api = Api(create_app(away), away, sqlite_store)
         async with api.client() as browser:
             assert (await browser.get(LEAVE)).status_code == 503
+
+
+async def test_a_provider_that_answers_byte_by_byte_is_given_up() -> None:
+    """Each byte comes in time, the whole answer never does."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
+    async with asyncio.timeout(60), dripping(head, b" ") as issuer:
+        with pytest.raises(Unavailable, match="does not answer"):
+            await OidcProvider(issuer, CLIENT_ID, CLIENT_SECRET, timeout_sec=0.5).begin("http://judge/back")

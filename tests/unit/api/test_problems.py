@@ -62,7 +62,7 @@ async def test_an_unchanged_problem_is_304_and_a_changed_one_is_not(api: Api, tm
         changed = await visitor.get(f"{ROOT}/problems/sum", headers=known)
         assert (changed.status_code, changed.json()["title"], changed.json()["difficulty"]) == (200, "Another", 900)
         stale = await client.patch(f"{ROOT}/problems/sum", json=patch)
-        assert (stale.status_code, stale.json()["code"]) == (409, "CONFLICT")
+        assert (stale.status_code, stale.json()["code"]) == (409, "VERSION_CONFLICT")
 
 
 async def names(client: httpx.AsyncClient, **query: Any) -> list[str]:

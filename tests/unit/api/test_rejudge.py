@@ -101,6 +101,31 @@ async def test_nothing_changes_before_a_batch_is_applied_and_then_all_of_it(hall
         assert [item["action"] for item in audit] == ["create", "apply"]
 
 
+async def test_results_of_each_run_are_read_by_its_id(hall: Hall) -> None:
+    async with hall.somebody("admin") as judge, hall.somebody() as author, hall.somebody() as other:
+        ids = await judged(hall, author, Verdict.AC)
+        old = (await author.get(f"/api/v1/submissions/{ids[0]}")).json()["job_id"]
+        batch_id = await batch_of(judge)
+        runs = (await judge.get(f"/api/v1/submissions/{ids[0]}/judge-runs")).json()["items"]
+        (new,) = {run["id"] for run in runs} - {old}
+        waiting = (await judge.get(f"/api/v1/judge-runs/{new}/results")).json()
+        assert (waiting["status"], waiting["document"]) == ("pending", None)
+        await rejudged(hall, batch_id, Verdict.WA)
+        found = (await judge.get(f"/api/v1/judge-runs/{new}/results")).json()
+        assert (found["view"], found["submission_id"], found["attempt_id"]) == ("jury", ids[0], 1)
+        assert (found["status"], found["document"]["verdict"]) == ("succeeded", "WA")
+        assert (await judge.get(f"/api/v1/judge-runs/{old}/results")).json()["document"]["verdict"] == "AC"
+        hidden = await author.get(f"/api/v1/judge-runs/{new}/results")
+        assert (hidden.status_code, hidden.json()["code"]) == (404, "JUDGE_RUN_NOT_FOUND"), "it is not applied"
+        await judge.post(f"{ROOT}/{batch_id}:apply")
+        for job_id, verdict in ((old, "AC"), (new, "WA")):
+            seen = (await author.get(f"/api/v1/judge-runs/{job_id}/results")).json()
+            assert (seen["view"], seen["document"]["verdict"]) == ("author", verdict)
+            assert "the secret answer" not in str(seen)
+            assert (await other.get(f"/api/v1/judge-runs/{job_id}/results")).status_code == 404
+        assert (await judge.get("/api/v1/judge-runs/none/results")).json()["code"] == "JUDGE_RUN_NOT_FOUND"
+
+
 @pytest.mark.parametrize(
     ("policy", "result"),
     [

@@ -13,7 +13,7 @@ import pytest
 from adjudge.api.actions.catalogue import marks_name
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
-from adjudge.store import problems
+from adjudge.store import Tx, problems, reads
 from tests.support.api import make_api
 from tests.support.judging import OPEN_GATE, SOURCE, Hall, a_problem, open_hall
 from tests.support.stores import Store
@@ -32,6 +32,13 @@ async def hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
 async def hall_on_both(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
     """A problem to hand in to, on each database in turn."""
     async with make_api(store, tmp_path, OPEN_GATE) as api:
+        yield await open_hall(api)
+
+
+@pytest.fixture
+async def hall_on_postgres(postgres_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on PostgreSQL."""
+    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
         yield await open_hall(api)
 
 
@@ -210,8 +217,48 @@ async def test_authors_see_nothing_of_secret_tests(hall: Hall) -> None:
         sample, secret = mine["document"]["cases"]
         assert sample["message"] == "a sample's message"
         assert (secret["name"], secret["verdict"], secret["time_ms"]) == ("secret", "AC", 7)
-        assert "message" not in secret
+        assert not {"message", "wall_ms", "exit_code", "exit_signal"} & set(secret)
         assert "the secret answer" in str(theirs)
+
+
+async def test_only_the_jury_sees_exact_memory(hall: Hall) -> None:
+    setter = hall.setter_token
+    async with hall.somebody() as author, hall.somebody("judge") as judge, hall.api.client(setter) as owner:
+        made = await hall.submit(author)
+        await hall.judge(made["job_id"], mem_kb=5_003)
+        place = f"{ROOT}/{made['submission_id']}"
+        for client, expected, secret in ((author, 5_120, 5_120), (judge, 5_003, 5_003), (owner, 5_003, 5_003)):
+            assert (await client.get(place)).json()["mem_kb"] == expected
+            (listed,) = (await client.get(ROOT, params={"problem": "sum"})).json()["items"]
+            assert listed["mem_kb"] == expected
+            document = (await client.get(f"{place}/results")).json()["document"]
+            assert document["mem_kb"] == expected
+            sample, other = document["cases"]
+            assert (sample["mem_kb"], other["mem_kb"]) == (5_003, secret), "a sample is nobody's secret"
+            assert ("wall_ms" in other, "exit_signal" in other) == (secret == 5_003, secret == 5_003)
+            assert "wall_ms" in sample
+
+
+async def test_run_that_moved_on_is_a_conflict(hall_on_postgres: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends between the moment it was read for canceling and the moment it would be canceled."""
+    hall = hall_on_postgres
+    async with hall.somebody() as author, hall.somebody("judge") as judge:
+        made = await hall.submit(author)
+        started = await hall.start(made["job_id"])
+        read = reads.judge_run
+
+        async def read_then_end(tx: Tx, job_id: str) -> reads.RunRow:
+            found = await read(tx, job_id)
+            monkeypatch.setattr(reads, "judge_run", read)
+            await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [started]))
+            return found
+
+        monkeypatch.setattr(reads, "judge_run", read_then_end)
+        late = await judge.post(f"/api/v1/judge-runs/{made['job_id']}:cancel", json={"reason": "late"})
+        assert (late.status_code, late.json()["code"]) == (409, "VERSION_CONFLICT")
+        assert late.json()["fields"]["job_id"] == made["job_id"]
+        audit = await hall.api.store.rows("SELECT action FROM audit_log")
+        assert audit == [], "nothing was canceled"
 
 
 async def test_a_waiter_is_woken_by_the_verdict(hall_on_both: Hall) -> None:
@@ -258,7 +305,7 @@ async def test_changes_by_hand_are_guarded(hall: Hall) -> None:
         assert await change(judge, made, status="gone") == (400, "INVALID_STATUS")
         assert await change(judge, made, status="accepted", verdict="AC") == (400, "INVALID_TRANSITION")
         assert await change(judge, {"submission_id": "nothing"}) == (404, "SUBMISSION_NOT_FOUND")
-        assert await change(judge, made, version=7) == (409, "CONFLICT")
+        assert await change(judge, made, version=7) == (409, "VERSION_CONFLICT")
         assert await change(judge, made) == (200, "judging")
         assert await change(judge, made, status="error", version=2, verdict="SE") == (200, "error")
         audit = await hall.api.store.rows("SELECT action FROM audit_log")
@@ -304,7 +351,10 @@ async def test_judge_runs_their_attempts_and_logs(hall: Hall) -> None:
         made = await hall.submit(author)
         await hall.judge(made["job_id"])
         run = f"/api/v1/judge-runs/{made['job_id']}"
-        assert (await author.get(run)).json()["status"] == "succeeded"
+        read = (await author.get(run)).json()
+        assert read["status"] == "succeeded"
+        assert read["created_at"] <= read["updated_at"]
+        assert read["updated_at"] >= read["finished_at"]
         assert (await author.get(f"{run}/attempts")).status_code == 403
         (attempt,) = (await judge.get(f"{run}/attempts")).json()["items"]
         assert (attempt["worker"], attempt["outcome"]) == ("w1", "succeeded")

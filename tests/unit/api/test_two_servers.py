@@ -131,6 +131,32 @@ async def test_status_cache_freshness_under_5s(
         assert (await reader.get(f"{ROOT}/submissions/{submission_id}")).json()["status"] == "accepted"
 
 
+async def test_verdict_ends_the_cached_status_on_every_server(
+    servers: tuple[Api, Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clocks of both caches stand still: by its time alone the cached status would stay for ever."""
+    here, there = servers
+    _, setter = await here.user("setter")
+    _, contestant = await here.user("contestant")
+    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    monkeypatch.setattr("adjudge.api.actions.submissions._REPORT_SEC", 600.0)
+    for server in servers:
+        monkeypatch.setattr(server.parts.cache, "_clock", lambda: 1e9)
+    async with here.client(contestant) as one, there.client(contestant) as other:
+        body = {"problem": "sum", "language": "cpp", "source": "int main() {}"}
+        made = (await one.post(f"{ROOT}/submissions", json=body)).json()
+        place = f"{ROOT}/submissions/{made['submission_id']}"
+        assert [(await client.get(place)).json()["status"] for client in (one, other)] == ["pending", "pending"]
+        job = (await here.store.claim(made["job_id"])).done[0]
+        await _judge(here.store, made["job_id"], job.attempt_id)
+        for client in (one, other):
+
+            async def is_judged(client: httpx.AsyncClient = client) -> bool:
+                return bool((await client.get(place)).json()["status"] == "accepted")
+
+            assert await soon(is_judged)
+
+
 async def _judge(store: Store, job_id: str, attempt_id: int) -> None:
     finish = Finish(Fence(job_id, attempt_id, "w1"), outcome=Judgement(Verdict.AC))
     await store.do(lambda tx: store.jobs.finish(tx, [finish]))

@@ -24,8 +24,10 @@ from adjudge.store.webhooks import ATTEMPTS, DeliveryOwner
 from adjudge.worker.handler import Completion
 from adjudge.worker.webhooks import Allowed, DeliveryFailed, WebhookHandler
 from tests.support.api import make_api
+from tests.support.dripping import dripping
 from tests.support.judging import OPEN_GATE, Hall, open_hall
 from tests.support.stores import Store, fence_of
+from tests.support.tcp_server import tcp_server
 
 ROOT = "/api/v1/webhooks"
 LOOPBACK = Allowed.parse("127.0.0.0/8")
@@ -64,9 +66,7 @@ async def listening(status: int = 204) -> AsyncIterator[tuple[str, list[tuple[di
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    async with tcp_server(serve) as port:
         yield f"http://127.0.0.1:{port}/hook?a=b", seen
 
 
@@ -82,7 +82,7 @@ async def deliver(hall: Hall, allowed: Allowed = LOOPBACK, **options: Any) -> Co
         release = Release(fence_of(job), 0, "retry", error.code, str(error))
         await hall.api.store.do(lambda tx: hall.api.store.jobs.release(tx, [release]))
         raise
-    finish = Finish(fence_of(job), done.status, done.result, done.outcome)
+    finish = Finish(fence_of(job), done.status, done.result, done.outcome, dead_letter=done.dead_letter)
     await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
     return done
 
@@ -306,3 +306,12 @@ async def test_pings_are_few(small_hall: Hall) -> None:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
         answers = [await client.post(f"{ROOT}/{made['webhook']['id']}:ping") for _ in range(11)]
     assert [answer.status_code for answer in answers[-2:]] == [202, 429]
+
+
+async def test_a_delivery_is_given_up_when_the_answer_comes_too_slowly(hall: Hall) -> None:
+    """Each header comes in time, the whole answer does not."""
+    async with dripping(b"HTTP/1.1 200 X\r\n", b"X-More: yes\r\n") as url, hall.somebody() as client:
+        await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})
+        await hall.judge((await hall.submit(client))["job_id"])
+        with pytest.raises(DeliveryFailed, match=r"No answer within 0\.5 s"):
+            await deliver(hall, timeout_sec=0.5)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.store import migrations, open_database, outbox
-from bench import drive, drive_contenders
+from bench import drive, drive_contenders, peers
 from bench.drive_backlog import load_sqlite
 from bench.drive_board import BATCH, Board, submit_on_command
 from bench.drive_contenders import Contender, Recipe, quantile
@@ -99,7 +99,8 @@ def test_a_process_that_dies_says_why(on_path: Path) -> None:
 
 
 def test_a_peer_that_cannot_be_installed_gets_a_row_saying_so(on_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drive_contenders, "PEERS", on_path)
+    monkeypatch.delenv("PEERS", raising=False)
+    monkeypatch.setattr(peers, "PEERS", on_path)
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1, "", "no such package\n"))
         why = drive_contenders.install("arq")

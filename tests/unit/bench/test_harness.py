@@ -64,4 +64,4 @@ def test_rows_say_what_they_are_held_against(
 @pytest.mark.parametrize(("quick", "expected"), [("1", 3), ("", 9), ("0", 9)])
 def test_quick_runs_are_smaller(monkeypatch: pytest.MonkeyPatch, quick: str, expected: int) -> None:
     monkeypatch.setenv("QUICK", quick)
-    assert sized(full=9, quick=3) == expected
+    assert sized(full=9, quick=3, smoke=1) == expected

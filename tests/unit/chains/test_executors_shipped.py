@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from adjudge.chains.sugar import without_sugar
 from adjudge.chains.timetable import parse_timetable
 from adjudge.chains.triggers import SPECS
 from adjudge.domain.errors import InvalidInput, NotFound
+from adjudge.store import Database
 from tests.support.nodes import context_for
 
 
@@ -110,8 +111,12 @@ def test_what_is_no_dag_is_left_to_its_reader() -> None:
         assert without_sugar(document) == document
 
 
+class NoDatabase:
+    """One that nobody may ask."""
+
+
 async def test_a_question_is_asked_however_much_was_to_be_shown_beside_it() -> None:
     cfg = {"question": "Go?", "approvers": ["eva"], "details": ["x" * 300_000]}
-    asked = (await WaitApproval().execute(context_for("wait_approval", cfg))).artifact
+    asked = (await WaitApproval(cast("Database", NoDatabase())).execute(context_for("wait_approval", cfg))).artifact
     assert (asked["question"], asked["approvers"]) == ("Go?", ["eva"])
     assert "Too large to be shown here (300" in asked["details"]

@@ -8,20 +8,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import httpx
 import pytest
 
 from adjudge import settings
 from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.cli.judging import open_judge
 from adjudge.cli.parts import _health, _info, _looked, _worker_settings
 from adjudge.cli.scheduling import watched
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.artifacts import ArtifactCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
+from adjudge.observe.door import Pulse
 from adjudge.registry import Health
 from adjudge.sandbox import Sandbox
 from adjudge.worker.loop import Worker
+from tests.support.service import free_port
 
 
 def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() -> None:
@@ -33,8 +37,9 @@ def test_a_worker_reads_the_stream_under_its_own_name_unless_told_otherwise() ->
 
 
 def test_limits_and_rate_are_settings() -> None:
-    loaded = settings.load(environ={"ADJUDGE_WORKER_LIMITS": "language:java=1, kind:node = 4"})
-    assert _worker_settings(loaded, "w", 2).limits == {"language:java": 1, "kind:node": 4}
+    text = "language:java=1, kind:node = 4, node:problem.verify=2"
+    loaded = settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+    assert _worker_settings(loaded, "w", 2).limits == {"language:java": 1, "kind:node": 4, "node:problem.verify": 2}
     assert settings.load(environ={"ADJUDGE_WORKER_RATE_PER_SEC": "2.5"}).worker.rate_per_sec == 2.5
 
 
@@ -42,6 +47,16 @@ def test_limits_and_rate_are_settings() -> None:
 def test_a_limit_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="WORKER_LIMITS"):
         settings.load(environ={"ADJUDGE_WORKER_LIMITS": text})
+
+
+@pytest.mark.parametrize(("told", "apart"), [({}, True), ({"ADJUDGE_WORKER_EXECUTIONS_BESIDE_JUDGING": "true"}, False)])
+async def test_executions_run_beside_judging_only_where_the_setting_allows_it(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], apart: bool
+) -> None:
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    async with open_judge(1) as judge:
+        assert judge.quiet.executions_apart is apart
 
 
 async def test_a_door_that_somebody_else_has_is_named() -> None:
@@ -52,6 +67,27 @@ async def test_a_door_that_somebody_else_has_is_named() -> None:
         with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1 port {port}"):
             async with watched(told):
                 pass
+
+
+async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_time_limits_are_over() -> None:
+    """Restarting the process would not help; a loop that is silent for longer than its waits can last is dead."""
+    now, port = 0.0, free_port()
+    told = settings.load(
+        environ={
+            "ADJUDGE_METRICS_PORT": str(port),
+            "ADJUDGE_DATABASE_TIMEOUT_SEC": "45",
+            "ADJUDGE_REDIS_TIMEOUT_SEC": "15",
+        }
+    )
+    pulse = Pulse("reader", clock=lambda: now)
+    async with watched(told, pulse), httpx.AsyncClient() as client:
+
+        async def status(at: float) -> int:
+            nonlocal now
+            now = at
+            return (await client.get(f"http://127.0.0.1:{port}/health/live")).status_code
+
+        assert [await status(at) for at in (31.0, 89.0, 91.0)] == [200, 200, 503]
 
 
 def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:

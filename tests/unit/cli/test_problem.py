@@ -162,3 +162,27 @@ def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
         assert result.exit_code == 3
         assert "no usable ZIP archive" in result.stderr
     assert _run("check", tmp_path / "x.zip").exit_code == 1
+
+
+def test_a_package_that_cannot_be_converted_is_not_called_unusable(tmp_path: Path) -> None:
+    yaml = "symlinks: {a.in: /dev/stdin}\ntest_cases: [{in: 1.in, out: 1.in}]\n"
+    source = _write(tmp_path / "linked", {"init.yml": yaml, "1.in": "1\n"})
+    assert _run("check", source).exit_code == 0
+    result = _run("import", source, "--to", tmp_path / "out")
+    assert result.exit_code == 3
+    said = result.output
+    assert "can be used as it is, but not be converted" in said
+    assert "adjudge problem publish" in said
+    assert "cannot be used" not in said
+
+
+def test_links_through_the_repository_are_followed_and_others_on_request(fresh: Path, tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shared.h").write_text("")
+    (fresh / "attachments").mkdir(exist_ok=True)
+    (fresh / "attachments" / "shared.h").symlink_to("../../shared.h")
+    assert _run("check", fresh).exit_code == 0
+    (fresh / "attachments" / "hosts").symlink_to("/etc/hosts")
+    refused = _run("check", fresh)
+    assert (refused.exit_code, "--follow-links" in refused.output) == (1, True)
+    assert _run("check", fresh, "--follow-links").exit_code == 0

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from adjudge.cli.up import _announce_sandbox
-from adjudge.sandbox.doctor import Check, CheckState, Diagnosis
+from adjudge.sandbox.doctor import CGROUP_USE, Check, CheckState, Diagnosis
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def _start(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "adjudge", "up", *options],
         cwd=folder,
-        env={**environ, "PYTHONUNBUFFERED": "1"},
+        env={**environ, "PYTHONUNBUFFERED": "1", "ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "true"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -61,6 +61,7 @@ def test_it_starts_on_sqlite_answers_and_ends_cleanly(tmp_path: Path, end: signa
         assert password is not None
         me = httpx.post(f"{address}/api/v1/login", json={"name": "admin", "password": password[1]}, timeout=60).json()
         assert (me["role"], me["must_change_password"]) == ("admin", True)
+        assert any(line.endswith("adjudge user token admin") for line in others), "how programs begin"
         assert httpx.get(f"{address}/api/v1/openapi.json", timeout=60).json()["info"]["title"] == "Adjudge"
         process.send_signal(end)
         _, errors = process.communicate(timeout=120)
@@ -87,7 +88,15 @@ def test_without_isolation_it_says_what_to_do(capsys: pytest.CaptureFixture[str]
     broken = Check(
         "launcher", CheckState.MISSING, "there is none", "Programs can be run.", "install gcc", essential=True
     )
-    _announce_sandbox(Diagnosis((broken,)))
+    _announce_sandbox(Diagnosis((broken,)), (broken,))
     printed = capsys.readouterr().out
     assert "NOT ready" in printed
     assert "launcher: there is none; install gcc" in printed
+
+
+def test_where_it_is_allowed_to_judge_without_a_cgroup_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    uncounted = Check(CGROUP_USE, CheckState.MISSING, "none", "Not limited.", "run as root", essential=True)
+    _announce_sandbox(Diagnosis((uncounted,)), ())
+    printed = capsys.readouterr().out
+    assert "NOT SAFE" in printed
+    assert "judge.allow_without_cgroup" in printed

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -27,13 +31,8 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     assert (code, "grace is admin" in printed, "One-time password" in printed) == (0, True, True)
     assert _run("add", "robot", "--role", "service", "--as", "ops")[0] == 0
     assert _run("add", "ada", "--password-stdin", given="a long enough secret\n")[0] == 0
-    assert _run("add", "GRACE") == (3, "adjudge: That user name is taken; choose another. [CONFLICT]\n")
-    code, secret = _run("token", "robot", "--scope", "submission:create", "--days", "1")
-    assert (code, secret[:4], len(secret.split())) == (0, "adj_", 1)
+    assert _run("add", "GRACE") == (3, "adjudge: That user name is taken; choose another. [NAME_TAKEN]\n")
     assert _run("token", "robot", "--scope", "ops:control")[0] == 3
-    code, printed = _run("token", "grace")
-    assert (code, "grace has yet to choose a password" in printed) == (0, True), "or it would be refused unexplained"
-    assert "choosing one ends it" in printed, "as the box on that page is ticked"
     assert _run("disable", "ada", "--reason", "left")[0] == 0
     assert _run("disable", "grace")[0] == 3, "the last admin stays"
     code, printed = _run("token", "ada")
@@ -43,3 +42,50 @@ def test_a_user_is_added_listed_disabled_and_given_tokens() -> None:
     assert {name: user["disabled"] for name, user in listed.items()} == {"ada": True, "grace": False, "robot": False}
     assert _run("enable", "ada")[0] == 0
     assert _run("enable", "nobody") == (3, "adjudge: There is no user 'nobody'. [USER_NOT_FOUND]\n")
+
+
+def _token(*argv: str) -> tuple[str, str, dict[str, object]]:
+    """Make a token; standard output, standard error, and its row."""
+    result = CliRunner().invoke(main, ["user", "token", *argv])
+    assert result.exit_code == 0, result.output
+    with closing(sqlite3.connect(os.environ["ADJUDGE_DATABASE_URL"].removeprefix("sqlite:///"))) as connection:
+        connection.row_factory = sqlite3.Row
+        row = connection.execute("SELECT * FROM api_tokens ORDER BY id DESC LIMIT 1").fetchone()
+    return result.stdout, result.stderr, dict(row)
+
+
+@pytest.mark.parametrize(
+    ("argv", "days"), [((), 90), (("--days", "1"), 1), (("--days", "0.5"), 0.5), (("--no-expiry",), None)]
+)
+def test_token_expires_after_90_days_unless_told(argv: tuple[str, ...], days: float | None) -> None:
+    _run("add", "grace", "--role", "admin")
+    secret, said, row = _token("grace", *argv)
+    assert re.fullmatch(r"adj_\S+\n", secret)
+    if days is None:
+        assert row["expires_at"] is None
+        assert "without end" in said
+    else:
+        assert int(str(row["expires_at"])) - int(str(row["created_at"])) == days * 86_400_000_000
+        assert "Valid until 20" in said
+
+
+def test_token_carries_all_rights_only_when_asked_and_says_what_it_carries() -> None:
+    _run("add", "grace", "--role", "admin")
+    _, said, row = _token("grace")
+    assert "*" not in str(row["scopes"])
+    assert "user:write" not in str(row["scopes"])
+    assert "submission:create, submission:read" in said
+    _, said, row = _token("grace", "--scope", "*")
+    assert "*" in str(row["scopes"])
+    assert "all of its user (*)" in said
+    _, _, row = _token("grace", "--scope", "chain:read", "--scope", "run:read")
+    assert json.loads(str(row["scopes"])) == ["chain:read", "run:read"]
+
+
+@pytest.mark.parametrize("wrong", [("--days", "0"), ("--days", "-1"), ("--days", "4000"), ("--scope", "no:such")])
+def test_token_that_cannot_be_is_refused(wrong: tuple[str, str]) -> None:
+    _run("add", "grace", "--role", "admin")
+    code, printed = _run("token", "grace", *wrong)
+    assert code in (2, 3)
+    assert "adj_" not in printed
+    assert wrong[0].strip("-") in printed

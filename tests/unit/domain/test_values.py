@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from dataclasses import fields
 
 import pytest
@@ -105,6 +107,14 @@ def test_an_id_is_a_version_7_uuid_that_sorts_by_time(unix_ms: int, bits: int) -
     assert parse_id(text) == text
     assert int(text.replace("-", "")[:12], 16) == unix_ms
     assert uuid7(max(0, unix_ms - 1), 2**74 - 1) < text or unix_ms == 0
+
+
+def test_ids_made_within_a_millisecond_sort_in_the_order_of_making(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(1_800_000_000_000_000_000, 250)
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    made = [new_id() for _ in range(8_000)]
+    assert made == sorted(made)
+    assert [parse_id(text) for text in made] == made
 
 
 def test_ids_are_new() -> None:

@@ -1,45 +1,112 @@
-"""The cache of compiled programs: whole entries, bounded, the longest unused going first."""
+"""The cache of compiled programs: whole entries, never over the bound, the longest unused going first."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import Artifact, ArtifactCache, disk_bytes
+
+BLOCK = 4096
+ENTRY = 2 * BLOCK
+"""An entry with a small file: the directory and the file."""
 
 
-def put(cache: ArtifactCache, key: str, size_bytes: int) -> Path:
+def put(cache: ArtifactCache, key: str, size_bytes: int = 10) -> Artifact:
     with cache.stage() as staged:
         (staged / "main").write_bytes(b"x" * size_bytes)
         (staged / "main").chmod(0o700)
         return cache.put(key, staged)
 
 
+def used_at(cache: ArtifactCache, key: str, moment: int) -> None:
+    os.utime(cache.root / "entries" / key, (moment, moment))
+
+
+def entries(cache: ArtifactCache) -> set[str]:
+    return {entry.name for entry in (cache.root / "entries").iterdir()}
+
+
 def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
     cache = ArtifactCache(tmp_path)
     assert cache.get("k") is None
-    entry = put(cache, "k", 10)
-    assert cache.get("k") == entry
-    assert (entry / "main").stat().st_mode & 0o777 == 0o755
+    made = put(cache, "k", 10)
+    found = cache.get("k")
+    assert found is not None
+    assert found.directory == made.directory
+    assert (made.directory / "main").stat().st_mode & 0o777 == 0o755
     assert not list((tmp_path / "staging").iterdir())
 
 
-def test_the_longest_unused_go_first_and_those_in_use_stay(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path, bound_bytes=100, grace_sec=0)
-    for age, key in enumerate(("old", "held", "young")):
-        os.utime(put(cache, key, 30), (age, age))
-    with cache.hold("held"):
-        put(cache, "new", 40)
-    assert cache.get("old") is None
-    assert cache.get("held") is not None
-    assert cache.get("new") is not None
+def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> None:
+    cache = ArtifactCache(tmp_path, bound_bytes=3 * ENTRY)
+    for moment, key in enumerate(("old", "middle", "young")):
+        put(cache, key)
+        used_at(cache, key, moment)
+    put(cache, "new")
+    assert entries(cache) == {"middle", "young", "new"}
+
+
+def test_the_bound_holds_after_every_step(tmp_path: Path) -> None:
+    caches = [ArtifactCache(tmp_path, bound_bytes=10 * ENTRY) for _ in range(2)]
+    kept = []
+    for number in range(40):
+        artifact = put(caches[number % 2], str(number), 1 + number * 700)
+        if number % 5 == 0:
+            kept.append(artifact)
+        assert disk_bytes(tmp_path / "entries") - BLOCK <= 10 * ENTRY
+        assert (artifact.directory / "main").stat().st_size == 1 + number * 700
+    assert all((artifact.directory / "main").is_file() for artifact in kept)
+
+
+def test_a_program_in_use_stays_whoever_needs_its_room(tmp_path: Path) -> None:
+    cache, other = (ArtifactCache(tmp_path, bound_bytes=2 * ENTRY) for _ in range(2))
+    held = put(cache, "held")
+    used_at(cache, "held", 0)
+    put(other, "a")
+    put(other, "b")
+    assert entries(cache) == {"held", "b"}
+    del held
+    put(other, "c")
+    assert entries(cache) == {"b", "c"}
+
+
+def test_a_program_without_room_is_used_and_not_kept(tmp_path: Path) -> None:
+    cache = ArtifactCache(tmp_path, bound_bytes=ENTRY)
+    held = put(cache, "held")
+    extra = put(cache, "extra")
+    assert entries(cache) == {"held"}
+    assert (extra.directory / "main").read_bytes() == b"x" * 10
+    assert cache.get("extra") is None
+    del extra
+    assert not list((tmp_path / "staging").iterdir())
+    assert held.directory.is_dir()
+
+
+def test_a_bound_of_nothing_keeps_nothing(tmp_path: Path) -> None:
+    cache = ArtifactCache(tmp_path, bound_bytes=0)
+    made = put(cache, "k")
+    assert (made.directory / "main").is_file()
+    assert not entries(cache)
+    del made
+    assert not list((tmp_path / "staging").iterdir())
+
+
+def test_many_small_files_count_as_what_they_take_on_disk(tmp_path: Path) -> None:
+    cache = ArtifactCache(tmp_path, bound_bytes=50 * BLOCK)
+    with cache.stage() as staged:
+        for number in range(100):
+            (staged / str(number)).touch()
+        cache.put("classes", staged)
+    assert not entries(cache)
 
 
 def test_the_first_of_two_writers_wins(tmp_path: Path) -> None:
     one, two = ArtifactCache(tmp_path), ArtifactCache(tmp_path)
     put(one, "k", 1)
-    entry = put(two, "k", 2)
-    assert (entry / "main").stat().st_size == 1
+    assert (put(two, "k", 2).directory / "main").stat().st_size == 1
 
 
 def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
@@ -48,4 +115,31 @@ def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
         (staged / "secret").symlink_to("/etc/passwd")
         (staged / "folder").symlink_to("/etc")
         entry = cache.put("k", staged)
-    assert not list(entry.iterdir())
+    assert not list(entry.directory.iterdir())
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from adjudge.judge.artifacts import ArtifactCache
+cache = ArtifactCache(Path(sys.argv[1]), bound_bytes=0)
+with cache.stage() as staged:
+    (staged / "main").write_bytes(b"x")
+    uncached = cache.put("k", staged)
+    with cache.stage() as second:
+        print("ready", flush=True)
+        sys.stdin.read()
+        os._exit(9)
+"""
+
+
+def test_what_a_killed_process_left_behind_is_removed_and_what_a_living_one_uses_is_not(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", KILLED, str(tmp_path)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        ArtifactCache(tmp_path)
+        assert len(list((tmp_path / "staging").iterdir())) == 2
+        process.communicate(b"")
+    ArtifactCache(tmp_path)
+    assert not list((tmp_path / "staging").iterdir())

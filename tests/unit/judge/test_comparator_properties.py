@@ -61,6 +61,8 @@ def paragraph(text: bytes) -> list[list[bytes]]:
 def fcmp(answer: bytes, output: bytes) -> bool:
     wanted = lines_of(bare(answer).replace(b"\r\n", b"\n"))
     text = bare(output).replace(b"\r\n", b"\n")
+    if wanted and not wanted[-1]:
+        wanted.pop()
     for line in wanted:
         found, newline, rest = text.partition(b"\n")
         if line != found:
@@ -74,11 +76,18 @@ def icpc_float(answer: bytes, output: bytes) -> bool:
     return len(wanted) == len(found) and all(map(_icpc_token, wanted, found))
 
 
-def _icpc_token(wanted: bytes, found: bytes) -> bool:
-    number, other = scanf_float(wanted), scanf_float(found)
+def _icpc_token(wanted: bytes, found: bytes, read: Callable[[bytes], float | None] = scanf_float) -> bool:
+    number, other = read(wanted), read(found)
     if number is None:
         return wanted.lower() == found.lower()
     return other is not None and abs(number - other) <= max(0.5, 0.5 * abs(number))
+
+
+def specified_float(answer: bytes, output: bytes) -> bool:
+    wanted, found = answer.split(), output.split()
+    return len(wanted) == len(found) and all(
+        _icpc_token(one, two, spec_float) for one, two in zip(wanted, found, strict=True)
+    )
 
 
 def our_float(answer: bytes, output: bytes) -> bool:
@@ -99,6 +108,9 @@ NAIVE: dict[str, Naive] = {
     "icpc": lambda a, b: [w.lower() for w in c_words(a)] == [w.lower() for w in c_words(b)],
     "icpc case_sensitive": lambda a, b: c_words(a) == c_words(b),
     "icpc float_tolerance 0.5": icpc_float,
+    "icpc-2025-09": lambda a, b: a.lower().split() == b.lower().split(),
+    "icpc-2025-09 case_sensitive space_change_sensitive": lambda a, b: a == b,
+    "icpc-2025-09 float_tolerance 0.5": specified_float,
     "exact": lambda a, b: eol(bare(a)) == eol(bare(b)),
     "exact binary": lambda a, b: a == b,
     "exact nfc": lambda a, b: nfc(eol(bare(a))) == nfc(eol(bare(b))),

@@ -84,6 +84,56 @@ def test_outcomes_tell_whose_fault_it_is() -> None:
     assert said("dmoj-linecount", "1\n2\n3\n", "1\n9\n3\n").score == Fraction(2, 3)
 
 
+@pytest.mark.parametrize("kind", ["icmp", "hcmp", "rcmp", "yesno"])
+@pytest.mark.parametrize("answer", ["", " \n"])
+@pytest.mark.parametrize("output", ["", "\n", "1", "YES"])
+def test_an_empty_answer_where_one_value_belongs_is_the_jurys_fault(kind: str, answer: str, output: str) -> None:
+    assert said(kind, answer, output).outcome is Outcome.FAULT
+
+
+@pytest.mark.parametrize("kind", ["ncmp", "nyesno", "rcmp4", "rcmp6", "rcmp9", "rncmp", "wcmp", "lcmp", "fcmp"])
+def test_a_sequence_may_be_empty(kind: str) -> None:
+    assert said(kind, "", "").accepted
+    assert said(kind, "", "\n").accepted
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "accepted"),
+    [
+        ("a\n\n", "a\n  \n", True),
+        ("a\n\n", "a\n \t\n\n  ", True),
+        ("a\n\n", "a\n", True),
+        ("a\n\n\n", "a\n", True),
+        ("a\n\n\n", "a\n \n", False),
+        ("a\n \n", "a\n", False),
+        ("a\n\nb\n", "a\n \nb\n", False),
+        ("\n", "  ", True),
+        ("a\n\n", "a\nb\n", False),
+    ],
+)
+def test_fcmp_stops_at_an_empty_last_line_of_the_answer(answer: str, output: str, accepted: bool) -> None:
+    assert said("fcmp", answer, output).accepted is accepted
+
+
+@pytest.mark.parametrize(
+    ("answer", "output"),
+    [("16", "0x10"), ("100", "100e"), ("0", "0e+"), ("100", "100E-"), ("a", "a\x00b"), ("16", "0x1p4")],
+)
+def test_the_default_validator_follows_the_reference_for_legacy_and_the_specification_since(
+    answer: str, output: str
+) -> None:
+    assert said("icpc float_tolerance 1e-6", answer, output).accepted
+    assert not said("icpc-2025-09 float_tolerance 1e-6", answer, output).accepted
+
+
+@pytest.mark.parametrize("token", ["0x10", "100e", "0e+", "nan", "inf", "1_0", "1e999"])
+def test_by_the_specification_what_is_no_number_is_compared_as_text(token: str) -> None:
+    assert said("icpc-2025-09 float_tolerance 1e-6", f"{token} 1", f"{token.upper()} 1.0").accepted is (
+        token != "1e999"
+    )
+    assert said("icpc-2025-09 float_tolerance 1e-6", f"{token} 1", f"{token} 1.0").accepted
+
+
 def test_every_native_checker_of_a_problem_exists() -> None:
     assert {checker.value for checker in NativeChecker} <= set(KINDS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -16,7 +17,7 @@ from adjudge.domain.problem import (
     Origin,
     Problem,
 )
-from adjudge.domain.programs import ScoreUnit
+from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import CaseResult, GivenScore
 from adjudge.judge.progression import Progression, Stop
@@ -135,6 +136,16 @@ def test_scores_out_of_range_are_the_jurys_fault() -> None:
     assert scored(ranged, "a").verdict is Verdict.SE
     over = problem([Group("")], [Case("a", "", "in", points=5)])
     assert scored(over, "a", {"a": GivenScore(Fraction(6), ScoreUnit.ABSOLUTE)}).verdict is Verdict.SE
+
+
+def test_an_unbounded_score_needs_no_maximum_and_may_be_missing() -> None:
+    unbounded = Checker(CheckerProtocol.ICPC, score_unit=ScoreUnit.UNBOUNDED)
+    of = replace(
+        problem([Group("", on_reject=OnReject.CONTINUE)], [Case(n, "", "in") for n in "ab"]), checker=unbounded
+    )
+    given = scored(of, "aa", {"a": GivenScore(Fraction(100), ScoreUnit.ABSOLUTE)})
+    assert (given.verdict, given.points, given.most) == (Verdict.AC, Fraction(101), None)
+    assert scored(of, "ww").most is None, "the maximum does not depend on the outcome"
 
 
 def test_samples_may_be_ignored() -> None:

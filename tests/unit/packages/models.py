@@ -27,7 +27,7 @@ from adjudge.domain.problem import (
     Statement,
     TimeBound,
 )
-from adjudge.domain.programs import FileRef, InputValidator, Program, Stub
+from adjudge.domain.programs import Checker, FileRef, InputValidator, NativeChecker, Program, Stub
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.icpc.expectations import DEFAULTS, ICPC_VERDICTS, verdicts
 from adjudge.packages.icpc.limits import run_limits
@@ -210,6 +210,7 @@ def problems(draw: st.DrawFn) -> Problem:
         languages=draw(st.lists(st.sampled_from(["cpp", "java"]), unique=True).map(tuple)),
         cases=tuple(cases),
         groups=tuple(groups),
+        checker=Checker(native=NativeChecker.ICPC_2025_09),
         stubs=tuple(Stub(name, (FileRef("x", f"include/{name}/x"),)) for name in sorted(stubs)),
         input_validators=(InputValidator(Program("v.py", (FileRef("v.py", "input_validators/v.py"),))),)
         if many

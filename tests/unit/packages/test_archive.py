@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import NotFound
-from adjudge.packages.archive import OpenLimits, opened
+from adjudge.packages.archive import Links, OpenLimits, opened
 from adjudge.packages.findings import PackageRefused
 
 
@@ -126,6 +126,55 @@ def test_links_inside_are_followed_to_files_and_folders(tmp_path: Path) -> None:
     (folder / "2").symlink_to("1")
     with opened(folder) as package:
         assert package.names() == ["1/a.in", "2/a.in"]
+
+
+def _repository(root: Path) -> Path:
+    """A contest repository: two packages that share a header and tests."""
+    for name in (".git", "shared/tests", "sum/files", "outside"):
+        (root / name).mkdir(parents=True)
+    (root / "shared" / "lib.h").write_bytes(b"shared")
+    (root / "shared" / "tests" / "1.in").write_bytes(b"1")
+    (root / ".git" / "config").write_bytes(b"token")
+    (root / "sum" / "files" / "lib.h").symlink_to("../../shared/lib.h")
+    (root / "sum" / "tests").symlink_to(root / "shared" / "tests")
+    return root / "sum"
+
+
+def test_a_folder_of_the_operators_may_share_files_of_its_repository(tmp_path: Path) -> None:
+    package = _repository(tmp_path / "contest")
+    assert "leaves the package" in _refusal(package)
+    with opened(package, links=Links.REPOSITORY) as files:
+        assert files.names() == ["files/lib.h", "tests/1.in"]
+        assert files.locate("files/lib.h").read_bytes() == b"shared"
+
+
+@pytest.mark.parametrize("target", ["../../outside.txt", "../.git/config", "/etc/passwd"])
+def test_links_that_leave_the_repository_need_to_be_allowed(tmp_path: Path, target: str) -> None:
+    package = _repository(tmp_path / "contest")
+    (tmp_path / "outside.txt").write_bytes(b"outside")
+    (package / "a.in").symlink_to(target)
+    with pytest.raises(PackageRefused, match="add --follow-links") as caught, opened(package, links=Links.REPOSITORY):
+        pass
+    assert [item.path for item in caught.value.findings] == ["a.in"]
+    with opened(package, links=Links.ANYWHERE) as files:
+        assert "a.in" in files
+
+
+def test_without_a_repository_links_stay_in_the_package(tmp_path: Path) -> None:
+    package = _repository(tmp_path / "contest")
+    (tmp_path / "contest" / ".git" / "config").unlink()
+    (tmp_path / "contest" / ".git").rmdir()
+    with pytest.raises(PackageRefused, match="leaves the package"), opened(package, links=Links.REPOSITORY):
+        pass
+
+
+@pytest.mark.parametrize("links", Links)
+def test_links_in_an_archive_never_leave_it(tmp_path: Path, links: Links) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "secret").write_bytes(b"")
+    path = _with_links(tmp_path / "p.zip", {"a.in": b"1"}, {"b.in": "../secret"})
+    with pytest.raises(PackageRefused, match="leaves the package"), opened(path, links=links):
+        pass
 
 
 @pytest.mark.parametrize("links", [{"a": "b", "b": "a"}, {"a": "."}, {"d/a": ".."}, {"a": "nowhere"}])

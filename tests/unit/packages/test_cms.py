@@ -97,6 +97,24 @@ def test_task_types(read: Read) -> None:
     assert package.problem.cases[0].output_name == "output_000.txt"
 
 
+def test_only_languages_with_a_grader_can_be_submitted(read: Read) -> None:
+    base = {"task.yaml": YAML + "infile:\noutfile:\n", **_tests(1)}
+    package, _ = read(base)
+    assert package.problem.languages == ()
+    package, findings = read({**base, "sol/grader.cpp": "", "sol/grader.py": "", "sol/sums.h": ""})
+    assert not _errors(findings)
+    assert package.problem.languages == ("cpp", "python3"), "any other program would be judged without the grader"
+    package, _ = read({**base, "task.yaml": YAML + "output_only: true\n"})
+    assert (package.problem.stubs, package.problem.languages) == ((), ())
+
+
+def test_keys_that_nothing_reads_are_reported(read: Read) -> None:
+    known = "score_mode: max\ntoken_mode: disabled\ntotal_value: 100\nnum_processes: 1\n"
+    _, findings = read({"task.yaml": YAML + known + "time_limt: 3\n", **_tests(1)})
+    said = [str(item) for item in findings.items if "not a key" in item.message]
+    assert said == ["task.yaml:9: warning: time_limt: is not a key of this format. Remove it."]
+
+
 def test_missing_tests_are_named(read: Read) -> None:
     tests = _tests(3)
     del tests["output/output1.txt"], tests["input/input2.txt"]

@@ -10,6 +10,7 @@ import pytest
 from adjudge.domain.problem import Aggregate, Mode
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker
 from adjudge.packages.findings import Findings, PackageRefused, Severity
+from adjudge.packages.icpc.export import export_icpc
 from tests.unit.packages.conftest import Read
 
 
@@ -48,6 +49,51 @@ def test_pretests_come_first_and_everything_needs_them(read: Read) -> None:
     package, _ = read({"init.yml": yaml, "1.in": "", "1.out": ""})
     assert [case.points for case in package.problem.cases] == [0, 1]
     assert package.problem.group("secret").depends_on == ("pretest",)
+
+
+def test_everything_after_a_case_or_batch_worth_nothing_depends_on_it(read: Read) -> None:
+    case = "{in: 1.in, out: 1.out, points: %d}"
+    yaml = "test_cases:\n" + "".join(
+        f"- {line}\n"
+        for line in (
+            case % 5,
+            case % 0,
+            case % 0,
+            case % 7,
+            "{points: 0, batched: [{in: 1.in, out: 1.out}]}",
+            "{points: 9, batched: [{in: 1.in, out: 1.out}]}",
+            case % 3,
+        )
+    )
+    package, findings = read({"init.yml": yaml, "1.in": "", "1.out": ""})
+    problem = package.problem
+    assert not _errors(findings)
+    assert [case.group for case in problem.cases] == [
+        "secret",
+        "secret/002",
+        "secret/002",
+        "secret/004",
+        "secret/005",
+        "secret/006",
+        "secret/007",
+    ]
+    gates = ("secret/002", "secret/005")
+    assert {group.path: group.depends_on for group in problem.groups if group.path} == {
+        "secret": (),
+        "secret/002": (),
+        "secret/004": gates[:1],
+        "secret/005": gates[:1],
+        "secret/006": gates,
+        "secret/007": gates,
+    }
+    assert [case.points for case in problem.cases] == [5, 0, 0, 7, 0, 9, 3]
+
+
+def test_points_by_name_may_be_nothing_too(read: Read) -> None:
+    yaml = "archive: t.zip\ntest_cases: {case_points: [0, 5]}\n"
+    package, findings = read({"init.yml": yaml, "t.zip": _zip(["1.in", "1.out", "2.in", "2.out"])})
+    assert not _errors(findings)
+    assert package.problem.group(package.problem.cases[1].group).depends_on == ("secret/001",)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +141,32 @@ def test_generators_become_recipes(read: Read) -> None:
     assert package.problem.cases[0].answer == recipe.error_target
 
 
+def test_a_generator_runs_under_its_own_limits(read: Read) -> None:
+    yaml = (
+        "generator: {source: gen.py, args: [7], time_limit: 5, memory_limit: 65536, flags: [-O1]}\n"
+        "test_cases:\n- {points: 1}\n- {generator_args: [8]}\n"
+    )
+    package, findings = read({"init.yml": yaml, "gen.py": ""})
+    assert not findings.items or all(item.severity is Severity.INFO for item in findings.items)
+    assert [(recipe.args, recipe.time_ms, recipe.memory_bytes) for recipe in package.recipes] == [
+        (("7",), 5_000, 64 << 20),
+        (("8",), 5_000, 64 << 20),
+    ]
+    plain, _ = read({"init.yml": "generator: gen.py\ntest_cases:\n- {points: 1}\n"})
+    assert (plain.recipes[0].time_ms, plain.recipes[0].memory_bytes) == (20_000, 512 << 20)
+
+
+def test_a_checker_and_an_interactor_run_under_their_own_limits(read: Read) -> None:
+    tests = "test_cases:\n- {in: 1.in, out: 1.out}\n"
+    bridged = "checker: {name: bridged, args: {files: c.cpp, time_limit: 3, memory_limit: 1024}}\n"
+    package, _ = read({"init.yml": bridged + tests, "c.cpp": "", "1.in": "", "1.out": ""})
+    limits = package.problem.limits
+    assert (limits.validation_ms, limits.validation_memory_bytes) == (3_000, 1 << 20)
+    package, _ = read({"init.yml": "interactive: {files: c.cpp, memory_limit: 2048, compiler_time_limit: 9}\n" + tests})
+    limits = package.problem.limits
+    assert (limits.validation_memory_bytes, limits.compile_ms) == (2 << 20, 9_000)
+
+
 @pytest.mark.parametrize(
     ("checker", "native", "options"),
     [
@@ -121,7 +193,7 @@ def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
     assert not _errors(findings)
     assert checker.protocol is CheckerProtocol.TESTLIB
     assert (checker.programs[0].language, checker.programs[0].support[0].name) == ("cpp", "testlib.h")
-    assert package.problem.input_file == "a.in"
+    assert (package.problem.input_file, package.problem.keeps_stdio) == ("a.in", True)
     package, _ = read({"init.yml": "interactive: {files: c.cpp, type: testlib, preprocessing_time: 1}\n" + tests})
     assert package.problem.mode is Mode.INTERACTIVE
     assert package.problem.interactor
@@ -145,6 +217,76 @@ def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
 def test_what_is_refused(read: Read, yaml: str, expected: str) -> None:
     _, findings = read({"init.yml": yaml, "1.in": ""})
     assert any(error.startswith(expected) for error in _errors(findings)), _errors(findings)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "where"),
+    [
+        ("time_limit: 2\n", "init.yml:2: warning: time_limit:"),
+        ("checker: {name: floats, args: {prec: 3}}\n", "init.yml:2: warning: checker.args.prec:"),
+        ("checker: {nam: floats}\n", "init.yml:2: warning: checker.nam:"),
+        ("checker: {name: bridged, args: {files: c.cpp, language: CPP}}\n", "warning: checker.args.language:"),
+        ("generator: {source: c.cpp, limit: 3}\n", "init.yml:2: warning: generator.limit:"),
+        ("interactive: {files: c.cpp, checker: x}\n", "init.yml:2: warning: interactive.checker:"),
+        ("signature_grader: {entry: c.cpp, header: c.cpp, main: no}\n", "warning: signature_grader.main:"),
+        ("pretest_test_cases: [{in: 1.in, out: 1.in, point: 3}]\n", "init.yml:2: warning: point:"),
+    ],
+)
+def test_keys_that_nothing_reads_are_reported(read: Read, yaml: str, where: str) -> None:
+    tests = "test_cases: [{in: 1.in, out: 1.in}]\n"
+    _, findings = read({"init.yml": tests + yaml, "1.in": "", "c.cpp": ""})
+    assert not _errors(findings)
+    assert any(where in str(item) for item in findings.items), [str(item) for item in findings.items]
+
+
+def test_known_keys_are_not_reported_in_either_spelling(read: Read) -> None:
+    yaml = (
+        "output-limit-length: 100\nwall_time_factor: 2\nshort_circuit: true\nhints: [unicode]\nunbuffered: true\n"
+        "output_prefix_length: 0\ntest_cases:\n- points: 5\n  dependencies: []\n  batched: [{in: 1.in, out: 1.in}]\n"
+    )
+    package, findings = read({"init.yml": yaml, "1.in": ""})
+    assert [item for item in findings.items if item.severity is not Severity.INFO] == []
+    assert package.problem.limits.run.output_bytes == 100
+
+
+def test_headers_named_with_a_checker_are_no_sources(read: Read) -> None:
+    yaml = (
+        "checker: {name: bridged, args: {files: [testlib.h, c.cpp], lang: CPP17, type: testlib}}\n"
+        "test_cases: [{in: 1.in, out: 1.in}]\n"
+    )
+    package, findings = read({"init.yml": yaml, "c.cpp": "", "testlib.h": "", "other.h": "", "1.in": ""})
+    program = package.problem.checker.programs[0]
+    assert not _errors(findings)
+    assert [ref.name for ref in program.files] == ["c.cpp"]
+    assert [ref.name for ref in program.support] == ["testlib.h", "other.h"]
+    exported = Findings()
+    export_icpc(package.problem, exported)
+    assert not _errors(exported)
+
+
+@pytest.mark.parametrize("allow_main", [False, True])
+def test_a_signature_is_called_by_the_jurys_entry_in_the_submissions_language(read: Read, allow_main: bool) -> None:
+    yaml = (
+        f"signature_grader: {{entry: main.c, header: f.h, allow_main: {allow_main}}}\n"
+        "test_cases: [{in: 1.in, out: 1.in}]\n"
+    )
+    package, findings = read({"init.yml": yaml, "main.c": "", "f.h": "", "1.in": ""})
+    problem = package.problem
+    assert not _errors(findings)
+    assert problem.languages == ("c", "cpp"), "no other language can be linked with the entry"
+    for stub, extension in zip(problem.stubs, ("c", "cpp"), strict=True):
+        assert [ref.path for ref in stub.files] == ["main.c", "f.h"]
+        assert stub.files[0].name.endswith(f".{extension}")
+        assert stub.compile_flags == ("-DSIGNATURE_GRADER",)
+        assert ("#define main" in stub.prelude) is not allow_main
+
+
+def test_what_is_converted_keeps_the_limits_that_held(read: Read) -> None:
+    package, _ = read({"init.yml": "test_cases: [{in: 1.in, out: 1.in}]\n", "1.in": ""})
+    exported = Findings()
+    made = export_icpc(package.problem, exported).problem
+    assert (made.limits.run.cpu_ms, made.limits.is_time_given) == (2_000, True)
+    assert any("time_limit" in item.message for item in exported.items)
 
 
 def test_a_hostile_archive_inside_is_refused(read: Read) -> None:

@@ -15,7 +15,7 @@ TESTS = {"data/secret/01.in": "1\n", "data/secret/01.ans": "1\n"}
 SOLUTION = {"submissions/accepted/a.py": "print(1)\n"}
 
 
-def _errors(findings: Findings) -> list[str]:
+def errors(findings: Findings) -> list[str]:
     return [str(item) for item in findings.in_order() if item.severity is Severity.ERROR]
 
 
@@ -28,7 +28,7 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
     )
     package, findings = read({"problem.yaml": yaml, **TESTS, **SOLUTION})
     problem = package.problem
-    assert not _errors(findings)
+    assert not errors(findings)
     assert problem.titles == {"en": "No", "sv": "on"}
     assert (problem.uuid, problem.version, problem.rights_owner) == ("1e3", "5:00:00", "0x10")
     assert problem.keywords == ("yes", "1_000")
@@ -60,17 +60,17 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
 )
 def test_faults_are_named_with_file_and_line(read: Read, yaml: str, expected: str) -> None:
     _, findings = read({"problem.yaml": yaml, **TESTS, **SOLUTION})
-    assert any(error.startswith(expected) for error in _errors(findings)), _errors(findings)
+    assert any(error.startswith(expected) for error in errors(findings)), errors(findings)
 
 
 def test_all_findings_come_at_once(read: Read) -> None:
     _, findings = read({"problem.yaml": NEW + "a: 1\nb: 2\n", "data/secret/1.in": "1\n", **SOLUTION})
-    assert len(_errors(findings)) == 3
+    assert len(errors(findings)) == 3
 
 
 def test_a_file_that_is_not_utf_8_is_named_with_its_line(read: Read) -> None:
     _, findings = read({"problem.yaml": b"# ok\nname: \xff\n", **TESTS, **SOLUTION})
-    assert "problem.yaml:2: error: is not UTF-8: byte 0xff. Save it as UTF-8." in _errors(findings)
+    assert "problem.yaml:2: error: is not UTF-8: byte 0xff. Save it as UTF-8." in errors(findings)
 
 
 @pytest.mark.parametrize("kind", ["interactive", "pass-fail interactive", "[pass-fail, interactive]"])
@@ -87,7 +87,7 @@ def test_multi_pass_and_submit_answer(read: Read) -> None:
     yaml = NEW + "type: multi-pass\nlimits: {validation_passes: 4}\n"
     package, findings = read({"problem.yaml": yaml, **TESTS, **SOLUTION, "output_validator/v/v.py": ""})
     assert package.problem.max_passes == 4
-    assert not _errors(findings)
+    assert not errors(findings)
     package, _ = read({"problem.yaml": NEW + "type: submit-answer\n"})
     assert package.problem.mode is Mode.SUBMIT_ANSWER
     assert package.problem.cases[0].output_name == "secret/01.out"
@@ -95,7 +95,7 @@ def test_multi_pass_and_submit_answer(read: Read) -> None:
 
 def test_an_interactive_problem_needs_a_validator(read: Read) -> None:
     _, findings = read({"problem.yaml": NEW + "type: interactive\n", **TESTS, **SOLUTION})
-    assert any(error.startswith("output_validator: error") for error in _errors(findings))
+    assert any(error.startswith("output_validator: error") for error in errors(findings))
 
 
 def test_cases_run_in_byte_order_with_samples_first(read: Read) -> None:
@@ -122,7 +122,7 @@ def test_case_settings_files_and_arguments(read: Read) -> None:
         }
     )
     one, two = package.problem.cases
-    assert not _errors(findings)
+    assert not errors(findings)
     assert (one.args, one.hint, one.description, one.full_feedback) == (("-x", "1"), "h", "d", True)
     assert one.checker_args == ("float_tolerance", "1e-6")
     assert [(ref.name, ref.path) for ref in one.files] == [("d/table.txt", "data/secret/01.files/d/table.txt")]
@@ -132,7 +132,7 @@ def test_case_settings_files_and_arguments(read: Read) -> None:
 def test_the_default_validator_s_arguments_are_checked(read: Read) -> None:
     group = {"data/secret/test_group.yaml": "output_validator_args: [floats, float_tolerance]\n"}
     _, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, **group})
-    assert len([error for error in _errors(findings) if error.startswith("data/secret/01.in")]) == 2
+    assert len([error for error in errors(findings) if error.startswith("data/secret/01.in")]) == 2
 
 
 def test_scoring_groups_by_the_new_rules(read: Read) -> None:
@@ -152,7 +152,7 @@ def test_scoring_groups_by_the_new_rules(read: Read) -> None:
         }
     )
     problem = package.problem
-    assert not _errors(findings)
+    assert not errors(findings)
     a, b, c = (problem.group(f"secret/{name}") for name in "abc")
     assert (a.aggregate, a.max_points) == (Aggregate.ALL, 20)
     assert (b.aggregate, b.depends_on, b.on_reject) == (Aggregate.SUM, ("sample", "secret/a"), OnReject.CONTINUE)
@@ -175,7 +175,7 @@ def test_scoring_groups_by_the_new_rules(read: Read) -> None:
 )
 def test_faults_of_groups(read: Read, contents: dict[str, str], expected: str) -> None:
     _, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, **contents})
-    assert any(expected in error for error in _errors(findings)), _errors(findings)
+    assert any(expected in error for error in errors(findings)), errors(findings)
 
 
 def test_dependencies_must_name_earlier_pass_fail_groups(read: Read) -> None:
@@ -189,8 +189,8 @@ def test_dependencies_must_name_earlier_pass_fail_groups(read: Read) -> None:
             "data/secret/b/test_group.yaml": "max_score: 50\nrequire_pass: a\n",
         }
     )
-    assert any("'secret/b' is no earlier group" in error for error in _errors(findings))
-    assert any("'secret/a' is no pass-fail group" in error for error in _errors(findings))
+    assert any("'secret/b' is no earlier group" in error for error in errors(findings))
+    assert any("'secret/a' is no pass-fail group" in error for error in errors(findings))
 
 
 def test_legacy_groups_inherit_and_nest(read: Read) -> None:
@@ -214,7 +214,7 @@ def test_legacy_groups_inherit_and_nest(read: Read) -> None:
         }
     )
     problem = package.problem
-    assert not _errors(findings)
+    assert not errors(findings)
     assert problem.group("").ignore_sample
     secret, g1, sub, g2 = (problem.group(name) for name in ("secret", "secret/g1", "secret/g1/sub", "secret/g2"))
     assert (secret.verdict, secret.accept_if_any, secret.on_reject) == (GroupVerdict.FIRST, True, OnReject.CONTINUE)
@@ -230,7 +230,7 @@ def test_legacy_validators_and_multipliers(read: Read) -> None:
     yaml = "name: X\nvalidation: custom interactive\nlimits: {time_multiplier: 3, time_safety_margin: 1.5}\n"
     package, findings = read({"problem.yaml": yaml, **TESTS, **SOLUTION, "output_validators/v/run": "#!"})
     problem = package.problem
-    assert not _errors(findings)
+    assert not errors(findings)
     assert problem.checker.protocol is CheckerProtocol.ICPC
     assert problem.checker.programs[0].has_build_script
     assert (problem.limits.ac_to_time_limit, problem.limits.time_limit_to_tle) == (3, 1.5)
@@ -266,7 +266,7 @@ def test_domjudge_s_files(read: Read) -> None:
         }
     )
     problem = package.problem
-    assert not _errors(findings)
+    assert not errors(findings)
     assert (problem.short_name, problem.title, problem.limits.run.cpu_ms) == ("sum", "Sum it", 2500)
     assert problem.statements[0].path == "problem.pdf"
     mixed = problem.submissions[1]
@@ -278,13 +278,13 @@ def test_domjudge_s_files(read: Read) -> None:
 @pytest.mark.parametrize("text", ["1s", "-1", "fast"])
 def test_a_time_limit_file_must_be_a_number(read: Read, text: str) -> None:
     _, findings = read({"problem.yaml": "", ".timelimit": text, **TESTS, **SOLUTION})
-    assert any(error.startswith(".timelimit:1: error") for error in _errors(findings))
+    assert any(error.startswith(".timelimit:1: error") for error in errors(findings))
 
 
 def test_time_limits_must_agree(read: Read) -> None:
     yaml = NEW + "limits: {time_limit: 1}\n"
     _, findings = read({"problem.yaml": yaml, ".timelimit": "2", **TESTS, **SOLUTION})
-    assert any("says 2000 ms where the package says 1000 ms" in error for error in _errors(findings))
+    assert any("says 2000 ms where the package says 1000 ms" in error for error in errors(findings))
 
 
 def test_submissions_and_what_is_expected_of_them(read: Read) -> None:
@@ -307,7 +307,7 @@ def test_submissions_and_what_is_expected_of_them(read: Read) -> None:
             "submissions/run_time_error/multi/lib.py": "",
         }
     )
-    assert not _errors(findings)
+    assert not errors(findings)
     found = {submission.path: submission for submission in package.problem.submissions}
     assert found["accepted/a.py"].expectations[0].permitted == {Verdict.AC, Verdict.PA}
     assert found["accepted/a.py"].authors == ("Eve",)
@@ -349,7 +349,7 @@ def test_constants_are_replaced_where_the_format_says_so(read: Read) -> None:
 def test_a_draft_package_follows_legacy_groups_until_it_has_new_ones(read: Read) -> None:
     base = {"problem.yaml": "problem_format_version: 2023-07-draft\nname: X\n", **TESTS, **SOLUTION}
     package, findings = read({**base, "data/secret/01.args": "-a 'b c'\n"})
-    assert not _errors(findings)
+    assert not errors(findings)
     assert package.problem.cases[0].args == ("-a", "b c")
     assert package.problem.origin.version == "2023-07"
 
@@ -375,4 +375,4 @@ def test_stubs_validators_and_self_tests(read: Read) -> None:
     assert len(problem.input_validators) == 1
     assert any("Checktestdata" in item.message for item in findings.items)
     assert [test.name for test in problem.self_tests] == ["invalid_input/1", "invalid_output/1"]
-    assert problem.checker.native is NativeChecker.ICPC
+    assert problem.checker.native is NativeChecker.ICPC_2025_09

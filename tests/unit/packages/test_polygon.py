@@ -8,6 +8,7 @@ from adjudge.domain.problem import Aggregate, Mode, SelfTestKind
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings, PackageRefused, Severity
+from adjudge.packages.polygon.programs import language_of
 from tests.unit.packages.conftest import Read
 
 CHECKER = '<checker type="testlib"><source path="files/check.cpp" type="cpp.g++17"/></checker>'
@@ -45,6 +46,28 @@ FULL = {"tests/01": "1\r\n", "tests/01.a": "1\r\n", "tests/02": "2\n", "tests/02
 
 def _errors(findings: Findings) -> list[str]:
     return [str(item) for item in findings.in_order() if item.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("kind", "language"),
+    [
+        ("cpp.gcc14-64-msys2-g++23", "cpp"),
+        ("c.gcc", "c"),
+        ("csharp.mono", "csharp"),
+        ("java11", "java"),
+        ("kotlin19", "kotlin"),
+        ("python.pypy3-64", "python3"),
+        ("pas.fpc", "pascal"),
+        ("delphi.7", "pascal"),
+        ("d", "d"),
+        ("go", "go"),
+        ("rust2021", "rust"),
+        ("h.g++", ""),
+        ("", ""),
+    ],
+)
+def test_source_types_name_languages(kind: str, language: str) -> None:
+    assert language_of(kind) == language
 
 
 def test_a_full_package(read: Read) -> None:
@@ -180,3 +203,46 @@ def test_faults(read: Read, xml: str, expected: str) -> None:
 def test_hostile_xml_is_refused(read: Read, xml: str | bytes) -> None:
     with pytest.raises(PackageRefused):
         read({"problem.xml": xml})
+
+
+VALIDATOR = (
+    '<validators><validator><source path="files/gen.cpp" type="cpp.g++17"/><testset>'
+    "<input-path-pattern>files/tests/validator-tests/%02d</input-path-pattern>"
+    '<tests><test verdict="VALID"/><test verdict="INVALID"/></tests></testset></validator></validators>'
+)
+
+
+@pytest.mark.parametrize("valid", ["1\r\n", "1\n"], ids=["windows", "linux"])
+def test_line_ends_of_validator_tests_are_converted(read: Read, valid: str) -> None:
+    plain = {name: text.replace("\r", "") for name, text in FULL.items()}
+    inputs = {"files/tests/validator-tests/01": valid, "files/tests/validator-tests/02": "2\r\n"}
+    package, findings = read(
+        {"problem.xml": _xml(assets=CHECKER + SOLUTIONS + VALIDATOR), **SOURCES, **plain, **inputs}
+    )
+    assert not _errors(findings)
+    assert [test.kind for test in package.problem.self_tests] == [SelfTestKind.VALID_INPUT, SelfTestKind.INVALID_INPUT]
+    texts = [package.files.locate(test.input).read_bytes().decode() for test in package.problem.self_tests]
+    assert texts == ["1\n", "2\r\n" if valid == "1\n" else "2\n"], "CRLF alone may be what makes an input invalid"
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "languages"),
+    [
+        ("cpp.*", "files/grader.cpp", ("cpp",)),
+        ("cpp.*", "files/sum.h", ()),
+        ("", "files/grader.cpp", ()),
+    ],
+    ids=["grader", "header", "for all"],
+)
+def test_only_languages_with_a_grader_can_be_submitted(
+    read: Read, kind: str, path: str, languages: tuple[str, ...]
+) -> None:
+    resource = (
+        f'<resources><file path="{path}" for-types="{kind}"><stages><stage name="compile"/></stages>'
+        '<assets><asset name="solution"/></assets></file></resources>'
+    )
+    xml = _xml().replace("</files>", resource + "</files>")
+    package, findings = read({"problem.xml": xml, **SOURCES, **FULL, path: ""})
+    assert not _errors(findings)
+    assert package.problem.stubs
+    assert package.problem.languages == languages

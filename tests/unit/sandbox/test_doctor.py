@@ -76,6 +76,15 @@ def test_only_what_is_essential_forbids_untrusted_code() -> None:
     assert not Diagnosis((slow, gone)).may_run_untrusted
 
 
+def test_an_operator_may_do_without_a_cgroup_and_without_nothing_else() -> None:
+    uncounted = Check(doctor.CGROUP_USE, CheckState.MISSING, "", "", "", essential=True)
+    unfiltered = Check("seccomp", CheckState.MISSING, "", "", "", essential=True)
+    assert not Diagnosis((uncounted,)).may_run_untrusted
+    assert Diagnosis((uncounted,)).obstacles() == (uncounted,)
+    assert Diagnosis((uncounted,)).obstacles(allow_without_cgroup=True) == ()
+    assert Diagnosis((uncounted, unfiltered)).obstacles(allow_without_cgroup=True) == (unfiltered,)
+
+
 @pytest.mark.parametrize(
     ("files", "as_user", "as_root"),
     [
@@ -132,10 +141,7 @@ def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
         assert check(Machine(tmp_path / "bare")).state is CheckState.OK
 
 
-def test_toolchains_are_those_on_the_path(tmp_path: Path) -> None:
+def test_a_compiler_is_looked_for_on_the_path(tmp_path: Path) -> None:
     machine = _machine(tmp_path, programs=("gcc", "python3"))
-    assert doctor.check_toolchains(machine).found == "gcc python3"
     assert doctor.check_compiler(machine).found == "/usr/bin/gcc"
-    bare = _machine(tmp_path)
-    assert doctor.check_toolchains(bare).state is CheckState.DEGRADED
-    assert doctor.check_compiler(bare).state is CheckState.DEGRADED
+    assert doctor.check_compiler(_machine(tmp_path)).state is CheckState.DEGRADED

@@ -134,3 +134,7 @@ def test_a_misspelt_variable_is_pointed_out() -> None:
 def test_no_two_knobs_share_a_variable() -> None:
     names = [variable for _, _, knob in declared() for variable in variables(knob)]
     assert len(names) == len(set(names))
+
+
+def test_the_default_database_keeps_the_other_settings_of_its_section() -> None:
+    assert load(environ={"ADJUDGE_DATABASE_TIMEOUT_SEC": "45"}).database.timeout_sec == 45.0

@@ -49,6 +49,9 @@ class Modelled:
     max_attempts: int = 3
     owner: str | None = None
     lease_until: int = 0
+    started: bool = False
+    """Whether the claimant confirmed the attempt by a heartbeat."""
+    refunds: int = 0
     available_at: int = 0
     replay_of: str | None = None
     taking: int | None = None
@@ -134,7 +137,7 @@ class JobMachine(RuleBasedStateMachine):
     def take(self, job_id: str, worker: str) -> None:
         job = self.model[job_id]
         job.status, job.owner, job.attempt = "running", worker, job.attempt + 1
-        job.lease_until = self.now + LEASE_MS * 1_000
+        job.lease_until, job.started = self.now + LEASE_MS * 1_000, False
 
     @rule(target=fences, job_id=jobs, worker=WORKERS)
     def reclaim(self, job_id: str, worker: str) -> Fence:
@@ -146,7 +149,7 @@ class JobMachine(RuleBasedStateMachine):
         assert bool(outcome.done) == wins, outcome
         if wins:
             self.take(job_id, worker)
-        elif lost:
+        elif lost and job.started:
             self.end(job_id, "failed")
         return Fence(job_id, job.attempt, worker)
 
@@ -163,7 +166,8 @@ class JobMachine(RuleBasedStateMachine):
         outcome = self.run(self.store.do(lambda tx: self.store.jobs.renew(tx, [fence], lease_ms=LEASE_MS)))
         assert bool(outcome.done) == granted, outcome
         if granted:
-            self.model[fence.job_id].lease_until = self.now + LEASE_MS * 1_000
+            job = self.model[fence.job_id]
+            job.lease_until, job.started = self.now + LEASE_MS * 1_000, True
 
     @rule(fence=fences, status=st.sampled_from([JobStatus.SUCCEEDED, JobStatus.FAILED]))
     def finish(self, fence: Fence, status: JobStatus) -> None:
@@ -229,8 +233,10 @@ class JobMachine(RuleBasedStateMachine):
         freed = self.run(self.store.do(lambda tx: self.store.jobs.expire(tx, actor="watchdog")))
         assert {job.id for job in freed} == lost
         for job_id in lost:
-            attempt = self.model[job_id].attempt
-            self.back(job_id, 2_000 * 2 ** (attempt - 1))
+            job = self.model[job_id]
+            if job.attempt >= job.max_attempts and not job.started and job.refunds < 3:
+                job.refunds, job.max_attempts = job.refunds + 1, job.max_attempts + 1
+            self.back(job_id, 2_000 * 2 ** (job.attempt - 1))
 
     @rule(target=takings)
     def take_due(self) -> list[Delivery]:

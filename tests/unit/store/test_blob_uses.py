@@ -18,6 +18,9 @@ NOT_BLOBS = {
 }
 
 COVERED = {
+    "chains.authority": "ids of users and tokens",
+    "chain_triggers.authority": "ids of users and tokens",
+    "chain_runs.authority": "ids of users and tokens",
     "chains.dag": "the newest of chain_versions",
     "chain_runs.dag": "that of its version",
     "chain_trigger_ticks.payload": "becomes a run's parameters long before anything is collected",

@@ -155,8 +155,14 @@ async def test_reclaim_of_a_waiting_job_is_refused(store: Store) -> None:
     assert reasons(outcome) == ["not_in_expected_state"]
 
 
+async def confirm(store: Store, fence: Fence) -> None:
+    """What a worker does before it calls the handler of a last attempt."""
+    assert (await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))).done
+
+
 async def test_reclaim_past_the_bound_buries(store: Store) -> None:
     fence = await store.claimed(max_attempts=1)
+    await confirm(store, fence)
     await store.clock.advance(ms=LEASE_MS)
     outcome = await store.do(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
     assert reasons(outcome) == ["attempts_exhausted"]
@@ -247,6 +253,7 @@ async def test_bury_claimed_is_fenced_like_any_finish(store: Store) -> None:
 
 async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(store: Store) -> None:
     lost, spent, alive = await store.claimed(), await store.claimed(max_attempts=1), None
+    await confirm(store, spent)
     await store.clock.advance(ms=LEASE_MS)
     alive = await store.claimed()
     freed = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
@@ -255,6 +262,22 @@ async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(st
     assert (row["reason"], row["available_at"]) == ("lease_expired", store.clock.now_us + 2_000_000)
     assert (await store.job(alive.job_id))["status"] == "running"
     assert await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog")) == ()
+
+
+async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store: Store) -> None:
+    fence = await store.claimed(max_attempts=1)
+    for given_back in range(1, 4):
+        await store.clock.advance(ms=LEASE_MS)
+        reclaim = await store.do(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
+        assert reasons(reclaim) == ["attempts_exhausted"], "the attempt is the watchdog's to give back"
+        (job,) = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+        assert (job.status, job.attempt_id, job.max_attempts) == (JobStatus.PENDING, given_back, given_back + 1)
+        await store.clock.advance(ms=60_000)
+        assert len((await store.claim(fence.job_id)).done) == 1
+    assert [item[3] for item in await attempts(store, fence.job_id)] == ["never_started"] * 3
+    await store.clock.advance(ms=LEASE_MS)
+    (job,) = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+    assert (job.status, job.error_code) == (JobStatus.FAILED, "WORKER_LOST")
 
 
 async def test_replay_is_a_new_job_that_names_the_old(store: Store) -> None:

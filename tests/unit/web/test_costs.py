@@ -90,7 +90,7 @@ async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(ha
     assert (seen["problems.count_all"], seen["problems.list_newest"]) == (1, 8)
 
 
-@pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit"])
+@pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit", "/ops/secrets"])
 async def test_no_page_of_staff_asks_the_same_again_and_again(pages: Api, path: str) -> None:
     async with pages.as_role("admin") as admin:
         assert max((await cost(admin, path)).values(), default=0) <= 2

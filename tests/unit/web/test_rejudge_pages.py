@@ -29,3 +29,25 @@ async def test_a_batch_is_made_looked_at_and_applied(pages: Api) -> None:
         assert "applied" in (await judge.get("/rejudge")).text
         found = (await author.get(f"/api/v1/submissions/{made['submission_id']}")).json()
         assert found["verdict"] == "AC"
+
+
+async def test_page_of_a_submission_links_the_result_of_each_run(pages: Api) -> None:
+    hall = await open_hall(pages)
+    async with hall.somebody() as author, hall.somebody("judge") as judge:
+        made = await hall.submit(author)
+        await hall.judge(made["job_id"], Verdict.WA, score=0)
+        form = {"problem": "sum", "reason": "a wrong answer file", "policy": "latest", "revision": "current"}
+        await judge.post("/rejudge", data=form)
+        job_id = (await pages.store.row("SELECT id FROM jobs WHERE rejudge_batch_id IS NOT NULL"))["id"]
+        await hall.judge(job_id, Verdict.AC, mem_kb=5_003)
+        place = f"/submissions/{made['submission_id']}"
+        page = (await judge.get(place)).text
+        assert all(f"{place}?run={run}" in page for run in (made["job_id"], job_id))
+        other = (await judge.get(place, params={"run": job_id})).text
+        assert "does not decide" in other
+        assert "Accepted ·" in other
+        assert "data-live=" not in other
+        deciding = (await judge.get(place, params={"run": made["job_id"]})).text
+        assert "does not decide" not in deciding
+        for client, run in ((author, job_id), (judge, "none")):
+            assert (await client.get(place, params={"run": run})).status_code == 404

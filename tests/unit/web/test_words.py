@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from adjudge.domain.verdict import Verdict
 from adjudge.web import words
 
 TEMPLATES = Path(words.__file__).parent / "templates"
@@ -69,3 +70,12 @@ def test_the_reader_chooses_the_language(cookie: str | None, accepted: str, lang
 def test_a_count_chooses_the_form() -> None:
     spoken = words.Words("en", "English", {"x.one": "{count} test", "x.other": "{count} tests"})
     assert (spoken("x", count=1), spoken("x", count=0)) == ("1 test", "0 tests")
+
+
+def test_pages_call_verdicts_what_the_domain_calls_them() -> None:
+    english = words.languages()["en"]
+    assert {verdict: english.named("verdict", verdict) for verdict in Verdict} == {
+        verdict: verdict.title for verdict in Verdict
+    }
+    assert english.named("verdict", "TLE") == "Time limit exceeded"
+    assert english.named("verdict", "SE") == "System error"

@@ -12,7 +12,14 @@ from adjudge.api.actions.login import email_address, shown_name
 from adjudge.api.passwords import check_choice
 from adjudge.api.viewer import Via, Viewer
 from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission
-from adjudge.domain.errors import Conflict, Forbidden, InvalidInput, LoginFailed, RateLimited
+from adjudge.domain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    LoginFailed,
+    PasswordChangeRequired,
+    RateLimited,
+)
 from adjudge.domain.ids import named_id
 from adjudge.store import Tx, audit, sessions, tokens, users
 from adjudge.store.sessions import Session
@@ -58,11 +65,12 @@ async def update_me(parts: AccountParts, viewer: Viewer, changes: Mapping[str, s
 
 
 async def change_password(
-    parts: AccountParts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool = True
+    parts: AccountParts, viewer: Viewer, *, current: str, new: str, revoke_tokens: bool | None = None
 ) -> None:
     """Choose another password; every other session ends, and unless told otherwise every other token.
 
-    Whoever changes a password because somebody else knew it means to lock them out, of command lines too.
+    Whoever changes a password because somebody else knew it means to lock them out, of command lines too. The first
+    choice of one's own keeps tokens: the password that was given could make none, so they are the operator's.
     """
     user_id = viewer.id
     known = await parts.database.read(lambda tx: users.known(tx, user_id))
@@ -80,7 +88,7 @@ async def change_password(
     async def change(tx: Tx) -> None:
         await users.update_password(tx, user_id, password_hash, must_change=False)
         ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, but=here)}
-        if revoke_tokens:
+        if revoke_tokens is True or (revoke_tokens is None and not known.user.must_change_password):
             ended["tokens_ended"] = await tokens.revoke_all(tx, user_id, but=here)
         await _record(tx, viewer, "change_password", ("user", user_id), ended)
 
@@ -105,7 +113,9 @@ async def my_tokens(parts: AccountParts, viewer: Viewer) -> list[Token]:
 async def create_token(
     parts: AccountParts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
 ) -> MadeToken:
-    """Make a token that may do a part of what I may, or all of it."""
+    """Make a token that may do a part of what I may, or all of it; not with a password that somebody else gave."""
+    if viewer.must_change_password:
+        raise PasswordChangeRequired
     wanted = _scopes(viewer, scopes)
     secret = tokens.new_secret()
     life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)

@@ -210,7 +210,7 @@ async def _encoded(parts: Parts, name: str, languages: tuple[str, ...]) -> bytes
 async def _render(parts: Parts, row: ProblemRow, revision: RevisionRow, languages: tuple[str, ...]) -> bytes:
     files = await parts.database.read(lambda tx: problem_reads.files(tx, revision.id))
     facts = Facts(row, revision, from_document(revision.definition), {file.path: file for file in files})
-    shown = await view(parts.blobs, facts, languages)
+    shown = await view(parts.blobs, facts, languages, parts.languages)
     return await asyncio.to_thread(lambda: shown.model_dump_json().encode())
 
 

@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from adjudge.api.actions import run_access
+from adjudge.api.actions import run_access, secrets
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains import applying, artifacts
 from adjudge.chains.applying import Applied
 from adjudge.chains.dags import check_dag
 from adjudge.chains.definition import Definition as ChainFile
-from adjudge.chains.executors.approval import APPROVAL, WaitApproval, decide
+from adjudge.chains.executors.approval import APPROVAL, decide
 from adjudge.chains.sugar import without_sugar
 from adjudge.chains.triggers import Created, Triggers
 from adjudge.domain.access import Permission
@@ -40,18 +40,19 @@ class Definition:
     description: str | None = None
 
 
-def _checked(parts: Parts, wanted: Definition) -> Mapping[str, Any]:
+def _checked(parts: Parts, viewer: Viewer, wanted: Definition) -> Mapping[str, Any]:
     """The DAG without sugar, held to the executors' schemas; everything that is wrong is said at once."""
     if not wanted.name.strip():
         raise InvalidInput("name: give the chain a name.", field="name")
     dag: Mapping[str, Any] = without_sugar(wanted.dag)
     check_dag(dag, parts.executors)
+    secrets.require_use(viewer, dag)
     return dag
 
 
 async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: bool) -> Chain:
     """Define a chain."""
-    dag = _checked(parts, wanted)
+    dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
         lambda tx: chains.create(
             tx,
@@ -60,6 +61,7 @@ async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: b
             actor=viewer.name,
             description=wanted.description,
             enabled=enabled,
+            authority=run_access.authority_of(viewer),
             mint=parts.mint,
         )
     )
@@ -67,7 +69,7 @@ async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: b
 
 async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition, *, version: int) -> Chain:
     """Change a chain; runs that have begun keep the DAG they began with."""
-    dag = _checked(parts, wanted)
+    dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
         lambda tx: chains.update(
             tx,
@@ -77,6 +79,7 @@ async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition
             dag=dag,
             actor=viewer.name,
             description=wanted.description,
+            authority=run_access.authority_of(viewer),
         )
     )
 
@@ -84,9 +87,12 @@ async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition
 async def apply(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[Applied, Chain]:
     """Make a chain and its triggers as a file has them, all of it or nothing."""
     plain = replace(wanted, dag=without_sugar(wanted.dag))
+    by = applying.By(viewer.name, run_access.authority_of(viewer))
 
     async def write(tx: Tx) -> tuple[Applied, Chain]:
-        done = await applying.apply(tx, plain, parts.executors, Triggers(parts.mint), actor=viewer.name)
+        check_dag(plain.dag, parts.executors)
+        secrets.require_use(viewer, plain.dag)
+        done = await applying.apply(tx, plain, parts.executors, Triggers(parts.mint), by=by)
         return done, await chains.find(tx, done.chain_id)
 
     return await parts.database.transact(write)
@@ -133,7 +139,17 @@ async def start(
 ) -> Started:
     """Start a chain; the same key of theirs answers with the run it started the first time."""
     chain_id = (await find(parts, chain)).id
-    wanted = NewRun(chain_id, parameters, _own(viewer, key), viewer.name, "manual", reason or None, trace_id)
+    await parts.gate.check_room(viewer)
+    wanted = NewRun(
+        chain_id,
+        parameters,
+        _own(viewer, key),
+        viewer.name,
+        "manual",
+        reason or None,
+        trace_id,
+        authority=run_access.authority_of(viewer),
+    )
     return await parts.database.transact(lambda tx: parts.engine.start(tx, wanted))
 
 
@@ -191,6 +207,12 @@ async def dag_of(parts: Parts, standing: Run) -> Mapping[str, list[str]]:
     return {item.id: list(item.deps) for item in dag.nodes}
 
 
+async def snapshot(parts: Parts, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
+    """The definition that a run goes by, as it was when the run began."""
+    await run_access.readable(parts, viewer, run_id)
+    return await parts.database.read(lambda tx: chain_runs.snapshot(tx, run_id))
+
+
 async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> bytes:
     """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
     run, found = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
@@ -231,8 +253,7 @@ async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason:
 async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str) -> NodeView:
     """Declare a node done. A question is answered by those it was asked; to pass over them is for admins of chains."""
     await run_access.controllable(parts, viewer, run_id)
-    if (await node(parts, viewer, run_id, node_id)).type == WaitApproval.type:
-        viewer.require(Permission.CHAIN_WRITE)
+    run_access.require_completion(viewer, await node(parts, viewer, run_id, node_id))
     left = await artifacts.kept(artifact, parts.blobs)
     return await parts.database.transact(
         lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=left, reason=reason)
@@ -246,7 +267,13 @@ async def rerun(
     await run_access.controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.rerun(
-            tx, run_id, actor=viewer.name, reason=reason, from_node=from_node, idempotency_key=_own(viewer, key)
+            tx,
+            run_id,
+            actor=viewer.name,
+            reason=reason,
+            from_node=from_node,
+            idempotency_key=_own(viewer, key),
+            authority=run_access.authority_of(viewer),
         )
     )
 
@@ -289,7 +316,14 @@ async def add_trigger(
 
     async def write(tx: Tx) -> tuple[Trigger, Created]:
         made = await Triggers(parts.mint).create(
-            tx, chain_id=chain_id, name=name, kind=kind, spec=spec, actor=viewer.name, enabled=enabled
+            tx,
+            chain_id=chain_id,
+            name=name,
+            kind=kind,
+            spec=spec,
+            actor=viewer.name,
+            authority=run_access.authority_of(viewer),
+            enabled=enabled,
         )
         details = {chain_id: {"trigger": made.trigger_id, "kind": kind}}
         await audit.record(
@@ -313,7 +347,14 @@ async def change_trigger(
     """Change a trigger by version."""
 
     async def write(tx: Tx) -> Trigger:
-        changed = await Triggers(parts.mint).update(tx, trigger_id, version=version, spec=spec, enabled=enabled)
+        changed = await Triggers(parts.mint).update(
+            tx,
+            trigger_id,
+            version=version,
+            spec=spec,
+            enabled=enabled,
+            authority=run_access.authority_of(viewer),
+        )
         await audit.record(
             tx,
             actor=viewer.name,

@@ -14,6 +14,7 @@ from adjudge.api.moments import moment
 from adjudge.api.parts import Parts
 from adjudge.api.tail import Event
 from adjudge.api.viewer import Viewer
+from adjudge.judge.result import coarse_case
 from adjudge.store import Tx, events
 from adjudge.store.events import START, Place, ProgressMade, StatusChanged, Which
 
@@ -45,22 +46,28 @@ TOO_SLOW: Final = Sent("reconnect", {"reason": "too slow"})
 
 
 async def of_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
-    """Everything about one submission from its beginning, or from where the viewer left off, until it ends."""
+    """Everything about one submission from its beginning, or from where the viewer left off, until it ends.
+
+    It ends once the last change that is committed has been told. That the submission has its verdict is not enough:
+    while an older transaction is open, the verdict's event lies above the horizon and cannot be told yet.
+    """
     row = await submissions.fresh(parts, viewer, submission_id)
     sees_all = submissions.is_jury(viewer, row)
     start = events.parse_place(last_event_id) if last_event_id else None
+    # Read after the row: what changed in between has a later place, and is waited for.
+    committed = await parts.database.read(lambda tx: events.last_place(tx, submission_id))
 
     async def stream() -> Stream:
-        last, has_caught_up = row.status, False
+        last, told, has_caught_up = row.status, start or START, False
         which = Which(submission_id=submission_id)
         async with aclosing(_stream(parts, which, start.next if start else START, sees_all=sees_all)) as happening:
             async for batch in happening:
                 yield batch
                 for event in batch:
                     has_caught_up |= event is BEAT
-                    if event.name == "status" and event.data is not None:
-                        last = event.data["to"]
-                if has_caught_up and submissions.is_over(last):
+                    if event.name == "status" and event.data is not None and event.id is not None:
+                        last, told = event.data["to"], events.parse_place(event.id)
+                if has_caught_up and told >= committed and submissions.is_over(last):
                     yield [Sent("end", {"submission_id": submission_id, "status": last})]
                     return
 
@@ -128,11 +135,8 @@ def _status(change: StatusChanged) -> Sent:
 
 def _progress(made: ProgressMade, *, sees_all: bool) -> Sent:
     """Progress has no id: whoever comes back wants the latest, not what was missed."""
-    cases = [
-        {key: value for key, value in case.items() if key != "shown"}
-        for case in made.cases
-        if sees_all or case.get("shown")
-    ]
+    seen = made.cases if sees_all else [coarse_case(case) for case in made.cases if case.get("shown")]
+    cases = [{key: value for key, value in case.items() if key != "shown"} for case in seen]
     data = {
         "submission_id": made.submission_id,
         "job_id": made.job_id,

@@ -11,7 +11,8 @@ from adjudge.api.actions.submitting import Caller, check_source, request_digest,
 from adjudge.api.admission import Admission, admit
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.domain.errors import InvalidInput
+from adjudge.domain.access import Permission
+from adjudge.domain.errors import InvalidInput, StorageFull
 from adjudge.domain.limits import MIB, Limits
 from adjudge.store import Tx, executions, idempotency
 from adjudge.store.executions import Execution, NewExecution
@@ -24,7 +25,13 @@ _SOURCE_BYTES: Final = 256 * 1024
 _INPUT_BYTES: Final = 4 * 1024 * 1024
 """All inputs of one execution together."""
 _OUTPUT_BYTES: Final = 16 * MIB
+_STORAGE_RETRY_SEC: Final = 3_600
 _COMPILE_MS: Final = 120_000
+_WAIT_MS: Final = 300_000
+"""How long the compilation, and each run, may wait for judging in the same worker.
+
+After an execution turn judging may go on for four times as long as it waited, and a compilation may take a minute.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,14 @@ async def run(
     languages = {parts.languages.get(wish.language).id for wish in wishes}
     admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
     items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
+    is_bounded = not viewer.may(Permission.SUBMISSION_UNLIMITED)
     answer = Answer(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
     async def take(tx: Tx) -> list[str] | Answer:
         if key is not None and key not in await idempotency.claim(tx, {key: answer}):
             return (await idempotency.find(tx, [key]))[key].for_request(digest)
+        if is_bounded:
+            _check_room(parts, items, await executions.kept_bytes(tx, viewer.id))
         return await executions.create(tx, parts.jobs, items, mint=parts.mint)
 
     taken = await parts.database.transact(take)
@@ -96,6 +106,32 @@ async def _read_all(parts: Parts, viewer: Viewer, answer: Answer) -> list[Execut
         return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
 
     return await parts.database.read(read)
+
+
+def _check_room(parts: Parts, items: Sequence[NewExecution], kept_bytes: int) -> None:
+    """Refuse what would take more of the database than one user may: what is kept, and may come of what runs."""
+    most = parts.settings.executions.user_bytes
+    wanted = sum(item.kept_bytes for item in items)
+    if most and wanted > most:
+        raise InvalidInput(
+            f"items: they may take {wanted} bytes with their outputs; at most {most} (executions.user_bytes) are kept "
+            "of one user. Send fewer inputs at a time.",
+            field="items",
+        )
+    if most and kept_bytes + wanted > most:
+        raise StorageFull(
+            f"Your executions take {kept_bytes} bytes, and these may take {wanted} more; at most {most} "
+            "(executions.user_bytes) are kept. The oldest are removed in time (executions.keep_sec).",
+            limit=most,
+            retry_after_sec=_STORAGE_RETRY_SEC,
+        )
+
+
+def _output_bytes(parts: Parts, inputs: int) -> int:
+    """How much the outputs of an execution may take in the database, base64 included."""
+    judge = parts.settings.judge
+    most = inputs * (judge.stdout_limit_bytes + judge.stderr_limit_bytes)
+    return min(parts.settings.executions.output_bytes, most) * 4 // 3 + 8 * inputs
 
 
 def _check(parts: Parts, wish: Wish, name: str) -> None:
@@ -145,9 +181,10 @@ def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Adm
         stdins=wish.stdins,
         limits={name: getattr(limits, name) for name in names},
         life_ms=parts.settings.executions.keep_sec * 1_000,
+        output_bytes=_output_bytes(parts, len(wish.stdins)),
         priority=admitted.band,
         delay_ms=admitted.delay_ms,
-        timeout_ms=_COMPILE_MS + 2 * len(wish.stdins) * language.limits(limits).wall_ms,
+        timeout_ms=_WAIT_MS + _COMPILE_MS + len(wish.stdins) * (_WAIT_MS + 2 * language.limits(limits).wall_ms),
         trace_id=caller.trace_id,
         request_id=caller.request_id,
     )

@@ -97,6 +97,7 @@ async def start(
         taken = await parts.database.read(lambda tx: problem_reads.find(tx, slug))
         if taken is not None and taken.owner_id != viewer.id and not is_admin:
             raise Conflict(f"slug: {slug!r} belongs to somebody else; choose another.", field="slug")
+    await parts.gate.check_room(viewer)
     digest = await parts.blobs.put(bounded(pieces, parts.settings.server.upload_limit_bytes))
     wanted = asdict(order) | {"may_change_others": is_admin}
     shown = "".join(character for character in file_name if character.isprintable())[:_NAME_CHARACTERS]
@@ -111,6 +112,7 @@ async def verify(parts: Parts, viewer: Viewer, name: str, number: int) -> Import
         raise NotFound("problem", name)
     problem = await find_own(parts, viewer, name)
     revision = await parts.database.read(lambda tx: problem_reads.revision_numbered(tx, problem.id, number))
+    await parts.gate.check_room(viewer)
     new = NewImport(
         parts.mint(), viewer.id, purpose="verify", problem_id=problem.id, revision_id=revision.id, file_name=""
     )

@@ -8,7 +8,6 @@ from importlib import resources
 from typing import Final
 
 from adjudge import __version__
-from adjudge.api.actions.problem_view import known_languages
 from adjudge.api.parts import Parts
 from adjudge.api.wire.problems import LanguageList, LanguageView, TemplateView
 from adjudge.cache.entities import Entity
@@ -45,17 +44,20 @@ async def every(parts: Parts) -> Found:
                 time_factor=language.time_factor,
                 has_template=template_of(language) is not None,
             )
-            for language in known_languages()
+            for language in parts.languages
         ]
         return LanguageList(items=items).model_dump_json().encode()
 
-    return _there(await parts.cache.get(Entity.TEMPLATE, f"all@{__version__}", load, revision=_REVISION), "languages")
+    return _there(
+        await parts.cache.get(Entity.TEMPLATE, f"all@{__version__}-{parts.languages.digest}", load, revision=_REVISION),
+        "languages",
+    )
 
 
 async def template(parts: Parts, name: str) -> Found:
     """Where to begin in one language, encoded."""
     try:
-        language = known_languages().get(name)
+        language = parts.languages.get(name)
     except InvalidInput:
         raise NotFound("language", name) from None
 
@@ -66,7 +68,7 @@ async def template(parts: Parts, name: str) -> Found:
         shown = TemplateView(language=language.id, file_name=language.source, source=source)
         return shown.model_dump_json().encode()
 
-    selector = f"{language.id}@{__version__}"
+    selector = f"{language.id}@{__version__}-{parts.languages.digest}"
     return _there(await parts.cache.get(Entity.TEMPLATE, selector, load, revision=_REVISION), name)
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 from urllib.parse import quote
 
@@ -45,12 +44,6 @@ class Facts:
     files: Mapping[str, FileRow]
 
 
-@cache
-def known_languages() -> Languages:
-    """The table of languages; what a server has installed does not matter to what it shows."""
-    return Languages.load()
-
-
 def public_files(problem: Problem) -> dict[str, str]:
     """Public name → path in the package, of all that contestants may fetch."""
     found = {ref.name: ref.path for ref in problem.attachments}
@@ -64,8 +57,8 @@ def _statement_name(statement: Statement) -> str:
     return f"problem.{statement.language}.{statement.format}"
 
 
-async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> ProblemDetail:
-    """Put a page together; files are read from the blobs."""
+async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...], known: Languages) -> ProblemDetail:
+    """Put a page together; files are read from the blobs, limits are those of the languages that are ``known``."""
     row, problem, run = facts.row, facts.problem, facts.problem.limits.run
     is_current = row.published_revision_id == facts.revision.id
     return ProblemDetail(
@@ -86,7 +79,7 @@ async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> Proble
             output_bytes=run.output_bytes,
             code_bytes=problem.limits.code_bytes,
         ),
-        languages=_languages(problem),
+        languages=_languages(problem, known),
         input_file=problem.input_file,
         output_file=problem.output_file,
         tests=len(problem.cases),
@@ -109,13 +102,13 @@ def _title(facts: Facts, languages: tuple[str, ...]) -> str:
     return next((titles[code] for code in languages if code in titles), facts.row.title)
 
 
-def _languages(problem: Problem) -> list[LanguageLimits]:
+def _languages(problem: Problem, known: Languages) -> list[LanguageLimits]:
     if problem.mode is Mode.SUBMIT_ANSWER:
         return []
     allowed = problem.languages
     return [
         LanguageLimits(id=language.id, name=language.name, time_ms=limits.cpu_ms, memory_bytes=limits.memory_bytes)
-        for language in known_languages()
+        for language in known
         if not allowed or language.id in allowed or language.code in allowed
         for limits in (submission_limits(problem, language),)
     ]

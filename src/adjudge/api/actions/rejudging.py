@@ -40,6 +40,7 @@ async def create(
         wanted = replace(wanted, problem_id=found.id)
     if wanted == Wanted():
         raise InvalidInput("filter: say which submissions: a problem, a contest, a user, ids, …", field="filter")
+    await parts.gate.check_room(viewer)
     batch_id = parts.mint()
     batch = NewBatch(batch_id, viewer.id, wanted, policy, revision, reason)
     await parts.database.transact(lambda tx: Rejudging(parts.jobs, parts.mint).create(tx, batch))

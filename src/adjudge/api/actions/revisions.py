@@ -6,8 +6,9 @@ and change nothing.
 
 from __future__ import annotations
 
-import difflib
+import asyncio
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from adjudge.api.actions.catalogue import find_own, find_visible, may_see_draft
@@ -25,15 +26,20 @@ from adjudge.api.wire.problems import (
     RevisionFile,
     RevisionItem,
     RevisionPage,
+    RevisionTests,
+    TestStatistics,
     ValueChange,
 )
 from adjudge.domain.catalogue import parse_difficulty, parse_tags, parse_title
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
-from adjudge.store import Tx, audit, chain_triggers, problem_imports, problem_reads, problems
+from adjudge.domain.text_diff import MOST_STEPS, Budget, unified
+from adjudge.store import Tx, audit, case_statistics, chain_triggers, problem_imports, problem_reads, problems
 from adjudge.store.problem_reads import FileRow, ProblemRow, RevisionRow
 
 _DIFF_BYTES: Final = 64 * 1024
 _DIFF_LINES: Final = 400
+_DIFF_STEPS: Final = 4 * MOST_STEPS
+"""For all files of one answer together."""
 _SHOWN: Final = 500
 _APART: Final = ("cases", "statements", "editorials", "attachments", "submissions", "self_tests")
 """Parts of a definition that the list of files or the count of tests tells of."""
@@ -191,6 +197,25 @@ async def revision(parts: Parts, viewer: Viewer, name: str, number: int) -> Revi
     )
 
 
+async def tests(parts: Parts, viewer: Viewer, name: str, number: int) -> RevisionTests:
+    """How programs fare on each test of a revision."""
+    problem = await _with_drafts(parts, viewer, name)
+
+    async def read(tx: Tx) -> list[case_statistics.TestFigures]:
+        row = await problem_reads.revision_numbered(tx, problem.id, number)
+        return await case_statistics.of_revision(tx, problem_id=problem.id, revision_id=row.id)
+
+    found = await parts.database.read(read)
+    return RevisionTests(
+        items=[
+            TestStatistics(
+                name=test.name, runs=test.runs, verdicts=test.verdicts, time_ms=test.time_ms, mem_kb=test.mem_kb
+            )
+            for test in found
+        ]
+    )
+
+
 # ---- differences
 
 
@@ -210,13 +235,16 @@ async def diff(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -
         path for path in {*old_files, *new_files} if _digest(old_files.get(path)) != _digest(new_files.get(path))
     )
     values = list(_changed_values(_plain(before), _plain(after)))
+    budget = Budget(steps=_DIFF_STEPS)
     return RevisionDiff(
         old=old,
         new=new,
         changes_verdicts=before.manifest_digest != after.manifest_digest,
         old_tests=_tests(before),
         new_tests=_tests(after),
-        files=[await _file_change(parts, path, old_files.get(path), new_files.get(path)) for path in paths[:_SHOWN]],
+        files=[
+            await _file_change(parts, path, old_files.get(path), new_files.get(path), budget) for path in paths[:_SHOWN]
+        ],
         values=values[:_SHOWN],
         is_cut=len(paths) > _SHOWN or len(values) > _SHOWN,
     )
@@ -243,21 +271,24 @@ def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueChange]
         yield ValueChange(name=name, old=old, new=new)
 
 
-async def _file_change(parts: Parts, path: str, old: FileRow | None, new: FileRow | None) -> FileChange:
+async def _file_change(parts: Parts, path: str, old: FileRow | None, new: FileRow | None, budget: Budget) -> FileChange:
     return FileChange(
         path=path,
         change="added" if old is None else "removed" if new is None else "changed",
         old_bytes=old.size_bytes if old else None,
         new_bytes=new.size_bytes if new else None,
-        diff=await _text_diff(parts, path, old, new),
+        diff=await _text_diff(parts, path, old, new, budget),
     )
 
 
-async def _text_diff(parts: Parts, path: str, old: FileRow | None, new: FileRow | None) -> str | None:
+async def _text_diff(parts: Parts, path: str, old: FileRow | None, new: FileRow | None, budget: Budget) -> str | None:
     if any(file is not None and file.size_bytes > _DIFF_BYTES for file in (old, new)):
         return None
     before, after = [await read_text(parts.blobs, file, _DIFF_BYTES) if file else "" for file in (old, new)]
     if "\ufffd" in before + after:
         return None
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm=""))
-    return "\n".join(lines[:_DIFF_LINES])
+    return await asyncio.to_thread(_unified, path, before, after, budget)
+
+
+def _unified(path: str, before: str, after: str, budget: Budget) -> str:
+    return "\n".join(islice(unified(before.splitlines(), after.splitlines(), path, budget), _DIFF_LINES))

@@ -8,15 +8,20 @@ nothing else. ``run:read_all`` and ``run:control_all`` are about everybody's, an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Viewer
-from adjudge.chains.executors.approval import APPROVAL
+from adjudge.api.viewer import Via, Viewer
+from adjudge.chains.executors.approval import APPROVAL, WaitApproval
+from adjudge.chains.executors.subchain import Chain
 from adjudge.domain.access import Permission
+from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Forbidden, NotFound
 from adjudge.domain.states import RunStatus
 from adjudge.store import Tx, chain_run_lists, chain_runs
 from adjudge.store.chain_values import NodeView, Run
+
+_MAY_ASK: Final = (WaitApproval.type, Chain.type)
 
 
 async def readable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
@@ -52,6 +57,27 @@ def _require_control(viewer: Viewer, run: Run) -> None:
             f"Run {run.id!r} is somebody else's; that needs the permission {Permission.RUN_CONTROL_ALL}.",
             permission=str(Permission.RUN_CONTROL_ALL),
         )
+
+
+def authority_of(viewer: Viewer) -> Authority:
+    """What a run may do that the viewer starts: what they may, and no more than the token they came with."""
+    token_id = viewer.credential_id if viewer.via is Via.TOKEN else None
+    return Authority((Grant(viewer.id, token_id),))
+
+
+def may_complete(viewer: Viewer, node: NodeView) -> bool:
+    """Whether the viewer, who may change the run, may declare a node done by hand.
+
+    A question is answered by those it was asked, and the run of a ``chain`` node may ask one: whoever passes over
+    either could as well change the chain.
+    """
+    return node.type not in _MAY_ASK or viewer.may(Permission.CHAIN_WRITE)
+
+
+def require_completion(viewer: Viewer, node: NodeView) -> None:
+    """Refuse a completion by hand that would pass over those who are asked."""
+    if not may_complete(viewer, node):
+        viewer.require(Permission.CHAIN_WRITE)
 
 
 def may_answer(viewer: Viewer, run: Run, node: NodeView) -> bool:

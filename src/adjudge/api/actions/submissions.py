@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from adjudge.api.actions.catalogue import marks_name
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.cache.entities import Entity
+from adjudge.cache.entities import POLICIES, Entity
 from adjudge.domain.access import Permission
-from adjudge.domain.errors import Conflict, Forbidden, NotFound
+from adjudge.domain.errors import Forbidden, NotFound, VersionConflict
 from adjudge.domain.ids import uuid7
 from adjudge.domain.states import JOB, SUBMISSION, JobStatus, SubmissionStatus
-from adjudge.judge.result import author_view
+from adjudge.judge.result import author_view, coarse_case, coarse_mem_kb
 from adjudge.store import Tx, audit, dead_letters, progress, reads
 from adjudge.store.dead_letters import Attempt
 from adjudge.store.progress import Progress
@@ -23,6 +24,8 @@ from adjudge.store.reads import AFTER_ALL, Filter, ProblemRef, RunChange, RunRow
 from adjudge.store.submissions import Submissions
 
 WAIT_MOST_SEC = 60
+_REPORT_SEC = POLICIES[Entity.SUBMISSION_STATUS].ttl_sec + 1
+"""Changes are followed for as long as a status that was read now can be in the cache."""
 _MILLISECOND = 1_000
 _SKEW_MS = 60_000
 """Ids are made by the clocks of servers, moments by the database's."""
@@ -38,6 +41,15 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class RunFound:
+    """What one judge run found, and for whom it is cut."""
+
+    run: RunRow
+    is_jury: bool
+    document: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """All that a page tells of a submission, as it stood at one moment, cut to what the viewer may see."""
 
@@ -48,6 +60,8 @@ class Story:
     log: list[SubmissionChange]
     made: Progress | None
     """How far judging has come, while it goes on."""
+    run_id: str | None = None
+    """The judge run whose result is told, where it is another one than that which decides."""
 
 
 def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
@@ -56,15 +70,20 @@ def is_jury(viewer: Viewer, row: SubmissionRow) -> bool:
     return viewer.may(Permission.SUBMISSION_READ_ALL) or owns_problem
 
 
-def _check_visible(viewer: Viewer, row: SubmissionRow) -> None:
-    if row.user_id != viewer.user_id and not is_jury(viewer, row):
+def _visible(viewer: Viewer, row: SubmissionRow) -> SubmissionRow:
+    """The row as the viewer may see it: exact for the jury, with coarse memory for the author, for nobody else."""
+    if is_jury(viewer, row):
+        return row
+    if row.user_id != viewer.user_id:
         raise NotFound("submission", row.id)
+    return row if row.mem_kb is None else replace(row, mem_kb=coarse_mem_kb(row.mem_kb))
 
 
 async def read(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: float = 0) -> SubmissionRow:
     """A submission as it stands; with ``wait_sec``, as soon as it has ended, or as it stands then."""
 
     async def load() -> bytes | None:
+        await parts.tail.report_changes(partial(parts.cache.drop, Entity.SUBMISSION_STATUS), _REPORT_SEC)
         try:
             row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
         except NotFound:
@@ -75,8 +94,7 @@ async def read(parts: Parts, viewer: Viewer, submission_id: str, *, wait_sec: fl
     found = await parts.cache.get(Entity.SUBMISSION_STATUS, submission_id, load)
     if found is None:
         raise NotFound("submission", submission_id)
-    row = SubmissionRow(**json.loads(found.body))
-    _check_visible(viewer, row)
+    row = _visible(viewer, SubmissionRow(**json.loads(found.body)))
     if wait_sec > 0 and row.finished_at is None:
         await parts.tail.until_submission_ended(submission_id, min(wait_sec, WAIT_MOST_SEC))
         row = await fresh(parts, viewer, submission_id)
@@ -88,8 +106,7 @@ async def fresh(parts: Parts, viewer: Viewer, submission_id: str) -> SubmissionR
     parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
     row = await parts.database.read(lambda tx: reads.submission(tx, submission_id))
     _note_judged(parts, row)
-    _check_visible(viewer, row)
-    return row
+    return _visible(viewer, row)
 
 
 def _note_judged(parts: Parts, row: SubmissionRow) -> None:
@@ -115,7 +132,8 @@ async def page(
         wanted = replace(wanted, from_id=_id_at(wanted.since // _MILLISECOND - _SKEW_MS))
     until_id = AFTER_ALL if wanted.until is None else _id_at(wanted.until // _MILLISECOND + _SKEW_MS)
     start = min(before or AFTER_ALL, until_id)
-    return await parts.database.read(lambda tx: reads.page(tx, wanted, before=start, at_most=at_most))
+    rows = await parts.database.read(lambda tx: reads.page(tx, wanted, before=start, at_most=at_most))
+    return [_visible(viewer, row) for row in rows]
 
 
 def _owns(viewer: Viewer, problem: ProblemRef) -> bool:
@@ -169,13 +187,15 @@ async def results(parts: Parts, viewer: Viewer, submission_id: str) -> Found:
     return Found(row, is_jury(viewer, row), _document_for(viewer, row, document))
 
 
-async def story(parts: Parts, viewer: Viewer, submission_id: str) -> Story:
-    """All of a submission at once: one snapshot, each thing read once."""
+async def story(parts: Parts, viewer: Viewer, submission_id: str, run_id: str = "") -> Story:
+    """All of a submission at once: one snapshot, each thing read once.
+
+    With ``run_id``, the result of that run takes the place of the one that decides.
+    """
     parts.cache.drop(Entity.SUBMISSION_STATUS, submission_id)
 
     async def read(tx: Tx) -> Story:
-        row = await reads.submission(tx, submission_id)
-        _check_visible(viewer, row)
+        row = _visible(viewer, await reads.submission(tx, submission_id))
         has_ended = row.finished_at is not None
         found = await reads.runs_of(tx, submission_id)
         under_way = [run.id for run in found if run.finished_at is None][:1]
@@ -186,16 +206,42 @@ async def story(parts: Parts, viewer: Viewer, submission_id: str) -> Story:
             await reads.result(tx, row.job_id) if has_ended and row.job_id is not None else None,
             _runs_for(viewer, row, found),
             _log_for(viewer, row, await reads.submission_log(tx, submission_id)),
-            next(iter(made.values()), None),
+            _progress_for(viewer, row, next(iter(made.values()), None)),
         )
 
     found = await parts.database.read(read)
     _note_judged(parts, found.row)
+    if run_id and run_id != found.row.job_id:
+        return await _story_of_run(parts, viewer, found, run_id)
     return replace(found, document=_document_for(viewer, found.row, found.document))
+
+
+async def _story_of_run(parts: Parts, viewer: Viewer, found: Story, run_id: str) -> Story:
+    run = next((run for run in found.runs if run.id == run_id), None)
+    if run is None:
+        raise NotFound("judge_run", run_id)
+    result = await parts.database.read(lambda tx: reads.result(tx, run_id))
+    document = _document_for(viewer, found.row, result)
+    told = document or {}
+    row = replace(
+        found.row,
+        verdict=told.get("verdict"),
+        score=told.get("score"),
+        time_ms=told.get("time_ms"),
+        mem_kb=told.get("mem_kb"),
+        finished_at=run.finished_at,
+    )
+    return replace(found, row=row, document=document, made=None, run_id=run_id)
 
 
 def _document_for(viewer: Viewer, row: SubmissionRow, document: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return document if document is None or is_jury(viewer, row) else author_view(dict(document))
+
+
+def _progress_for(viewer: Viewer, row: SubmissionRow, made: Progress | None) -> Progress | None:
+    if made is None or is_jury(viewer, row):
+        return made
+    return replace(made, cases=[coarse_case(case) for case in made.cases if case.get("shown")])
 
 
 def _log_for(viewer: Viewer, row: SubmissionRow, changes: list[SubmissionChange]) -> list[SubmissionChange]:
@@ -269,13 +315,25 @@ async def runs(parts: Parts, viewer: Viewer, submission_id: str) -> list[RunRow]
 
 async def judge_run(parts: Parts, viewer: Viewer, job_id: str) -> RunRow:
     """One judge run, for whoever may see its submission."""
+    return (await _run_and_submission(parts, viewer, job_id))[0]
+
+
+async def run_results(parts: Parts, viewer: Viewer, job_id: str) -> RunFound:
+    """What one judge run found, whether or not it decides, cut to what the viewer may see."""
+    run, row = await _run_and_submission(parts, viewer, job_id)
+    document = None
+    if run.finished_at is not None:
+        document = await parts.database.read(lambda tx: reads.result(tx, job_id))
+    return RunFound(run, is_jury(viewer, row), _document_for(viewer, row, document))
+
+
+async def _run_and_submission(parts: Parts, viewer: Viewer, job_id: str) -> tuple[RunRow, SubmissionRow]:
     run = await parts.database.read(lambda tx: reads.judge_run(tx, job_id))
     row = await _submission_of(parts, viewer, run)
-    if is_jury(viewer, row):
-        return run
-    if run.rejudge_batch_id is not None and run.id != row.job_id:
+    visible = _runs_for(viewer, row, [run])
+    if not visible:
         raise NotFound("judge_run", job_id)
-    return _for_author(run)
+    return visible[0], row
 
 
 async def _submission_of(parts: Parts, viewer: Viewer, run: RunRow) -> SubmissionRow:
@@ -310,7 +368,7 @@ async def cancel_run(parts: Parts, viewer: Viewer, job_id: str, reason: str) -> 
         JOB.check(JobStatus(run.status), JobStatus.CANCELED)
         outcome = await parts.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
         if outcome.refused:
-            raise Conflict("The judge run changed meanwhile; read it again, then decide.", job_id=job_id)
+            raise VersionConflict("The judge run changed meanwhile; read it again, then decide.", job_id=job_id)
         await audit.record(
             tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
         )

@@ -22,6 +22,7 @@ from adjudge.api.wire.submissions import (
     RunAttempts,
     RunLog,
     RunLogEntry,
+    RunResults,
 )
 from adjudge.domain.access import Permission
 
@@ -40,6 +41,22 @@ def router(parts: Parts) -> APIRouter:
     @routes.get("/judge-runs/{job_id}", summary="Read a judge run")
     async def read(job_id: str, viewer: Reader) -> JudgeRun:
         return JudgeRun.of(await submissions.judge_run(parts, viewer, job_id))
+
+    @routes.get(
+        "/judge-runs/{job_id}/results",
+        summary="Read what a judge run found",
+        description="Of older runs and of those of a rejudge too; for whom is as with the run itself.",
+    )
+    async def results(job_id: str, viewer: Reader) -> RunResults:
+        found = await submissions.run_results(parts, viewer, job_id)
+        return RunResults(
+            job_id=job_id,
+            submission_id=found.run.submission_id,
+            status=found.run.status,
+            attempt_id=found.run.attempt_id,
+            view="jury" if found.is_jury else "author",
+            document=None if found.document is None else dict(found.document),
+        )
 
     @routes.get("/judge-runs/{job_id}/attempts", summary="List the attempts of a judge run")
     async def attempts(job_id: str, viewer: Staff) -> RunAttempts:  # noqa: ARG001  # asked for by its point

@@ -30,6 +30,7 @@ from adjudge.api.wire.problems import (
     RevisionDetail,
     RevisionDiff,
     RevisionPage,
+    RevisionTests,
     RollBackBody,
     WithdrawBody,
 )
@@ -255,6 +256,14 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     ) -> Response:
         languages = preferred(lang, accept_language)
         return stored(known(request), await catalogue.draft(parts, viewer, problem, languages, number))
+
+    @routes.get(
+        "/problems/{problem}/revisions/{number}/tests",
+        summary="How programs fare on each test of a revision",
+        description="For whoever may see drafts. Counted over the latest 1,000 submissions judged on the revision.",
+    )
+    async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
+        return await revisions.tests(parts, viewer, problem, number)
 
     @routes.get("/problems/{problem}/diff", summary="What differs between two revisions")
     async def compare_revisions(

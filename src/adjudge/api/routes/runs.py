@@ -28,6 +28,7 @@ from adjudge.api.wire.runs import (
     NodeInfo,
     NodeList,
     RerunBody,
+    RunDag,
     RunInfo,
     RunPage,
     RunStarted,
@@ -35,6 +36,7 @@ from adjudge.api.wire.runs import (
     StopBody,
 )
 from adjudge.domain.access import Permission
+from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import RunStatus
 
 Reader = Annotated[Viewer, needs(Permission.RUN_READ)]
@@ -75,6 +77,14 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/runs/{run_id}", summary="One run")
     async def find(run_id: str, viewer: Reader) -> RunInfo:
         return RunInfo.of(await chains.run(parts, viewer, run_id))
+
+    @routes.get(
+        "/runs/{run_id}/dag",
+        summary="The DAG that a run began with",
+        description="The snapshot that the run goes by, whatever has become of its chain since.",
+    )
+    async def dag(run_id: str, viewer: Reader) -> RunDag:
+        return RunDag(run_id=run_id, dag=dict(await chains.snapshot(parts, viewer, run_id)))
 
     @routes.get("/runs/{run_id}/log", summary="Every change of a run and its nodes, the oldest first")
     async def log(
@@ -165,6 +175,10 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
         run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeAction | None, Body()] = None
     ) -> NodeInfo:
         asked = body or NodeAction()
+        if "artifact" in asked.model_fields_set:
+            raise InvalidInput(
+                "artifact: a retried node leaves its own; to give one by hand, use :complete.", field="artifact"
+            )
         return NodeInfo.of(await chains.retry(parts, viewer, run_id, node_id, asked.reason))
 
     @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Declare a node done")

@@ -94,7 +94,11 @@ class PasswordChange(Wire):
 
     current: Password
     new: Password
-    revoke_tokens: bool = Field(True, description="Whether API tokens end too, all but the one that is used here.")
+    revoke_tokens: bool | None = Field(
+        None,
+        description="Whether API tokens end too, all but the one that is used here. "
+        "Default: true, but false where a password that was given is changed for the first of one's own.",
+    )
 
 
 class TokenOrder(Wire):

@@ -327,3 +327,21 @@ class TemplateView(Wire):
     language: str
     file_name: str
     source: str
+
+
+class TestStatistics(Wire):
+    """What became of one test."""
+
+    name: str = Field(examples=["secret/01"])
+    runs: int = Field(description="How often it was run.")
+    verdicts: dict[str, int] = Field(description="How often each verdict was given.", examples=[{"AC": 80, "WA": 20}])
+    time_ms: int = Field(description="The most CPU time that any program took.")
+    mem_kb: int = Field(description="The most memory that any program took.")
+
+
+class RevisionTests(Wire):
+    """What became of the tests of a revision, over the latest 1,000 submissions that were judged on it."""
+
+    items: list[TestStatistics] = Field(
+        description="In the order of the tests; those that were never run are left out."
+    )

@@ -81,6 +81,13 @@ class RunInfo(Wire):
         )
 
 
+class RunDag(Wire):
+    """The definition that a run goes by."""
+
+    run_id: str
+    dag: dict[str, Any] = Field(examples=[{"nodes": [{"id": "a", "type": "noop"}]}])
+
+
 class RunPage(Wire):
     """Runs, the newest first."""
 
@@ -159,14 +166,16 @@ class NodeAction(Wire):
 
     reason: Reason = ""
     artifact: Any = Field(
-        default=None, description="For complete: what the node's dependents will see.", examples=[{"count": 3}]
+        default=None, description="For complete alone: what the node's dependents will see.", examples=[{"count": 3}]
     )
 
 
 class RerunBody(Wire):
     """From where a run is repeated."""
 
-    from_node: str | None = Field(default=None, max_length=200, description="null: from the beginning.")
+    from_node: str | None = Field(
+        default=None, max_length=200, description="null: from the beginning. Approvals before it are asked for again."
+    )
     reason: Reason = ""
 
 

@@ -60,8 +60,8 @@ class Submission(Wire):
     status: str = Field(examples=["accepted"])
     verdict: Verdict | None
     score: float | None
-    time_ms: int | None
-    mem_kb: int | None
+    time_ms: int | None = Field(description="CPU time of the slowest test, in whole milliseconds.")
+    mem_kb: int | None = Field(description="Memory of the largest test; for the author rounded up to whole MiB.")
     job_id: str | None = Field(description="The judge run that gave, or is to give, the verdict.")
     version: int = Field(description="Grows with every change; a change by hand names it.")
     created_at: str = Field(examples=[_MOMENT])
@@ -109,6 +109,19 @@ class Results(Wire):
     view: str = Field(description="author: nothing of secret test data; jury: everything.", examples=["author"])
     document: dict[str, JsonValue] | None = Field(
         description="The result document, as the reference has it; none until there is a verdict of a judge run."
+    )
+
+
+class RunResults(Wire):
+    """What one judge run found, by what the viewer may see."""
+
+    job_id: str
+    submission_id: str | None
+    status: str = Field(examples=["succeeded"])
+    attempt_id: int
+    view: str = Field(description="author: nothing of secret test data; jury: everything.", examples=["author"])
+    document: dict[str, JsonValue] | None = Field(
+        description="The result document, as the reference has it; none until the run has found something."
     )
 
 
@@ -179,6 +192,7 @@ class JudgeRun(Wire):
     created_at: str
     queued_at: str | None
     started_at: str | None
+    updated_at: str
     finished_at: str | None
 
     @classmethod
@@ -201,6 +215,7 @@ class JudgeRun(Wire):
             created_at=moment(row.created_at),
             queued_at=moment(row.queued_at),
             started_at=moment(row.started_at),
+            updated_at=moment(row.updated_at),
             finished_at=moment(row.finished_at),
         )
 

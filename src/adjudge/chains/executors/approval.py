@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Protocol
 
 from adjudge.chains.artifacts import INLINE_BYTES, in_row
-from adjudge.chains.executor import Awaited, NodeContext, Waiting
-from adjudge.domain.errors import Conflict, InvalidInput
-from adjudge.store import Tx, audit, chain_runs
+from adjudge.chains.executor import NodeContext, Waiting
+from adjudge.domain.errors import InvalidInput, WrongNodeState
+from adjudge.store import Database, Tx, audit, chain_runs, chain_waits
 
 APPROVAL: Final = "approval"
 """What a ``wait_approval`` node waits on."""
@@ -41,8 +40,8 @@ class WaitApproval:
         "additionalProperties": False,
     }
 
-    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
-        self._now_ms = now_ms
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def execute(self, context: NodeContext) -> Waiting:
         """Ask."""
@@ -56,14 +55,11 @@ class WaitApproval:
         size_bytes = in_row(asked).size_bytes
         if size_bytes > INLINE_BYTES:  # a question that can be asked must not fail because of what is shown beside it
             asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
-        until_ms = self._now_ms() + round(cfg["timeout_sec"] * 1_000) if "timeout_sec" in cfg else None
+        until_ms = None
+        if "timeout_sec" in cfg:  # by the database's clock, which ends the wait
+            until_ms = await self._database.read(chain_waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
         await context.log(f"asked: {cfg['question']}")
         return Waiting(APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)
-
-
-async def approval_given(_tx: Tx, _key: str) -> Awaited | None:
-    """Nobody can answer before the question stands: the probe of ``wait_approval`` nodes finds nothing."""
-    return None
 
 
 class Resume(Protocol):
@@ -96,7 +92,7 @@ async def decide(
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
     node = await chain_runs.node(tx, run_id, node_id)
     if node.wait_on != APPROVAL or node.wait_key is None:
-        raise Conflict(f"The node {node_id!r} waits for nobody's approval; it is {node.status}.", node_id=node_id)
+        raise WrongNodeState(f"The node {node_id!r} waits for nobody's approval; it is {node.status}.", node_id=node_id)
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
     if approvers and not {actor, *actor_names} & set(approvers):
@@ -111,7 +107,7 @@ async def decide(
         error=None if succeeds else f"{actor} said no: {reason}",
     )
     if not woken:
-        raise Conflict(f"Somebody else has answered for the node {node_id!r} first.", node_id=node_id)
+        raise WrongNodeState(f"Somebody else has answered for the node {node_id!r} first.", node_id=node_id)
     await audit.record(
         tx,
         actor=actor,

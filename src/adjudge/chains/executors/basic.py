@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from adjudge.chains.executor import NodeContext, NodeResult, Waiting
+from adjudge.store import Database, chain_waits
 
 
 class Noop:
@@ -26,7 +26,10 @@ class Noop:
 
 
 class Sleep:
-    """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped."""
+    """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped.
+
+    Moments are by the database's clock: that of a worker may differ, and of the next attempt's worker differ again.
+    """
 
     type: ClassVar[str] = "sleep"
     cfg_schema: ClassVar[Mapping[str, Any]] = {
@@ -44,8 +47,8 @@ class Sleep:
         "additionalProperties": False,
     }
 
-    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
-        self._now_ms = now_ms
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def execute(self, context: NodeContext) -> Waiting:
         """Set the timer; an attempt after the first keeps the moment that was set then."""
@@ -53,7 +56,7 @@ class Sleep:
         if until_ms is None:
             until_ms = context.cfg.get("until_ms")
         if until_ms is None:
-            until_ms = self._now_ms() + round(context.cfg["seconds"] * 1_000)
+            until_ms = await self._database.read(chain_waits.now_ms) + round(context.cfg["seconds"] * 1_000)
             await context.save_checkpoint({"until_ms": until_ms})
         key = f"{context.run_id}/{context.node_id}/{context.attempt}"
         return Waiting("timer", key, artifact={"until_ms": until_ms}, until_ms=until_ms)

@@ -12,6 +12,7 @@ from adjudge.blobs.cache import BlobCache
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission
 from adjudge.domain.limits import MIB, Limits
 from adjudge.judge.compile import refuse_fault
 from adjudge.judge.pipeline import Judge
@@ -39,6 +40,7 @@ class SandboxProgram:
     """
 
     type: ClassVar[str] = "sandbox"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.EXECUTION_CREATE,)
     stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",

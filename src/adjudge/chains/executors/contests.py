@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Final
 
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.executors.acting import starter_of
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
 from adjudge.store import Database, Tx, audit, node_work
@@ -24,6 +23,7 @@ class ContestUnfreeze:
     """
 
     type: ClassVar[str] = "contest.unfreeze"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.CHAIN_WRITE,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"contest": _CONTEST},
@@ -36,8 +36,6 @@ class ContestUnfreeze:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Lift it, and note who had it done."""
-        starter = await starter_of(self._database, context)
-        starter.require(Permission.CHAIN_WRITE, "lift the freeze of a contest")
 
         async def lift(tx: Tx) -> dict[str, Any]:
             contest = await node_work.contest(tx, context.cfg["contest"])
@@ -67,6 +65,7 @@ class ContestExport:
     """
 
     type: ClassVar[str] = "contest.export"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.SUBMISSION_READ_ALL,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"contest": _CONTEST},
@@ -79,8 +78,6 @@ class ContestExport:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Stream the rows into one file; the same rows give the same file."""
-        starter = await starter_of(self._database, context)
-        starter.require(Permission.SUBMISSION_READ_ALL, "read everybody's submissions")
         contest = await self._database.read(lambda tx: node_work.contest(tx, context.cfg["contest"]))
         verdicts: Counter[str] = Counter()
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult
 from adjudge.chains.executors.outgoing import Answer, Call, Outgoing
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission
 from adjudge.observe.logs import get_logger
 
 _log = get_logger(__name__)
@@ -38,6 +39,8 @@ class Http:
     """
 
     type: ClassVar[str] = "http"
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"url", "headers", "json", "body"})
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.RUN_CONTROL,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -88,6 +91,8 @@ class Notify:
     """
 
     type: ClassVar[str] = "notify"
+    secret_fields: ClassVar[frozenset[str]] = frozenset({"url", "headers"})
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.RUN_CONTROL,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {

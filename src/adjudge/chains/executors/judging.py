@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Final
 
 from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import Awaited, NodeContext, Waiting
-from adjudge.chains.executors.acting import acting_user
+from adjudge.chains.executors.acting import acting_user, starter_of
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.chains.rights import Rights
+from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
@@ -30,6 +32,7 @@ class Judge:
     """
 
     type: ClassVar[str] = "judge"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.SUBMISSION_CREATE,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -81,13 +84,14 @@ class Judge:
 
     async def _prepared(self, context: NodeContext, submission_id: str) -> NewSubmission:
         cfg, user_id = context.cfg, await acting_user(self._database, context)
+        starter = await starter_of(self._database, context)
+        problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg, starter))
         if "source" in cfg:
             data = cfg["source"].encode()
             digest, size_bytes = await self._blobs.put(data), len(data)
         else:
             digest = cfg["source_digest"]
             size_bytes = (await self._blobs.stat(digest)).size_bytes
-        problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg))
         return NewSubmission(
             id=submission_id,
             user_id=user_id,
@@ -102,13 +106,20 @@ class Judge:
         )
 
 
-async def _target(tx: Tx, cfg: Mapping[str, Any]) -> tuple[str, str, str | None]:
-    """The problem, the revision and the contest that a submission is for."""
+async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str, str, str | None]:
+    """The problem, the revision and the contest that a submission is for; drafts are for those who may see them."""
     contest_id = (await node_work.contest(tx, cfg["contest"])).id if "contest" in cfg else None
     problem = await problem_reads.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
-    if "revision_id" in cfg:
+    sees_draft = starter.sees_draft(problem.owner_id)
+    if problem.published_revision_id is None and not sees_draft:
+        raise NotFound("problem", cfg["problem"])
+    if "contest" in cfg:
+        starter.require(Permission.CHAIN_WRITE, "submit to a contest by a chain")
+    if "revision_id" in cfg and cfg["revision_id"] != problem.published_revision_id:
+        if not sees_draft:
+            raise NotFound("revision", cfg["revision_id"])
         revision = await problem_reads.revision(tx, cfg["revision_id"])
         if revision.problem_id != problem.id:
             raise InvalidInput("revision_id: that revision is another problem's.", field="revision_id")

@@ -40,7 +40,7 @@ TIMESTAMP_HEADER: Final = "Adjudge-Timestamp"
 MAX_REDIRECTS: Final = 5
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_SECRETS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key"})
+_PLAIN_HEADERS: Final = frozenset({"accept", "accept-language", "content-type", "idempotency-key", "user-agent"})
 _LATER: Final = frozenset({408, 425, 429})
 """Besides 5xx: answers that may be another one later."""
 
@@ -234,10 +234,12 @@ class Outgoing:
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
                 return answer
             came_from, url = url, urljoin(url, answer.headers["location"])
-            if _origin(came_from) != _origin(url):
-                call = replace(call, headers=_without_secrets(call.headers))
             if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
                 method, body = "GET", b""
+            if _origin(came_from) != _origin(url):
+                call = replace(call, headers=_for_anybody(call.headers))
+                if body:
+                    raise NodeRefused(f"{came_from}: it sends the request's body on to another host; call that one.")
         raise NodeRefused(f"{call.url}: more than {MAX_REDIRECTS} redirects.")
 
     async def _once(self, client: httpx.AsyncClient, call: Call, method: str, url: str, body: bytes) -> Answer:
@@ -298,9 +300,9 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.lower()
 
 
-def _without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    """What another place may be sent: a redirect must not carry one place's credentials to the next."""
-    return {name: value for name, value in headers.items() if name.lower() not in _SECRETS}
+def _for_anybody(headers: Mapping[str, str]) -> dict[str, str]:
+    """What another host may be sent: a redirect must not carry one host's credentials, in any header, to the next."""
+    return {name: value for name, value in headers.items() if name.lower() in _PLAIN_HEADERS}
 
 
 async def _read(response: httpx.Response, max_bytes: int, url: str) -> bytes:

@@ -16,6 +16,7 @@ from adjudge.blobs.driver import Blobs
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.acting import acting_user, starter_of
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.chains.rights import Rights
 from adjudge.domain.access import Permission
 from adjudge.domain.catalogue import SLUG_PATTERN, parse_slug
 from adjudge.domain.errors import NotFound
@@ -69,6 +70,7 @@ class ProblemCheck:
     """
 
     type: ClassVar[str] = "problem.check"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_WRITE,)
     stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -115,6 +117,7 @@ class ProblemGenerate:
     """
 
     type: ClassVar[str] = "problem.generate"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_WRITE,)
     stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -193,6 +196,7 @@ class ProblemVerify:
     """
 
     type: ClassVar[str] = "problem.verify"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_READ,)
     stops_at_once: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
@@ -217,7 +221,8 @@ class ProblemVerify:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Run everything and compare."""
         cfg = context.cfg
-        revision_id = await self._database.read(lambda tx: _revision_id(tx, cfg))
+        starter = await starter_of(self._database, context)
+        revision_id = await self._database.read(lambda tx: _verifiable(tx, cfg, starter))
         jobs = cfg.get("jobs") or len(os.sched_getaffinity(0))
         async with self._package(revision_id) as package:
             found = await Verifier(self._judge, package, jobs).run()
@@ -246,12 +251,21 @@ class ProblemVerify:
             yield Package(from_document(revision.definition), PackageFiles(found, derived), ())
 
 
-async def _revision_id(tx: Tx, cfg: Mapping[str, Any]) -> str:
+async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
+    """The revision that a node names, if whoever the run acts for may see its secret tests; else there is none."""
     if "revision_id" in cfg:
-        return str(cfg["revision_id"])
+        revision = await problem_reads.revision(tx, cfg["revision_id"])
+        owner = await problem_reads.find(tx, revision.problem_id)
+        if owner is None or not starter.sees_draft(owner.owner_id):
+            raise NotFound("revision", cfg["revision_id"])
+        return revision.id
     problem = await problem_reads.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
+    if not starter.sees_draft(problem.owner_id):
+        if problem.published_revision_id is None:
+            raise NotFound("problem", cfg["problem"])
+        starter.require(Permission.PROBLEM_READ_DRAFT, f"see the secret tests of {problem.slug!r}")
     if problem.published_revision_id is None:
         raise NodeRefused(f"The problem {problem.slug!r} is not published; name a revision_id.")
     return problem.published_revision_id
@@ -265,6 +279,7 @@ class ProblemPublish:
     """
 
     type: ClassVar[str] = "problem.publish"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_PUBLISH,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -282,7 +297,6 @@ class ProblemPublish:
         """Publish, note who had it done, and tell who waits for it, in one transaction."""
         revision_id, reason = context.cfg["revision_id"], context.cfg.get("reason", "")
         starter = await starter_of(self._database, context)
-        starter.require(Permission.PROBLEM_PUBLISH, "publish problems")
 
         async def publish(tx: Tx) -> dict[str, Any]:
             revision = await problem_reads.revision(tx, revision_id)
@@ -290,6 +304,8 @@ class ProblemPublish:
             if problem is None:
                 raise NotFound("problem", revision.problem_id)
             if not starter.owns(problem.owner_id):
+                if not starter.sees_draft(problem.owner_id):
+                    raise NotFound("revision", revision_id)
                 raise NodeRefused(f"The problem {problem.slug!r} is not of whoever started the run.")
             artifact = {
                 "problem_id": problem.id,
@@ -322,6 +338,7 @@ class ProblemList:
     """Lists published problems, for a `map` over them: `problems` with `id`, `slug`, `title`, `revision_id`."""
 
     type: ClassVar[str] = "problem.list"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.PROBLEM_READ,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {

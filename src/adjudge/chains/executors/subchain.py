@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from adjudge.chains.executor import NodeContext, NodeResult, Waiting
 from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission
 from adjudge.domain.errors import NotFound
 from adjudge.domain.states import RunStatus
 from adjudge.store import Database, Tx, chain_runs, chains
@@ -34,6 +35,7 @@ class Chain:
     """
 
     type: ClassVar[str] = "chain"
+    permissions: ClassVar[tuple[Permission, ...]] = (Permission.RUN_CONTROL,)
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -74,6 +76,7 @@ class Chain:
             trace_id=context.trace_id,
             parent_run_id=context.run_id,
             parent_node_id=context.node_id,
+            authority=context.authority,
         )
         started = await self._start_chain(tx, new)
         if not started.is_new and (await chain_runs.find(tx, started.run_id)).status in _CAME_TO_NOTHING:

@@ -65,6 +65,30 @@ class Eol(Canon):
         return rest
 
 
+class LastEmptyLine(Canon):
+    """Hold back a line feed that ends an empty line; at the end of the stream it is dropped, or given after all.
+
+    Put ``Eol`` before it.
+    """
+
+    def __init__(self, *, drops: bool) -> None:
+        self._drops = drops
+        self.state: tuple[bool, bool] = (False, True)
+        """Whether a line feed is held back, and whether the next byte begins a line."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Only the last byte of the stream so far can be held back."""
+        held, at_start = self.state
+        text = b"\n" + chunk if held else chunk
+        holds = chunk.endswith(b"\n\n") or (chunk == b"\n" and at_start)
+        self.state = (holds, chunk.endswith(b"\n"))
+        return text[:-1] if holds else text
+
+    def finish(self) -> bytes:
+        """Settle what was held back."""
+        return b"\n" if self.state[0] and not self._drops else b""
+
+
 class Words(Canon):
     """Words with one blank between them, whatever stood there."""
 

@@ -17,6 +17,7 @@ from adjudge.judge.comparators.canon import (
     Chain,
     CutAtNul,
     Eol,
+    LastEmptyLine,
     LineWords,
     Lower,
     Nfc,
@@ -71,6 +72,7 @@ class Comparator:
 def _by_stream(
     canon: Callable[[], Canon],
     *,
+    answer_canon: Callable[[], Canon] | None = None,
     unit: str = "token",
     split: Split = bytes.split,
     answer_tail: bytes = b"",
@@ -79,12 +81,12 @@ def _by_stream(
     lower: bool = False,
 ) -> Run:
     """Equality of canonical streams; with ``lower`` the case of ASCII letters does not count either."""
-    form = _chain(Lower, canon) if lower else canon
+    forms = [_chain(Lower, form) if lower else form for form in (answer_canon or canon, canon)]
 
     def run(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
         kind = compare_streams(
-            (answer, form()),
-            (output, form()),
+            (answer, forms[0]()),
+            (output, forms[1]()),
             answer_tail=answer_tail,
             output_tail=output_tail,
             chunk_bytes=chunk_bytes,
@@ -121,7 +123,10 @@ def _chain(*stages: Callable[[], Canon]) -> Callable[[], Canon]:
     return lambda: Chain(*(stage() for stage in stages))
 
 
-def _icpc(options: Options) -> Comparator:
+def _icpc(
+    kind: str, read: Callable[[bytes], float | None], stages: Sequence[Callable[[], Canon]], options: Options
+) -> Comparator:
+    """The ICPC default validator; ``read`` says what a number is, ``stages`` what happens before words are compared."""
     case = options.flag("case_sensitive")
     spaced = options.flag("space_change_sensitive")
     absolute = options.number("float_absolute_tolerance")
@@ -129,11 +134,11 @@ def _icpc(options: Options) -> Comparator:
     if (both := options.number("float_tolerance")) is not None:
         absolute = relative = both
     if absolute is None and relative is None:
-        return Comparator("icpc", _by_stream(_chain(CutAtNul, Raw if spaced else Words), lower=not case))
+        return Comparator(kind, _by_stream(_chain(*stages, Raw if spaced else Words), lower=not case))
     text: CheckToken = tokens.same_text if case else tokens.same_text_any_case
-    check = tokens.close_or(numbers.scanf_float, numbers.Tolerance(absolute, relative), text)
+    check = tokens.close_or(read, numbers.Tolerance(absolute, relative), text)
     split = tokens.split_spaced if spaced else bytes.split
-    return Comparator("icpc", _by_token(TokenRule(check, split), CutAtNul))
+    return Comparator(kind, _by_token(TokenRule(check, split), _chain(*stages) if stages else Raw))
 
 
 def _exact(options: Options) -> Comparator:
@@ -198,11 +203,22 @@ def _lcmp(_: Options) -> Comparator:
 
 
 def _fcmp(_: Options) -> Comparator:
-    def form() -> Canon:
-        return Eol(lone_cr=False, final_lf=True)
+    """Lines. The reference stops at an empty last line of the answer, so that only blanks may follow in the output."""
+
+    def answer() -> Canon:
+        return Chain(Eol(lone_cr=False, final_lf=True), LastEmptyLine(drops=True))
+
+    def output() -> Canon:
+        return Chain(Eol(lone_cr=False, final_lf=True), LastEmptyLine(drops=False))
 
     run = _by_stream(
-        form, unit="line", split=split_lines, answer_tail=b"\n", output_tail=_TESTLIB_BLANKS, extra=Outcome.FORMAT
+        output,
+        answer_canon=answer,
+        unit="line",
+        split=split_lines,
+        answer_tail=b"\n",
+        output_tail=_TESTLIB_BLANKS,
+        extra=Outcome.FORMAT,
     )
     return Comparator("fcmp", run, skips_bom=True)
 
@@ -300,7 +316,8 @@ def _white_diff(_: Options) -> Comparator:
 
 
 KINDS: Final[Mapping[str, Callable[[Options], Comparator]]] = {
-    "icpc": _icpc,
+    "icpc": lambda options: _icpc("icpc", numbers.scanf_float, (CutAtNul,), options),
+    "icpc-2025-09": lambda options: _icpc("icpc-2025-09", numbers.spec_float, (), options),
     "exact": _exact,
     "line": _line,
     "token": _token,

@@ -62,7 +62,7 @@ class TokenRule:
     extra: Outcome = Outcome.WRONG
     missing: Outcome = Outcome.WRONG
     exactly: int | None = None
-    """How many tokens of the answer count, where only the first few do."""
+    """How many tokens of the answer count, where only the first few do; an answer that has fewer is a fault."""
 
 
 def compare_tokens(answer: Iterator[list[bytes]], output: Iterator[list[bytes]], rule: TokenRule) -> Comparison:
@@ -91,6 +91,8 @@ def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) 
         if (said := rule.check(wanted[0], wanted[0])) is not None and said.outcome is Outcome.FAULT:
             return said
         return Comparison(rule.missing, f"the output ends after {index} tokens; expected {shown(wanted[0])} next")
+    if rule.exactly is not None and index < rule.exactly:
+        return Comparison(Outcome.FAULT, f"the answer has {index} tokens where {rule.exactly} belong")
     if found:
         # A sequence checker reads what is too much as well: what cannot be read at all is a format error.
         said = rule.check(found[0], found[0])
@@ -112,9 +114,14 @@ def same_text_any_case(wanted: bytes, found: bytes) -> Comparison | None:
 def close_or(
     read: Callable[[bytes], float | None], close: Callable[[float, float], bool], otherwise: CheckToken
 ) -> CheckToken:
-    """Numbers by distance wherever the answer has one, everything else by ``otherwise``."""
+    """Numbers by distance wherever the answer has one, everything else by ``otherwise``.
+
+    Equal bytes agree before they are read: a number too large for a float is still equal to itself.
+    """
 
     def check(wanted: bytes, found: bytes) -> Comparison | None:
+        if wanted == found:
+            return None
         number = read(wanted)
         if number is None:
             return otherwise(wanted, found)

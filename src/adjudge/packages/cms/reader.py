@@ -41,6 +41,26 @@ _INPUT = re.compile(r"input/input(\d{1,9})\.txt")
 _SOURCES = {".c": "c", ".cpp": "cpp", ".cc": "cpp", ".pas": "pascal", ".java": "java", ".py": "python3"}
 _MODEL = ("solution", "soluzione", "sol")
 _OUTPUT_BYTES = 64 * MIB
+_CONTEST_KEYS = (
+    "score_mode",
+    "feedback_level",
+    "score_precision",
+    "max_submission_number",
+    "max_user_test_number",
+    "min_submission_interval",
+    "min_user_test_interval",
+    "token_mode",
+    "token_max_number",
+    "token_min_interval",
+    "token_gen_initial",
+    "token_gen_number",
+    "token_gen_interval",
+    "token_gen_max",
+    "token_initial",
+    "token_total",
+    "token_gen_time",
+)
+"""Keys that say how a contest is run and nothing about judging; the last three are the older spellings."""
 
 
 def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
@@ -59,7 +79,8 @@ def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
     placed, groups = apply_scoring(read_scoring(files, section, codenames, findings), cases)
     title = _either(section, "title", "nome")
     is_batch = mode is Mode.BATCH
-    return Problem(
+    stubs = () if mode is Mode.SUBMIT_ANSWER else _stubs(files, "stub" if interactor else "grader")
+    problem = Problem(
         short_name=short_name,
         origin=Origin("cms", "italy_yaml"),
         titles={section.take_text("primary_language", "it"): title} if title else {},
@@ -69,15 +90,25 @@ def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
         limits=_limits(section),
         input_file=_file(section, "infile", "input.txt") if is_batch else "",
         output_file=_file(section, "outfile", "output.txt") if is_batch else "",
+        languages=tuple(stub.language for stub in stubs),
         cases=placed,
         groups=groups,
         checker=_checker(files),
         interactor=interactor,
-        stubs=_stubs(files, "stub" if interactor else "grader"),
+        stubs=stubs,
         submissions=_submissions(files),
         statements=_statements(files, section),
         attachments=tuple(FileRef(path[4:], path) for path in files.names("att")),
     )
+    _report_unknown(section)
+    return problem
+
+
+def _report_unknown(section: Section) -> None:
+    """Name the keys that are not read; ``total_value`` is one only where nothing else says how a task is scored."""
+    for key in (*_CONTEST_KEYS, "total_value", "num_processes", "user_io", "infile", "outfile"):
+        section.node(key)
+    section.leave_unknown()
 
 
 def _either(section: Section, key: str, older: str) -> str:

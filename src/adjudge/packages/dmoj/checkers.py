@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -12,6 +15,8 @@ from adjudge.domain.programs import (
     Program,
     ScoreUnit,
 )
+from adjudge.packages.dmoj.keys import BRIDGED_ARGS, report_unknown_args
+from adjudge.packages.dmoj.linking import unbuffered_file
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.yaml import Mapping, Node, Scalar, Section
@@ -58,6 +63,9 @@ def read_checker(files: PackageFiles, scope: Scope, node: Node | None) -> Checke
     section = Section(node if isinstance(node, Mapping) else None, FILE, scope.findings, "checker.")
     name = node.text if isinstance(node, Scalar) else section.take_text("name", "standard")
     args = section.take_section("args")
+    given = section.node("args")
+    known = BRIDGED_ARGS if name == "bridged" else _OPTIONS
+    report_unknown_args(given if isinstance(given, Mapping) else None, known, scope.findings)
     if name == "bridged":
         return _bridged(files, scope, args, node.line)
     if name.endswith(".py"):
@@ -92,18 +100,43 @@ def read_program(files: PackageFiles, scope: Scope, args: Section, line: int) ->
         if not names:
             scope.findings.error(FILE, "files: names no program.", "Name its source.", line)
         return None
-    support = tuple(FileRef(header, header) for header in files.names() if _is_header(header) and header not in names)
+    sources = [name for name in names if not _is_header(name)]
+    if not sources:
+        scope.findings.error(FILE, "files: names headers only.", "Name its source.", line)
+        return None
+    named = [name for name in names if _is_header(name)]
+    headers = [*named, *(name for name in files.names() if "/" not in name and _is_header(name) and name not in named)]
     return Program(
-        names[0],
-        tuple(FileRef(name, name) for name in names),
+        sources[0],
+        tuple(FileRef(name, name) for name in sources),
         language=language_code(args.take_text("lang")),
-        support=support,
+        support=tuple(FileRef(name, name) for name in headers),
         compile_flags=args.take_texts("flags"),
     )
 
 
+def jury_limits(scope: Scope, limits: ProblemLimits) -> ProblemLimits:
+    """Apply what the problem's checker and interactor state for themselves: seconds, and KiB of memory."""
+    checker, interactive = scope.node("checker"), scope.node("interactive")
+    holders = [("interactive.", interactive)] if isinstance(interactive, Mapping) else []
+    if isinstance(checker, Mapping) and isinstance(args := checker.items.get("args"), Mapping):
+        holders.append(("checker.args.", args))
+    for prefix, holder in holders:
+        section = Section(holder, FILE, scope.findings, prefix)
+        time_ms = round(section.take_number("time_limit", limits.validation_ms / 1000, above=True) * 1000)
+        memory_kib = section.take_number("memory_limit", limits.validation_memory_bytes / 1024, above=True)
+        compile_s = section.take_number("compiler_time_limit", limits.compile_ms / 1000, above=True)
+        limits = replace(
+            limits,
+            validation_ms=max(1, time_ms),
+            validation_memory_bytes=max(1, round(memory_kib * 1024)),
+            compile_ms=max(1, round(compile_s * 1000)),
+        )
+    return limits
+
+
 def _is_header(name: str) -> bool:
-    return "/" not in name and name.endswith((".h", ".hpp"))
+    return name.endswith((".h", ".hpp", ".hh"))
 
 
 def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
@@ -120,4 +153,17 @@ def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
         section.wrong("args_format_string", "is not supported.", "Use one of the types.")
     program = read_program(files, scope, section, node.line)
     extra_ms = round(section.take_number("preprocessing_time", 2.0) * 1000)
-    return Interactor(_INTERACTORS[kind], program, extra_cpu_ms=extra_ms) if program else None
+    if program is None:
+        return None
+    if section.take_flag("unbuffered", default=True):
+        program = _unbuffered(files, program)
+    return Interactor(_INTERACTORS[kind], program, extra_cpu_ms=extra_ms)
+
+
+def _unbuffered(files: PackageFiles, program: Program) -> Program:
+    """Let an interactor in C or C++ write unbuffered, which is DMOJ's default."""
+    extension = program.files[0].name.rpartition(".")[2]
+    code = program.language or {"c": "c", "cpp": "cpp", "cc": "cpp", "cxx": "cpp"}.get(extension, "")
+    if code not in ("c", "cpp"):
+        return program
+    return replace(program, files=(*program.files, unbuffered_file(files, code)))

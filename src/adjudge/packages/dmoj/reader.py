@@ -6,19 +6,21 @@ from dataclasses import replace
 
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.problem import Grading, Mode, Origin, Problem, ProblemLimits
-from adjudge.domain.programs import FileRef, Interactor, InteractorProtocol, Stub
+from adjudge.domain.programs import Interactor, InteractorProtocol, Stub
+from adjudge.packages import supplement
 from adjudge.packages.archive import mount
-from adjudge.packages.dmoj.checkers import read_checker, read_interactor
+from adjudge.packages.dmoj.checkers import jury_limits, read_checker, read_interactor
+from adjudge.packages.dmoj.keys import report_unknown
+from adjudge.packages.dmoj.linking import SIGNATURE_LANGUAGES, read_signature, with_unbuffered
 from adjudge.packages.dmoj.scope import FILE, Scope, refuse_code
 from adjudge.packages.dmoj.tests import read_tests
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings, PackageRefused
 from adjudge.packages.recipes import Recipe
-from adjudge.packages.yaml import Mapping, Scalar, Section, parse
+from adjudge.packages.yaml import Mapping, Scalar, parse
 
 _DEFAULT_TIME_MS = 2_000
 _DEFAULT_OUTPUT_BYTES = 24 * MIB
-_GUARD = "#define main adjudge_unused_main\n"
 
 
 def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[Recipe, ...]]:
@@ -29,6 +31,7 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
         findings.error(FILE, "must be a map of keys to values.")
         raise PackageRefused(findings)
     refuse_code(node, findings)
+    report_unknown(node, findings)
     top = Scope((node,), findings)
     if (judge := top.node("custom_judge")) is not None:
         fix = "Rewrite it as a bridged checker or interactor."
@@ -36,9 +39,14 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
     tests = read_tests(files, top, _archive(files, top))
     if not tests.cases:
         findings.error(FILE, "has no test cases.", "Add test_cases.")
+    stubs = read_signature(files, top)
     interactor = read_interactor(files, top)
+    if stubs and interactor:
+        findings.warning(FILE, "interactive: is not used, because there is a signature_grader.", "Remove one of them.")
+        interactor = None
     input_file, output_file = _linked_files(top)
-    findings.info(FILE, "this format has no limits and no statement; the defaults hold.", "Set them after the import.")
+    if supplement.FILE not in files:
+        findings.info(FILE, "this format has no limits and no statement: 2 s and 256 MiB hold.", supplement.HOW)
     problem = Problem(
         short_name=name,
         origin=Origin("dmoj"),
@@ -47,13 +55,23 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
         limits=_limits(top, interactor),
         input_file=input_file,
         output_file=output_file,
+        keeps_stdio=bool(input_file or output_file),
+        languages=SIGNATURE_LANGUAGES if stubs else (),
         cases=tuple(tests.cases),
         groups=tuple(tests.groups),
         checker=read_checker(files, top, top.node("checker")),
         interactor=interactor,
-        stubs=_signature(files, top),
+        stubs=_unbuffered(files, top, stubs),
     )
     return problem, tuple(tests.recipes)
+
+
+def _unbuffered(files: PackageFiles, top: Scope, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
+    if not top.flag("unbuffered", default=False):
+        return stubs
+    message = "unbuffered: holds for C, C++ and Python; programs in other languages write as their runtime does."
+    top.findings.info(FILE, message)
+    return with_unbuffered(files, stubs)
 
 
 def _archive(files: PackageFiles, top: Scope) -> str:
@@ -78,11 +96,11 @@ def _limits(top: Scope, interactor: Interactor | None) -> ProblemLimits:
     run = replace(Limits(), cpu_ms=_DEFAULT_TIME_MS, wall_ms=round(_DEFAULT_TIME_MS * factor), output_bytes=output)
     if interactor and interactor.protocol is not InteractorProtocol.ICPC:
         run = replace(run, wall_ms=run.wall_ms + interactor.extra_cpu_ms)
-    return ProblemLimits(run=run, is_time_given=False)
+    return jury_limits(top, ProblemLimits(run=run, is_time_given=False))
 
 
 def _linked_files(top: Scope) -> tuple[str, str]:
-    """Read file input and output from ``symlinks``, which is how DMOJ emulates them."""
+    """Read file input and output from ``symlinks``, which is how DMOJ emulates them; stdin and stdout stay usable."""
     node = top.node("symlinks")
     found = {"/dev/stdin": "", "/dev/stdout": ""}
     for link, target in node.items.items() if isinstance(node, Mapping) else ():
@@ -91,20 +109,3 @@ def _linked_files(top: Scope) -> tuple[str, str]:
         else:
             top.findings.error(FILE, f"symlinks: {link[:60]!r} leads elsewhere than to stdin or stdout.", "Remove it.")
     return found["/dev/stdin"], found["/dev/stdout"]
-
-
-def _signature(files: PackageFiles, top: Scope) -> tuple[Stub, ...]:
-    """Read ``signature_grader``: a main program of the jury's that calls what the submission defines."""
-    node = top.node("signature_grader")
-    if node is None:
-        return ()
-    section = Section(node if isinstance(node, Mapping) else None, FILE, top.findings, "signature_grader.")
-    entry, header = section.take_text("entry"), section.take_text("header")
-    for name in (entry, header):
-        if name not in files:
-            section.wrong("entry" if name == entry else "header", f"{name[:80]!r} is not in the package.", "Add it.")
-            return ()
-    allow_main = section.take_flag("allow_main", default=False)
-    prelude = f'#include "{header}"\n' + (_GUARD if allow_main else "")
-    refs = (FileRef(entry, entry), FileRef(header, header))
-    return tuple(Stub(language, refs, prelude=prelude) for language in ("c", "cpp"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Aggregate, Case, Feedback, Group, GroupVerdict, OnReject
@@ -20,6 +20,8 @@ from adjudge.packages.yaml import Listing, Mapping, Scalar, Section, number
 PRETEST = "pretest"
 SECRET = "secret"  # noqa: S105  # the name of a group of tests
 _NUMBERS = re.compile(r"\d+")
+_GENERATOR_TIME_S = 20.0
+_GENERATOR_MEMORY_KIB = 512 * 1024.0
 
 
 @dataclass(slots=True)
@@ -30,6 +32,10 @@ class Found:
     groups: list[Group] = field(default_factory=list)
     recipes: list[Recipe] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
+    gates: list[str] = field(default_factory=list)
+    """Groups worth nothing: where one is not passed, DMOJ skips all that follows."""
+    run: str = ""
+    """The group of the single cases that are being read; empty: none was begun since the last batch or gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +43,7 @@ class _Reader:
     files: PackageFiles
     archive: str
     found: Found
-    depends_on: tuple[str, ...] = ()
+    root: str = SECRET
 
     def resolve(self, name: str) -> str | None:
         """Find a file in the folder, else in the archive."""
@@ -46,19 +52,48 @@ class _Reader:
                 return path
         return None
 
+    def add_batch(self, path: str, points: float, depends_on: tuple[str, ...] = ()) -> None:
+        """Open a group for a batch; one that is worth nothing becomes a gate."""
+        found = self.found
+        gates = tuple(gate for gate in found.gates if gate not in depends_on)
+        found.groups.append(_batch_group(path, points, (*gates, *depends_on)))
+        found.batches.append(path)
+        found.run = ""
+        if points == 0 and self.root != PRETEST:
+            found.gates.append(path)
+
+    def place(self, index: int, points: float) -> tuple[str, str]:
+        """Name a case that is in no batch, and the group that it belongs to.
+
+        Single cases share the root's group until one is worth nothing. Those that are become groups of their own,
+        which everything after them depends on; the root's pretests all do so anyway.
+        """
+        found = self.found
+        own = f"{self.root}/{index:03d}"
+        is_gate = points == 0 and self.root != PRETEST
+        if not is_gate and not found.gates:
+            return own, self.root
+        if not found.run or is_gate is not (found.run in found.gates):
+            group = _plain_group(own, tuple(found.gates))
+            found.groups.append(replace(group, on_reject=OnReject.BREAK) if is_gate else group)
+            found.run = own
+            if is_gate:
+                found.gates.append(own)
+        return f"{found.run}/{index:03d}", found.run
+
 
 def read_tests(files: PackageFiles, top: Scope, archive: str) -> Found:
     """Read pretests and tests."""
     found = Found(groups=[Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)])
     pretests = top.node("pretest_test_cases")
     if pretests is not None:
-        found.groups.append(_plain_group(PRETEST))
-        _read_list(_Reader(files, archive, found), top, pretests, PRETEST)
+        found.groups.append(replace(_plain_group(PRETEST), on_reject=OnReject.BREAK))
+        _read_list(_Reader(files, archive, found, PRETEST), top, pretests)
     found.groups.append(_plain_group(SECRET, (PRETEST,) if pretests is not None else ()))
-    reader = _Reader(files, archive, found, (PRETEST,) if pretests is not None else ())
+    reader = _Reader(files, archive, found)
     node = top.node("test_cases")
     if isinstance(node, Listing):
-        _read_list(reader, top, node, SECRET)
+        _read_list(reader, top, node)
     else:
         _read_names(reader, top, node if isinstance(node, Mapping) else None)
     return found
@@ -74,7 +109,7 @@ def _plain_group(path: str, depends_on: tuple[str, ...] = ()) -> Group:
     )
 
 
-def _read_list(reader: _Reader, top: Scope, node: object, root: str) -> None:
+def _read_list(reader: _Reader, top: Scope, node: object) -> None:
     items = node.items if isinstance(node, Listing) else []
     if not items:
         top.findings.error(FILE, "test_cases: must be a list of cases.")
@@ -83,27 +118,21 @@ def _read_list(reader: _Reader, top: Scope, node: object, root: str) -> None:
             top.findings.error(FILE, f"test_cases[{index}]: must be a map.", line=item.line)
             continue
         scope = top.inner(item)
+        points = 0.0 if reader.root == PRETEST else scope.number("points", 1.0)
         batch = scope.own("batched")
         if isinstance(batch, Listing):
-            _read_batch(reader, scope, batch, f"{root}/{index:03d}")
+            _read_batch(reader, scope, batch, f"{reader.root}/{index:03d}", points)
         else:
-            _read_case(reader, scope, f"{root}/{index:03d}", root, _points(scope, root))
+            _read_case(reader, scope, *reader.place(index, points), points)
 
 
-def _points(scope: Scope, root: str) -> float:
-    return 0.0 if root == PRETEST else scope.number("points", 1.0)
-
-
-def _read_batch(reader: _Reader, scope: Scope, batch: Listing, path: str) -> None:
-    points = _points(scope, path.partition("/")[0])
+def _read_batch(reader: _Reader, scope: Scope, batch: Listing, path: str, points: float) -> None:
     numbers = [number(text) for text in scope.texts("dependencies")]
     known = [int(value) for value in numbers if value and 1 <= value <= len(reader.found.batches)]
     if len(known) != len(numbers):
         fix = "Batches are counted from 1, and only earlier ones can be named."
         scope.findings.error(FILE, "dependencies: names no earlier batch.", fix, scope.levels[0].line)
-    depends_on = (*reader.depends_on, *(reader.found.batches[value - 1] for value in known))
-    reader.found.batches.append(path)
-    reader.found.groups.append(_batch_group(path, points, depends_on))
+    reader.add_batch(path, points, tuple(reader.found.batches[value - 1] for value in known))
     for index, item in enumerate(batch.items, 1):
         if isinstance(item, Mapping) and "batched" not in item.items:
             _read_case(reader, scope.inner(item), f"{path}/{index:03d}", path, points)
@@ -150,8 +179,8 @@ def _read_case(reader: _Reader, scope: Scope, name: str, group: str, points: flo
 
 def _generated(reader: _Reader, scope: Scope, name: str, answer: str | None) -> tuple[str | None, str | None]:
     """Plan the run of a generator: the input is what it prints, the answer what it writes to stderr."""
-    program = _generator(reader, scope)
-    if program is None:
+    made = _generator(reader, scope)
+    if made is None:
         empty = f"generated/{name}.in"
         reader.files.derive(empty, b"")
         return empty, answer
@@ -160,16 +189,28 @@ def _generated(reader: _Reader, scope: Scope, name: str, answer: str | None) -> 
     reader.found.recipes.append(
         Recipe(
             target,
-            program,
-            scope.texts("generator_args"),
+            made.program,
+            scope.texts("generator_args") or made.args,
             stdin=reader.resolve(stdin) if stdin else None,
             error_target=error_target,
+            time_ms=made.time_ms,
+            memory_bytes=made.memory_bytes,
         )
     )
     return target, answer or error_target
 
 
-def _generator(reader: _Reader, scope: Scope) -> Program | None:
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    """A program that makes tests, and what it is granted."""
+
+    program: Program
+    args: tuple[str, ...]
+    time_ms: int
+    memory_bytes: int
+
+
+def _generator(reader: _Reader, scope: Scope) -> _Generator | None:
     node = scope.node("generator")
     if node is None:
         return None
@@ -184,11 +225,19 @@ def _generator(reader: _Reader, scope: Scope) -> Program | None:
         name = missing[0] if missing else "generator"
         scope.findings.error(FILE, f"generator: {name[:80]!r} is not in the package.", "Add it.", node.line)
         return None
-    return Program(
+    if "compiler_time_limit" in section:
+        fix = "A program of the jury's is compiled under the problem's own limit."
+        section.doubtful("compiler_time_limit", "is not used.", fix)
+    program = Program(
         sources[0],
         tuple(FileRef(posixpath.basename(name), name) for name in sources),
         language=language_code(section.take_text("language")),
         compile_flags=section.take_texts("flags"),
+    )
+    time_s = section.take_number("time_limit", _GENERATOR_TIME_S, above=True)
+    memory_kib = section.take_number("memory_limit", _GENERATOR_MEMORY_KIB, above=True)
+    return _Generator(
+        program, section.take_texts("args"), max(1, round(time_s * 1000)), max(1, round(memory_kib * 1024))
     )
 
 
@@ -215,22 +264,23 @@ def _read_names(reader: _Reader, top: Scope, node: Mapping | None) -> None:
     for index, positions in enumerate(batches.values(), 1):
         value = points[index - 1] if index <= len(points) else None
         worth = value if value is not None else top.number("points", 1.0)
-        group = _batch_group(f"{SECRET}/{index:03d}", worth, reader.depends_on)
-        pairs = [(inputs[key], outputs[key]) for key in positions]
-        _add_found(reader, top, pairs, group, is_batch=bool(positions[0][0]))
+        path = f"{SECRET}/{index:03d}"
+        if positions[0][0]:
+            reader.add_batch(path, worth)
+            places = [(f"{path}/{inner:03d}", path) for inner in range(1, len(positions) + 1)]
+        else:
+            places = [reader.place(index, worth)]
+        for key, (name, group) in zip(positions, places, strict=True):
+            _add_found(reader, top, (inputs[key], outputs[key]), (name, group, worth))
 
 
-def _add_found(reader: _Reader, top: Scope, pairs: list[tuple[str, str]], group: Group, *, is_batch: bool) -> None:
-    if is_batch:
-        reader.found.batches.append(group.path)
-        reader.found.groups.append(group)
-    for index, (given, answer) in enumerate(pairs, 1):
-        paths = f"{reader.archive}/{given}", f"{reader.archive}/{answer}"
-        if not top.flag("binary_data", default=False):
-            for path in paths:
-                normalise(reader.files, path, top.findings, final_newline=True)
-        name = f"{group.path}/{index:03d}" if is_batch else group.path
-        reader.found.cases.append(Case(name, group.path if is_batch else SECRET, *paths, points=group.max_points))
+def _add_found(reader: _Reader, top: Scope, pair: tuple[str, str], place: tuple[str, str, float]) -> None:
+    paths = f"{reader.archive}/{pair[0]}", f"{reader.archive}/{pair[1]}"
+    if not top.flag("binary_data", default=False):
+        for path in paths:
+            normalise(reader.files, path, top.findings, final_newline=True)
+    name, group, points = place
+    reader.found.cases.append(Case(name, group, *paths, points=points))
 
 
 def _by_position(names: list[str], section: Section, key: str, mark: str) -> dict[tuple[str, str], str]:

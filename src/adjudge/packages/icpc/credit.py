@@ -8,13 +8,13 @@ from adjudge.domain.problem import Source
 from adjudge.packages.yaml import Listing, Mapping, Node, Scalar, Section
 
 ROLES = ("authors", "contributors", "testers", "packagers", "acknowledgements")
-_AND = re.compile(r"\s*(?:,|&|\band\b)\s*")
+_AND = re.compile(r"[,&]|\band\b")
 
 
 def read_credits(section: Section, *, is_legacy: bool) -> dict[str, tuple[str, ...]]:
     """Read people by role; translators are under ``translators.<language>``."""
     if is_legacy:
-        authors = tuple(name for name in _AND.split(section.take_text("author")) if name)
+        authors = tuple(name for part in _AND.split(section.take_text("author")) if (name := part.strip()))
         return {"authors": authors} if authors else {}
     node = section.node("credits")
     if isinstance(node, Scalar):

@@ -15,7 +15,7 @@ from adjudge.domain.errors import Conflict
 from adjudge.domain.limits import MIB
 from adjudge.domain.problem import Aggregate, Case, Group, Mode, Problem
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.findings import Findings, PackageRefused
+from adjudge.packages.findings import ConversionRefused, Findings
 from adjudge.packages.icpc.cases import DATA
 from adjudge.packages.icpc.expected import submissions_yaml
 from adjudge.packages.icpc.normal import Normal, normalise
@@ -29,7 +29,7 @@ def export_icpc(problem: Problem, findings: Findings) -> Normal:
     """Plan the package: the problem as it will be read back, and every file of it."""
     normal = normalise(problem, findings)
     if findings.has_errors:
-        raise PackageRefused(findings)
+        raise ConversionRefused(findings)
     contents: Contents = dict(normal.contents)
     contents["problem.yaml"] = _dump(_metadata(normal.problem))
     _add_settings(normal.problem, contents)

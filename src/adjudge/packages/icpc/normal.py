@@ -20,7 +20,7 @@ from adjudge.domain.problem import (
     Problem,
     ProblemLimits,
 )
-from adjudge.domain.programs import CheckerProtocol, NativeChecker
+from adjudge.domain.programs import CheckerProtocol, NativeChecker, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.expectations import DEFAULTS, expressible
@@ -29,6 +29,7 @@ from adjudge.packages.icpc.limits import DEFAULT_TIME_MS, run_limits
 from adjudge.packages.icpc.placing import Contents, Placer
 
 _NATIVE_ARGS: dict[NativeChecker, tuple[tuple[str, ...], str]] = {
+    NativeChecker.ICPC_2025_09: ((), ""),
     NativeChecker.ICPC: ((), ""),
     NativeChecker.TOKEN: (("case_sensitive",), ""),
     NativeChecker.WCMP: (("case_sensitive",), ""),
@@ -69,14 +70,16 @@ def normalise(problem: Problem, findings: Findings) -> Normal:
         replace(
             case,
             checker=None,
-            checker_args=(*args, *case.checker_args),
+            checker_args=_one_tolerance(problem, (*args, *case.checker_args)),
             output_name=f"{case.name}.out" if submits else "",
         )
         for case in cases
     ]
     checker, interactor = placer.checker(problem)
+    if checker.score_unit is ScoreUnit.UNBOUNDED:
+        checker = replace(checker, score_unit=ScoreUnit.ABSOLUTE)
     if checker.protocol is CheckerProtocol.NATIVE:
-        checker = replace(checker, native=NativeChecker.ICPC, options={})
+        checker = replace(checker, native=NativeChecker.ICPC_2025_09, options={})
     return Normal(
         replace(
             problem,
@@ -84,7 +87,7 @@ def normalise(problem: Problem, findings: Findings) -> Normal:
             uuid=problem.uuid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"adjudge problem {problem.short_name}")),
             titles=dict(problem.titles) or {"en": problem.short_name},
             is_minimised=False,
-            limits=_limits(problem.limits),
+            limits=_limits(problem.limits, findings),
             cases=tuple(cases),
             groups=tuple(groups),
             checker=checker,
@@ -120,17 +123,21 @@ def _refuse_inexpressible(problem: Problem, findings: Findings) -> None:
         findings.warning("", "limits by language are left out.", "The ICPC format has one limit for all.")
 
 
-def _limits(limits: ProblemLimits) -> ProblemLimits:
-    """Round limits to the format's units, upwards."""
+def _limits(limits: ProblemLimits, findings: Findings) -> ProblemLimits:
+    """Round limits to the format's units, upwards; a default of ours that is not the ICPC reader's is written down."""
     run = limits.run
-    time_ms = run.cpu_ms if limits.is_time_given else DEFAULT_TIME_MS
+    is_stated = limits.is_time_given or run.cpu_ms != DEFAULT_TIME_MS
+    if is_stated and not limits.is_time_given:
+        message = f"states no time limit; limits.time_limit becomes {run.cpu_ms / 1000:g} s, which held until now."
+        findings.warning("", message, "Change it in problem.yaml, or let 'adjudge problem verify' suggest another.")
 
     def up(value: int, unit: int) -> int:
         return math.ceil(value / unit) * unit
 
     return replace(
         limits,
-        run=run_limits(time_ms, up(run.memory_bytes, MIB), up(run.output_bytes, MIB)),
+        is_time_given=is_stated,
+        run=run_limits(run.cpu_ms, up(run.memory_bytes, MIB), up(run.output_bytes, MIB)),
         per_language={},
         time_factors={},
         code_bytes=up(limits.code_bytes, 1024),
@@ -151,10 +158,31 @@ def _checker_args(problem: Problem, findings: Findings) -> tuple[str, ...]:
     if checker.native not in _NATIVE_ARGS:
         findings.error("", f"the checker {checker.native} has no counterpart in the ICPC format.", "Write a validator.")
         return ()
+    if checker.native is NativeChecker.ICPC and _uses_tolerance(problem):
+        findings.info("", "the default validator of 2025-09 reads decimal numbers only, no hexadecimal ones.")
     args, difference = _NATIVE_ARGS[checker.native]
     if difference:
         findings.warning("", f"the checker {checker.native} becomes the default one: {difference}.")
     return (*checker.args, *args)
+
+
+def _one_tolerance(problem: Problem, args: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep what decides where an older package gives tolerances twice, which 2025-09 forbids."""
+    if problem.checker.protocol is not CheckerProtocol.NATIVE:
+        return args
+    places = [index for index, arg in enumerate(args) if arg.startswith("float_")]
+    given = {args[index]: args[index : index + 2] for index in places}
+    if len(given) == len(places) and ("float_tolerance" not in given or len(given) == 1):
+        return args
+    valued = {place for index in places for place in (index, index + 1)}
+    flags = [arg for index, arg in enumerate(args) if index not in valued]
+    kept = [given["float_tolerance"]] if "float_tolerance" in given else list(given.values())
+    return (*flags, *(word for words in kept for word in words))
+
+
+def _uses_tolerance(problem: Problem) -> bool:
+    given = (problem.checker.args, *(case.checker_args for case in problem.cases))
+    return any(arg.startswith("float_") for args in given for arg in args)
 
 
 def _tolerance(native: NativeChecker, options: dict[str, str], findings: Findings) -> tuple[str, ...]:
@@ -245,12 +273,16 @@ def _scored(problem: Problem, placer: Placer, findings: Findings) -> tuple[list[
     groups: list[Group] = []
     cases: list[Case] = []
     renamed: dict[str, str] = {}
+    unbounded = problem.checker.score_unit is ScoreUnit.UNBOUNDED
+    if unbounded:
+        fix = "Let the output validator write score.txt whenever it accepts."
+        findings.warning("", "scores have no maximum, and then 2025-09 needs a score for every accepted test.", fix)
     blocks = _blocks(problem)
     width = len(str(len(blocks)))
     for index, (group, members) in enumerate(blocks, 1):
         path = f"secret/{index:0{width}d}"
         renamed.setdefault(group.path, path)
-        points = _block_points(group, members, findings)
+        points = None if unbounded else _block_points(group, members, findings)
         depends_on = tuple(renamed[name] for name in group.depends_on if name in renamed)
         groups.append(_shaped(group, path, points, depends_on, findings))
         inner = len(str(len(members)))
@@ -269,7 +301,7 @@ def _scored(problem: Problem, placer: Placer, findings: Findings) -> tuple[list[
     root = Group("", on_reject=OnReject.CONTINUE, ignore_sample=True)
     secret = Group(
         "secret",
-        max_points=total or DEFAULT_SECRET_POINTS,
+        max_points=None if unbounded else total or DEFAULT_SECRET_POINTS,
         on_reject=OnReject.CONTINUE,
         feedback=Feedback.POINTS,
     )
@@ -299,7 +331,7 @@ def _block_points(group: Group, members: list[Case], findings: Findings) -> floa
     return float(round(points))
 
 
-def _shaped(group: Group, path: str, points: float, depends_on: tuple[str, ...], findings: Findings) -> Group:
+def _shaped(group: Group, path: str, points: float | None, depends_on: tuple[str, ...], findings: Findings) -> Group:
     aggregate = group.aggregate
     if aggregate not in (Aggregate.SUM, Aggregate.MIN, Aggregate.ALL):
         findings.error("", f"the scoring '{aggregate}' of {group.path} has no counterpart in the ICPC format.")
@@ -314,7 +346,9 @@ def _shaped(group: Group, path: str, points: float, depends_on: tuple[str, ...],
     )
 
 
-def _case_points(group: Group, count: int) -> float:
+def _case_points(group: Group, count: int) -> float | None:
     if group.aggregate is Aggregate.ALL:
         return 0.0
-    return (group.max_points or 0.0) / (count if group.aggregate is Aggregate.SUM else 1)
+    if group.max_points is None:
+        return None
+    return group.max_points / (count if group.aggregate is Aggregate.SUM else 1)

@@ -106,9 +106,14 @@ class Placer:
         """Place what is merged into submissions."""
         found = []
         for stub in sorted(stubs, key=lambda item: item.language.encode()):
-            if stub.prelude or stub.entry_point:
+            if stub.prelude or stub.entry_point or stub.compile_flags:
                 fix = "Rewrite it as a driver with the language's own main file."
                 self.findings.error(stub.files[0].path, "its way of being linked cannot be expressed.", fix)
+            if stub.run_env:
+                message = f"environment variables of {stub.language} programs ({', '.join(stub.run_env)}) are left out."
+                self.findings.warning("", message, "Let programs flush what they write.")
+            if not stub.files:
+                continue
             folder = f"include/{stub.language}"
             refs = [FileRef(ref.name, self.put(f"{folder}/{ref.name}", ref.path)) for ref in stub.files]
             found.append(Stub(stub.language, tuple(sorted(refs, key=lambda ref: ref.path.encode()))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from adjudge.domain.problem import Case, Mode, Origin, Problem
 from adjudge.domain.programs import (
     Checker,
@@ -12,6 +14,7 @@ from adjudge.domain.programs import (
     InteractorProtocol,
     NativeChecker,
     Program,
+    ScoreUnit,
     Stub,
 )
 from adjudge.packages.files import PackageFiles
@@ -25,9 +28,12 @@ from adjudge.packages.icpc.metadata import FILE, Family, Metadata, read_metadata
 from adjudge.packages.icpc.statements import read_editorials, read_statements, titles_from
 from adjudge.packages.icpc.submissions import read_submissions
 from adjudge.packages.programs import program_at, programs_in
+from adjudge.packages.yaml import number
 
 _HEADERS = (".h", ".hpp", ".hh")
 _FOREIGN = (".ctd", ".viva")
+_RECIPES = ("generators/generators.yaml", "generators.yaml")
+"""Where BAPCtools keeps its recipe for test data, which judges do not carry out."""
 _ICPC_FLAGS = {
     "case_sensitive": 0,
     "space_change_sensitive": 0,
@@ -49,9 +55,10 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
     uses_old_groups = metadata.family.is_legacy or (metadata.family is Family.DRAFT and not _has_new_groups(files))
     read = read_legacy_tests if uses_old_groups else read_tests
     cases, groups = read(files, metadata, findings)
-    if not any(not case.is_sample for case in cases):
-        findings.error(f"{DATA}/secret", "has no tests.", f"Add {DATA}/secret/01.in and {DATA}/secret/01.ans.")
+    _check_secret_tests(files, cases, findings)
     checker, interactor = _checking(files, metadata, findings)
+    if uses_old_groups and checker.protocol is CheckerProtocol.ICPC:
+        checker = replace(checker, score_unit=ScoreUnit.UNBOUNDED)
     if checker.protocol is CheckerProtocol.NATIVE:
         _check_flags(checker, cases, findings)
     return Problem(
@@ -90,6 +97,19 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
     )
 
 
+def _check_secret_tests(files: PackageFiles, cases: tuple[Case, ...], findings: Findings) -> None:
+    """Refuse a package without tests; one that has samples only can be judged, and its author may mean it."""
+    if any(not case.is_sample for case in cases):
+        return
+    fix = f"Add {DATA}/secret/01.in and {DATA}/secret/01.ans."
+    if recipe := next((path for path in _RECIPES if path in files), ""):
+        fix = f"{recipe} is there: generate the tests first."
+    if cases:
+        findings.warning(f"{DATA}/secret", "has no tests, so submissions are judged by the samples alone.", fix)
+    else:
+        findings.error(f"{DATA}/secret", "has no tests.", fix)
+
+
 def _has_new_groups(files: PackageFiles) -> bool:
     return any(path.endswith("/test_group.yaml") for path in files.names(DATA))
 
@@ -101,7 +121,8 @@ def _checking(files: PackageFiles, metadata: Metadata, findings: Findings) -> tu
         if needs_one:
             where = "output_validators" if metadata.family.is_legacy else "output_validator"
             findings.error(where, "has no program, and the problem needs one.", f"Add it to {where}/.")
-        return Checker(native=NativeChecker.ICPC, args=metadata.validator_flags), None
+        native = NativeChecker.ICPC_2025_09 if metadata.family is Family.NEW else NativeChecker.ICPC
+        return Checker(native=native, args=metadata.validator_flags), None
     checker = Checker(CheckerProtocol.ICPC, programs=programs, args=metadata.validator_flags)
     if metadata.mode is not Mode.INTERACTIVE:
         return checker, None
@@ -157,20 +178,30 @@ def _stubs(files: PackageFiles) -> tuple[Stub, ...]:
 
 
 def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) -> None:
-    """Say which arguments the default validator does not have: it would fail on every test."""
+    """Say which arguments the default validator does not have or take: it would fail on every test."""
     seen: set[tuple[str, ...]] = set()
     for case in cases:
         args = (*checker.args, *case.checker_args)
         if args in seen:
             continue
         seen.add(args)
+        tolerances: list[str] = []
         rest = list(args)
         while rest:
             flag = rest.pop(0)
-            values = _ICPC_FLAGS.get(flag)
-            if values is None:
+            if flag not in _ICPC_FLAGS:
                 fix = f"Use some of {', '.join(_ICPC_FLAGS)}."
                 findings.error(case.input, f"the default validator has no argument {flag[:40]!r}.", fix)
-            elif len(rest) < values:
-                findings.error(case.input, f"the validator's argument {flag} needs a number.", "Add the tolerance.")
-            del rest[: values or 0]
+            elif _ICPC_FLAGS[flag]:
+                tolerances.append(flag)
+                value = number(rest.pop(0)) if rest else None
+                if value is None or value < 0:
+                    message = f"the validator's argument {flag} needs a number of at least 0."
+                    findings.error(case.input, message, "Add the tolerance.")
+        if checker.native is NativeChecker.ICPC_2025_09 and _conflict(tolerances):
+            message = "the default validator takes float_tolerance alone, and each tolerance once."
+            findings.error(case.input, message, f"Keep one of {', '.join(tolerances)}.")
+
+
+def _conflict(tolerances: list[str]) -> bool:
+    return len(set(tolerances)) != len(tolerances) or ("float_tolerance" in tolerances and len(tolerances) > 1)

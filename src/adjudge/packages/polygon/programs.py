@@ -26,13 +26,14 @@ from adjudge.packages.xml import Element
 
 FILE = "problem.xml"
 _LANGUAGES = {
-    "cpp.": "cpp",
-    "c.": "c",
+    "cpp": "cpp",
+    "c": "c",
     "java": "java",
     "kotlin": "kotlin",
-    "python.": "python3",
-    "pas.": "pascal",
-    "csharp.": "csharp",
+    "python": "python3",
+    "pas": "pascal",
+    "delphi": "pascal",
+    "csharp": "csharp",
     "go": "go",
     "rust": "rust",
     "haskell": "haskell",
@@ -43,7 +44,7 @@ _LANGUAGES = {
     "perl": "perl",
     "d": "d",
 }
-"""Polygon's source types by their beginnings."""
+"""Polygon's source types (``cpp.g++17``, ``java11``) by their families, which may go on with a version."""
 _STOCK: dict[str, tuple[NativeChecker, dict[str, str]]] = {
     "std::wcmp.cpp": (NativeChecker.WCMP, {}),
     "std::lcmp.cpp": (NativeChecker.LCMP, {}),
@@ -77,8 +78,9 @@ _TAGS: dict[str, tuple[str, Expectation]] = {
 
 def language_of(kind: str) -> str:
     """Translate a source type; what is not known is left to the file's name."""
-    best = max((prefix for prefix in _LANGUAGES if kind.startswith(prefix)), key=len, default="")
-    return _LANGUAGES.get(best, "")
+    family = kind.partition(".")[0]
+    matching = (name for name in _LANGUAGES if name == family or (len(name) > 1 and family.startswith(name)))
+    return _LANGUAGES.get(max(matching, key=len, default=""), "")
 
 
 def program_from(files: PackageFiles, holder: Element | None, findings: Findings) -> Program | None:
@@ -149,6 +151,18 @@ def read_solutions(files: PackageFiles, root: Element, findings: Findings) -> tu
             )
         )
     return tuple(found)
+
+
+def grader_languages(stubs: tuple[Stub, ...], findings: Findings) -> tuple[str, ...]:
+    """Name the languages that a grader exists for; where there is one, other programs would be judged without it."""
+    if any(stub.language == "default" for stub in stubs):
+        return ()
+    with_source = [stub for stub in stubs if not all(ref.name.endswith((".h", ".hpp")) for ref in stub.files)]
+    found = tuple(stub.language for stub in with_source)
+    if found:
+        message = f"has graders for {', '.join(found)}; no other language can be submitted."
+        findings.info(FILE, message, "Add a grader for each language that may be submitted.")
+    return found
 
 
 def read_stubs(files: PackageFiles, root: Element) -> tuple[Stub, ...]:

@@ -13,6 +13,7 @@ from adjudge.packages.findings import Findings, PackageRefused, refuse
 from adjudge.packages.icpc.limits import run_limits
 from adjudge.packages.polygon.programs import (
     FILE,
+    grader_languages,
     program_from,
     read_checker,
     read_interactor,
@@ -43,6 +44,7 @@ def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Pr
     model = next((solution.program for solution in solutions if solution.is_model), None)
     makers = Makers(model, validators, input_file, output_file, interactor is not None)
     tests = read_tests(files, root, testset, makers, findings)
+    stubs = read_stubs(files, root)
     generators = [program_from(files, item, findings) for item in root.all("files/executables/executable")]
     problem = Problem(
         short_name=root.get("short-name") or name,
@@ -58,11 +60,12 @@ def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Pr
         groups=tuple(tests.groups),
         checker=read_checker(files, root, findings),
         interactor=interactor,
-        stubs=read_stubs(files, root),
+        stubs=stubs,
+        languages=grader_languages(stubs, findings),
         input_validators=validators,
         generators=tuple(program for program in generators if program),
         submissions=solutions,
-        self_tests=read_self_tests(files, root),
+        self_tests=read_self_tests(files, root, findings, has_windows_lines=tests.has_windows_lines),
         statements=_statements(files, root, "statements/statement"),
         editorials=_statements(files, root, "tutorials/tutorial"),
         attachments=tuple(

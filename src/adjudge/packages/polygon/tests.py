@@ -39,6 +39,8 @@ class Found:
     groups: list[Group] = field(default_factory=list)
     recipes: list[Recipe] = field(default_factory=list)
     is_scored: bool = False
+    has_windows_lines: bool = False
+    """Some test had CRLF: the package was made on Windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,11 @@ def _add_case(
         findings.error(FILE, "a path pattern of the tests is not understood.", line=testset.line)
         return
     if given in files:
-        normalise(files, given, findings)
+        found.has_windows_lines |= normalise(files, given, findings)
     elif (recipe := _input_recipe(given, element, generators, makers, findings)) is not None:
         found.recipes.append(recipe)
     if answer in files:
-        normalise(files, answer, findings)
+        found.has_windows_lines |= normalise(files, answer, findings)
     elif (recipe := _answer_recipe(answer, given, index, makers, findings)) is not None:
         found.recipes.append(recipe)
     group = f"{SECRET}/{_clean(element.get('group'))}" if element.get("group") else SECRET
@@ -202,7 +204,9 @@ def _add_groups(found: Found, testset: Element, elements: list[Element]) -> None
         )
 
 
-def read_self_tests(files: PackageFiles, root: Element) -> tuple[SelfTest, ...]:
+def read_self_tests(
+    files: PackageFiles, root: Element, findings: Findings, *, has_windows_lines: bool
+) -> tuple[SelfTest, ...]:
     """Read the tests that a package has for its own checker and validator."""
     found = []
     for holder, is_checker in ((root.first("assets/checker"), True), *_validator_holders(root)):
@@ -210,25 +214,38 @@ def read_self_tests(files: PackageFiles, root: Element) -> tuple[SelfTest, ...]:
         if testset is None:
             continue
         for index, element in enumerate(testset.all("tests/test"), 1):
+            parts = ("input", "output", "answer") if is_checker else ("input",)
+            paths = {part: path_at(testset.text_at(f"{part}-path-pattern"), index) for part in parts}
             kind = _VERDICTS.get(element.get("verdict").lower())
-            paths = {
-                part: path_at(testset.text_at(f"{part}-path-pattern"), index) for part in ("input", "output", "answer")
-            }
-            if kind is None or paths["input"] not in files:
-                continue
-            if is_checker and (paths["output"] not in files or paths["answer"] not in files):
+            if kind is None or any(path not in files for path in paths.values()):
                 continue
             found.append(
                 SelfTest(
                     kind=kind,
                     name=f"{kind}/{index:02d}",
                     input=paths["input"],
-                    output=paths["output"] if is_checker else None,
-                    answer=paths["answer"] if is_checker else None,
+                    output=paths.get("output"),
+                    answer=paths.get("answer"),
                     input_validator_args=_validator_args(element.get("testset", "tests"), element.get("group")),
                 )
             )
+    _normalise_self_tests(files, found, findings, has_windows_lines=has_windows_lines)
     return tuple(found)
+
+
+def _normalise_self_tests(
+    files: PackageFiles, tests: list[SelfTest], findings: Findings, *, has_windows_lines: bool
+) -> None:
+    """Make line ends uniform: a validator reads lines strictly and would reject every valid input with CRLF.
+
+    An invalid input keeps its CRLF unless the package has it elsewhere: it may be what makes the input invalid.
+    """
+    invalid = [test.input for test in tests if test.kind is SelfTestKind.INVALID_INPUT]
+    others = [(test.input, test.output, test.answer) for test in tests if test.kind is not SelfTestKind.INVALID_INPUT]
+    for path in (path for paths in others for path in paths if path):
+        has_windows_lines |= normalise(files, path, findings)
+    for path in invalid if has_windows_lines else ():
+        normalise(files, path, findings)
 
 
 def _validator_holders(root: Element) -> list[tuple[Element, bool]]:

@@ -10,13 +10,15 @@ import than most commands run, is left out.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from adjudge.domain.errors import Conflict
+from adjudge.domain.errors import Conflict, Unavailable
 
 _MARK: Final = "SELECT max(version_num) FROM alembic_version"
 
@@ -38,15 +40,42 @@ async def upgrade(url: str, revision: str = "head") -> None:
 
 
 async def downgrade(url: str, revision: str = "base") -> None:
-    """Take the database at ``url`` back to ``revision``."""
+    """Take the database at ``url`` back to ``revision``; ``base`` is before the first step, with no table left."""
     from adjudge.store.migrations import running  # noqa: PLC0415  # see above
 
     await running.downgrade(url, revision)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One migration: its revision and the first line of what it says of itself."""
+
+    revision: str
+    title: str
+
+
+def steps() -> list[Step]:
+    """Every migration that this version knows, oldest first."""
+    return [
+        Step(path.name.partition("_")[0], _title(path))
+        for path in sorted((Path(__file__).parent / "versions").glob("[0-9]*.py"))
+    ]
+
+
+def _title(path: Path) -> str:
+    """Read without importing: Alembic is left out."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem).partition("\n")[0]
+
+
 def newest() -> str:
     """What a database of this version is marked with: files are named after their revisions, and those are counted."""
     return max(path.name.partition("_")[0] for path in (Path(__file__).parent / "versions").glob("[0-9]*.py"))
+
+
+async def current(url: str) -> str | None:
+    """The revision that the database at ``url`` is at; None for one without our schema."""
+    mark = await _mark(url)
+    return None if mark is None else str(mark)
 
 
 async def _mark(url: str) -> Any:
@@ -59,15 +88,18 @@ async def _mark(url: str) -> Any:
 async def _postgres_mark(url: str) -> Any:
     import asyncpg  # noqa: PLC0415  # only where it is chosen
 
-    from adjudge.store.postgres_connections import connect  # noqa: PLC0415  # as above
+    from adjudge.store.postgres_connections import TIMEOUT_SEC, connect  # noqa: PLC0415  # as above
 
     connection = await connect(url)
     try:
-        return await connection.fetchval(_MARK)
+        async with asyncio.timeout(TIMEOUT_SEC):
+            return await connection.fetchval(_MARK)
     except asyncpg.UndefinedTableError:
         return None
+    except TimeoutError as error:
+        raise Unavailable("PostgreSQL does not answer. Check ADJUDGE_DATABASE_URL and the server.") from error
     finally:
-        await connection.close()
+        connection.terminate()  # nothing was begun, and whoever does not answer is not waited for again
 
 
 def _sqlite_mark(path: str) -> Any:

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 from adjudge.domain.errors import Unavailable
+from adjudge.store.sqlite import BUSY_TIMEOUT_SEC, enable_wal
 
 _LOCK = 0x61646A75646765
 """An advisory lock of PostgreSQL's that no one else uses: 'adjudge' in ASCII."""
@@ -49,8 +50,8 @@ def _run_sqlite(url: str, step: Any, revision: str) -> None:
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _: object) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves, so that DDL is part of the transaction
-        connection.execute("PRAGMA busy_timeout=10000")
-        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_SEC * 1000}")
+        enable_wal(connection)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

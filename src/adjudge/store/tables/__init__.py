@@ -5,7 +5,18 @@ JSON columns hold JSON text on SQLite and ``jsonb`` on PostgreSQL. Names of cons
 them. Triggers stand in ``adjudge.store.triggers``.
 """
 
-from adjudge.store.tables import accounts, chain_triggers, chains, contests, drive, figures, judging, problems, watching
+from adjudge.store.tables import (
+    accounts,
+    chain_triggers,
+    chains,
+    contests,
+    drive,
+    figures,
+    installation,
+    judging,
+    problems,
+    watching,
+)
 from adjudge.store.tables.base import METADATA
 
 __all__ = [
@@ -16,6 +27,7 @@ __all__ = [
     "contests",
     "drive",
     "figures",
+    "installation",
     "judging",
     "problems",
     "watching",

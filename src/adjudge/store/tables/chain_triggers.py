@@ -25,6 +25,8 @@ chain_triggers = Table(
     words("created_by", nullable=True),
     moment("created_at"),
     moment("updated_at"),
+    # Of whoever saved it last.
+    document("authority", nullable=True),
     one_of("kind", TRIGGER_KINDS),
     UniqueConstraint("chain_id", "name"),
     Index("chain_triggers_due", "next_at", postgresql_where=text("enabled"), sqlite_where=text("enabled")),

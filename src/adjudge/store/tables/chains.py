@@ -43,6 +43,8 @@ chains = Table(
     document("dag"),
     moment("created_at"),
     moment("updated_at"),
+    # Of whoever saved it last.
+    document("authority", nullable=True),
     UniqueConstraint("name"),
     CheckConstraint("version > 0", name="version_positive"),
 )
@@ -90,6 +92,8 @@ chain_runs = Table(
     words("origin_run_id", nullable=True),
     # Only in chains that limit their runs: 'wanted' by one that waits for its turn, 'held' by one that has it.
     words("place", nullable=True),
+    # On whose authority nodes act: users and their tokens, by id (``domain.authority``).
+    document("authority", nullable=True),
     one_of("status", RunStatus),
     exactly_when("finished_at", "status", CHAIN_RUN.terminal),
     UniqueConstraint("chain_id", "idempotency_key"),
@@ -159,6 +163,18 @@ chain_nodes = Table(
     ),
     _partial("chain_nodes_waits", "wait_on", "wait_key", where="wait_on IS NOT NULL"),
     _partial("chain_nodes_wait_until", "wait_until", where="wait_until IS NOT NULL"),
+)
+
+chain_secrets = Table(
+    "chain_secrets",
+    METADATA,
+    words("name"),
+    words("ciphertext"),
+    words("created_by", nullable=True),
+    moment("created_at"),
+    words("updated_by", nullable=True),
+    moment("updated_at"),
+    PrimaryKeyConstraint("name"),
 )
 
 chain_checkpoints = Table(

@@ -57,6 +57,7 @@ jobs = Table(
     moment("queued_at", nullable=True),
     moment("started_at", nullable=True),
     moment("finished_at", nullable=True),
+    moment("heartbeat_at", nullable=True),
     one_of("status", JobStatus),
     exactly_when("finished_at", "status", JOB.terminal),
     exactly_when("lease_owner", "status", {JobStatus.RUNNING}),
@@ -70,6 +71,7 @@ jobs = Table(
     _partial("jobs_submission", "submission_id", where="submission_id IS NOT NULL"),
     _partial("jobs_batch", "rejudge_batch_id", where="rejudge_batch_id IS NOT NULL"),
     _partial("jobs_node", "chain_run_id", "node_id", where="chain_run_id IS NOT NULL"),
+    _partial("jobs_kept_a_while", "finished_at", where="kind IN ('execute', 'webhook') AND finished_at IS NOT NULL"),
     _partial("jobs_origin", "origin_job_id", where="origin_job_id IS NOT NULL"),
     postgresql_with={"fillfactor": "70", "autovacuum_vacuum_scale_factor": "0.02"},
 )

@@ -46,6 +46,7 @@ executions = Table(
     moment("created_at"),
     moment("finished_at", nullable=True),
     moment("expires_at"),
+    number("kept_bytes", 0),
     one_of("state", EXECUTION_STATES),
     one_of("verdict", Verdict),
     Index(None, "user_id", "id"),

@@ -12,12 +12,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import chains, run_files
-from adjudge.api.actions.run_access import controls, may_answer
+from adjudge.api.actions.run_access import controls, may_answer, may_complete
 from adjudge.api.asking import needs
 from adjudge.api.paging import cursor_of, place_of
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.chains.executors.approval import WaitApproval
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.layering import places_of
@@ -194,7 +193,7 @@ async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -
         "may_control": controls(viewer, run),
         "may_retry": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED),
         "may_complete": node.status in (NodeStatus.FAILED, NodeStatus.STOPPED, NodeStatus.RUNNING)
-        and (node.type != WaitApproval.type or viewer.may(Permission.CHAIN_WRITE)),
+        and may_complete(viewer, node),
         "asks": may_answer(viewer, run, node),
     }
 

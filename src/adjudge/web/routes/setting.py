@@ -106,7 +106,13 @@ def _problem(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def revision(request: Request, viewer: Writer, name: str, number: Number) -> Response:
         found = await revisions.revision(parts, viewer, name, number)
         return await pages.show(
-            request, "revision.html", name=name, found=found, jury=found.jury, plot=_jury_plot(request, found.jury)
+            request,
+            "revision.html",
+            name=name,
+            found=found,
+            jury=found.jury,
+            plot=_jury_plot(request, found.jury),
+            tests=(await revisions.tests(parts, viewer, name, number)).items,
         )
 
     @routes.get("/setting/problems/{name}/diff")

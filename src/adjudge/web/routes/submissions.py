@@ -117,8 +117,10 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         )
 
     @routes.get("/submissions/{submission_id}")
-    async def one(request: Request, viewer: Reader, submission_id: str) -> Response:
-        story = await submissions.story(parts, viewer, submission_id)
+    async def one(
+        request: Request, viewer: Reader, submission_id: str, run: Annotated[str, Query(max_length=64)] = ""
+    ) -> Response:
+        story = await submissions.story(parts, viewer, submission_id, run)
         source = await submissions.source_of(parts, story.row)
         shown = await _state(parts, request, story, source)
         return await pages.show(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
@@ -164,12 +166,14 @@ async def _whose(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str 
 async def _state(parts: Parts, request: Request, story: Story, source: bytes | None = None) -> dict[str, Any]:
     row, document = story.row, story.document or {}
     language = names_of_languages(parts).get(row.language, row.language)
-    again = row.finished_at is not None and any(
-        run.finished_at is None for run in story.runs if run.rejudge_batch_id is None
+    again = (
+        story.run_id is None
+        and row.finished_at is not None
+        and any(run.finished_at is None for run in story.runs if run.rejudge_batch_id is None)
     )
     cases = list(document.get("cases", ()))
     if story.made is not None:
-        cases = [case for case in story.made.cases if story.is_jury or case.get("shown")]
+        cases = list(story.made.cases)
     return {
         "row": row,
         "document": document,
@@ -180,10 +184,11 @@ async def _state(parts: Parts, request: Request, story: Story, source: bytes | N
         "language": language,
         "file_name": await _file_name(parts, row, source),
         "own_words": OWN_WORDS,
-        "may_cancel": row.finished_at is None,
+        "may_cancel": row.finished_at is None and story.run_id is None,
         "log": story.log,
         "names": await ops.names_of(parts, [change.actor for change in story.log]),
         "runs": story.runs,
+        "shown_run": story.run_id,
     }
 
 

@@ -72,15 +72,17 @@ def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
 
 
 def _one(routes: APIRouter, pages: Pages, parts: Parts) -> None:
-    async def page(request: Request, viewer: Viewer, webhook: Webhook, **shown: Any) -> Response:
+    async def page(
+        request: Request, viewer: Viewer, webhook: Webhook, cursor: str | None = None, **shown: Any
+    ) -> Response:
         shown = {"error": None, "url": webhook.url, "wanted": webhook.events, **shown}
         status = shown["error"].http_status if shown["error"] else 200
-        log = await _log(parts, viewer, webhook, request.query_params.get("cursor"))
+        log = await _log(parts, viewer, webhook, cursor)
         return await pages.show(request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown)
 
     @routes.get(ROOT + "/{webhook_id}")
-    async def one(request: Request, viewer: Owner, webhook_id: str) -> Response:
-        return await page(request, viewer, await hooks.read(parts, viewer, webhook_id))
+    async def one(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
+        return await page(request, viewer, await hooks.read(parts, viewer, webhook_id), cursor)
 
     @routes.get(ROOT + "/{webhook_id}/state")
     async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:

@@ -47,8 +47,14 @@ document.addEventListener("change", (event) => {
 
 showTimes(document);
 
-// On a phone the bar is one row that can be wider than the screen.
-document.querySelector(".top [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+// On a phone the bar is one row that can be wider than the screen. The row is scrolled by itself: scrollIntoView would
+// also move the place from which Tab goes on, past the link that skips the bar.
+const current = document.querySelector(".top [aria-current]");
+if (current) {
+  const row = current.closest("nav");
+  const middle = current.getBoundingClientRect().left + current.offsetWidth / 2;
+  row.scrollLeft += middle - row.getBoundingClientRect().left - row.clientWidth / 2;
+}
 
 // What was done is said once: not again by reloading, not to whoever gets the address.
 const address = new URL(location.href);

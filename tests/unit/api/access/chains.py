@@ -1,4 +1,4 @@
-"""Chains, triggers, runs."""
+"""Chains, triggers, runs, named secrets."""
 
 from tests.unit.api.access import ADMIN
 
@@ -21,8 +21,12 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("DELETE", "/api/v1/triggers/{trigger_id}"): ADMIN,
     ("POST", "/api/v1/triggers/{trigger_id}:call"): "open",  # its secret is the credential
     ("GET", "/api/v1/executors"): READERS,
+    ("GET", "/api/v1/secrets"): ADMIN,
+    ("PUT", "/api/v1/secrets/{name}"): ADMIN,
+    ("DELETE", "/api/v1/secrets/{name}"): ADMIN,
     ("GET", "/api/v1/runs"): READERS,
     ("GET", "/api/v1/runs/{run_id}"): READERS,
+    ("GET", "/api/v1/runs/{run_id}/dag"): READERS,
     ("GET", "/api/v1/runs/{run_id}/log"): READERS,
     ("GET", "/api/v1/runs/{run_id}/events"): READERS,
     ("GET", "/api/v1/runs/{run_id}/nodes"): READERS,

@@ -8,10 +8,11 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("GET", "/api/v1/problems"): ALL,
     ("GET", "/api/v1/problems/{problem}"): ALL,
     ("GET", "/api/v1/problems/{problem}/files/{name:path}"): ALL,
-    ("GET", "/api/v1/problems/{problem}/revisions"): ALL,  # 404 for whoever may not see drafts, as all four below
+    ("GET", "/api/v1/problems/{problem}/revisions"): ALL,  # 404 for whoever may not see drafts, as all five below
     ("GET", "/api/v1/problems/{problem}/revisions/{number}"): ALL,
     ("GET", "/api/v1/problems/{problem}/revisions/{number}/preview"): ALL,
     ("GET", "/api/v1/problems/{problem}/revisions/{number}/files/{path:path}"): ALL,
+    ("GET", "/api/v1/problems/{problem}/revisions/{number}/tests"): ALL,
     ("GET", "/api/v1/problems/{problem}/diff"): ALL,
     ("POST", "/api/v1/problems:import"): SETTERS,
     ("GET", "/api/v1/problems/{problem}/state"): SETTERS,

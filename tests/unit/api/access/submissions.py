@@ -16,6 +16,7 @@ ROUTES: dict[tuple[str, str], set[str] | str] = {
     ("POST", "/api/v1/submissions/{submission_id}:cancel"): EVERYBODY,
     ("POST", "/api/v1/submissions/{submission_id}:change-status"): STAFF,
     ("GET", "/api/v1/judge-runs/{job_id}"): EVERYBODY,
+    ("GET", "/api/v1/judge-runs/{job_id}/results"): EVERYBODY,
     ("GET", "/api/v1/judge-runs/{job_id}/attempts"): STAFF,
     ("GET", "/api/v1/judge-runs/{job_id}/log"): STAFF,
     ("POST", "/api/v1/judge-runs/{job_id}:cancel"): STAFF,

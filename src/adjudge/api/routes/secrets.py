@@ -1,0 +1,35 @@
+"""Named secrets of chains: set, listed, deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+
+from adjudge.api.actions import secrets
+from adjudge.api.asking import needs
+from adjudge.api.parts import Parts
+from adjudge.api.viewer import Viewer
+from adjudge.api.wire.secrets import SecretBody, SecretInfo, SecretList
+from adjudge.domain.access import Permission
+
+Writer = Annotated[Viewer, needs(Permission.SECRET_WRITE)]
+
+
+def router(parts: Parts) -> APIRouter:
+    """``/secrets``."""
+    routes = APIRouter(tags=["secrets"])
+
+    @routes.get("/secrets", summary="The names of secrets that chains may use")
+    async def listed(_viewer: Writer) -> SecretList:
+        return SecretList(items=[SecretInfo.of(item) for item in await secrets.names(parts)])
+
+    @routes.put("/secrets/{name}", status_code=204, summary="Set a secret, or give it another value")
+    async def put(name: str, body: SecretBody, viewer: Writer) -> None:
+        await secrets.put(parts, viewer, name, body.value.get_secret_value())
+
+    @routes.delete("/secrets/{name}", status_code=204, summary="Delete a secret")
+    async def delete(name: str, viewer: Writer) -> None:
+        await secrets.delete(parts, viewer, name)
+
+    return routes

@@ -1,0 +1,65 @@
+"""What a run may do: the permissions that its authority has at the moment, and the refusal of everything else.
+
+Starting a chain lends nobody rights: a node does what whoever started the run may do with the credential they used.
+What a trigger starts has the rights of whoever saved the trigger, as far as whoever saved the chain has them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjudge.chains.executors.refusal import NodeRefused
+from adjudge.domain.access import Permission, Role
+from adjudge.domain.authority import Authority, permissions_of
+from adjudge.store import node_work
+from adjudge.store.driver import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Who acts, and what they may do now."""
+
+    user_id: str | None
+    """None where the user is gone or disabled, or the token was revoked: then nothing is allowed."""
+    permissions: frozenset[Permission] = frozenset()
+    is_admin: bool = False
+
+    def may(self, permission: Permission) -> bool:
+        """Whether they have a permission."""
+        return permission in self.permissions
+
+    def require(self, permission: Permission, what: str) -> None:
+        """Refuse, for good, what they may not do themselves."""
+        if self.may(permission):
+            return
+        if self.user_id is None:
+            raise NodeRefused(
+                f"The run may not {what}: whoever it acts for is disabled, or the token they used was revoked."
+            )
+        raise NodeRefused(f"Whoever started the run may not {what}: that needs the permission {permission}.")
+
+    def require_type(self, type_name: str, executor: object) -> None:
+        """Refuse a node whose executor asks for a permission that they do not have."""
+        for permission in getattr(executor, "permissions", ()):
+            self.require(permission, f"run nodes of type {type_name}")
+
+    def owns(self, owner_id: str) -> bool:
+        """Whether a problem of ``owner_id``'s is theirs to change: their own, or anybody's for admins."""
+        return self.may(Permission.PROBLEM_WRITE) and (self.is_admin or self.user_id == owner_id)
+
+    def sees_draft(self, owner_id: str) -> bool:
+        """Whether drafts and secret tests of a problem of ``owner_id``'s are theirs to read."""
+        return self.may(Permission.PROBLEM_READ_DRAFT) or self.owns(owner_id)
+
+
+async def rights_of(tx: Tx, authority: Authority | None) -> Rights:
+    """Look up what an authority allows now."""
+    if authority is None or not authority.grants:
+        return Rights(None)
+    standing = await node_work.standing(tx, authority.grants)
+    permissions = permissions_of(authority, standing)
+    roles = {item.grant: item.role for item in standing}
+    if any(grant not in roles for grant in authority.grants):
+        return Rights(None)
+    is_admin = all(roles[grant] is Role.ADMIN for grant in authority.grants)
+    return Rights(authority.grants[0].user_id, permissions, is_admin)

@@ -1,0 +1,110 @@
+"""``adjudge migrate``: the database's schema. Every role upgrades it at its start; this looks and goes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import click
+
+from adjudge import settings as settings_source
+from adjudge.cli.drivers import existing_url
+from adjudge.domain.errors import Conflict, InvalidInput
+from adjudge.store import migrations
+from adjudge.store.migrations import Step
+
+EXIT_PENDING = 1
+
+
+@click.group(name="migrate")
+def command() -> None:
+    """Look at the database's schema, upgrade it, or take an upgrade back."""
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def status(context: click.Context, as_json: bool) -> None:
+    """Show the schema's revision, and which steps this version would still take.
+
+    Exit codes: 0 up to date; 1 steps are pending; 3 a newer version has used this database, or there is none.
+    """
+    _, current = _found()
+    pending = [step for step in migrations.steps() if current is None or step.revision > current]
+    if as_json:
+        steps = [{"revision": step.revision, "title": step.title} for step in pending]
+        click.echo(json.dumps({"current": current, "newest": migrations.newest(), "pending": steps}))
+    else:
+        click.echo(f"The schema is at {current or 'nothing'}; this version of Adjudge knows {migrations.newest()}.")
+        _list("pending", pending)
+        click.echo(
+            f"{len(pending)} steps are pending: any role takes them when it starts." if pending else "Up to date."
+        )
+    if pending:
+        context.exit(EXIT_PENDING)
+
+
+@command.command()
+def up() -> None:
+    """Take the pending steps, as every role does when it starts."""
+    url, current = _found()
+    asyncio.run(migrations.upgrade(url))
+    click.echo(f"The schema is at {migrations.newest()}; it was at {current or 'nothing'}.")
+
+
+@command.command()
+@click.argument("revision")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def down(revision: str, yes: bool) -> None:
+    """Take steps back until the schema is at REVISION, for an older version of Adjudge.
+
+    Back up first and stop every role. All steps are undone in one transaction, or none is. What only the newer schema
+    can hold is lost. Do not start this version again afterwards: it would take the steps once more.
+    """
+    url, current = _found()
+    undone = _undone(current, revision)
+    _list("undo", list(reversed(undone)))
+    if not yes:
+        click.confirm(
+            f"Take the schema back from {current} to {revision}? Columns and tables of these steps go, with what is in "
+            "them. Is there a backup, and has every role stopped?",
+            abort=True,
+        )
+    asyncio.run(migrations.downgrade(url, revision))
+    click.echo(f"The schema is at {revision}. Install the version that knows {revision} before you start a role.")
+
+
+def _found() -> tuple[str, str | None]:
+    """The database's address and its revision."""
+    url = existing_url(settings_source.load())
+    current = asyncio.run(migrations.current(url))
+    if current is not None and current > migrations.newest():
+        raise Conflict(
+            f"database_url: that database is at schema {current}; this Adjudge knows {migrations.newest()} at most. "
+            "Use the newer version's own `adjudge migrate`: only it knows how to undo its steps.",
+            field="database_url",
+        )
+    return url, current
+
+
+def _undone(current: str | None, revision: str) -> list[Step]:
+    """The steps between, or what is wrong with the wish."""
+    steps = migrations.steps()
+    known = [step.revision for step in steps]
+    if revision not in known:
+        raise InvalidInput(
+            f"REVISION: there is no {revision!r}; there are {known[0]} to {known[-1]} (adjudge migrate status).",
+            field="revision",
+        )
+    if current is None or revision >= current:
+        raise InvalidInput(
+            f"REVISION: the schema is at {current or 'nothing'}, so that there is nothing to undo down to {revision}.",
+            field="revision",
+        )
+    return [step for step in steps if revision < step.revision <= current]
+
+
+def _list(word: str, steps: Sequence[Step]) -> None:
+    for step in steps:
+        click.echo(f"  {word}  {step.revision}  {step.title}")

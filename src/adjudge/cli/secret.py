@@ -1,0 +1,96 @@
+"""``adjudge secret``: named secrets that nodes of chains use, and the key they are encrypted with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+from rich.markup import escape
+from rich.table import Table
+
+from adjudge import settings as settings_source
+from adjudge.chains.secrets import Keyring, check_name, check_value, new_key
+from adjudge.cli.remote import connected, server_option
+from adjudge.cli.terminal import console as open_console
+from adjudge.store import Tx, chain_secrets, open_database
+
+
+@click.group(name="secret")
+def command() -> None:
+    """Manage secrets that nodes of chains use: set, list, delete, rotate, key."""
+
+
+@command.command(name="set")
+@click.argument("name")
+@server_option
+def set_(name: str, server: str | None) -> None:
+    """Set the secret NAME to what standard input says; a newline at its end does not count.
+
+    Chains refer to it as {{ secrets.NAME }}. Nobody can read it back.
+    """
+    check_name(name)
+    value = sys.stdin.read()
+    value = check_value(value.removesuffix("\n").removesuffix("\r"))
+    with connected(server) as client:
+        client.secret_set(name, value)
+    click.echo(f"{name}: set")
+
+
+@command.command(name="list")
+@server_option
+def list_(server: str | None) -> None:
+    """List the names of secrets."""
+    with connected(server) as client:
+        found = client.secrets()
+    table = Table("name", "changed", "by")
+    for item in found:
+        table.add_row(escape(item.name), item.updated_at, escape(item.updated_by or ""))
+    open_console().print(table if found else "There are no secrets.")
+
+
+@command.command()
+@click.argument("name")
+@server_option
+def delete(name: str, server: str | None) -> None:
+    """Delete the secret NAME; nodes that refer to it fail from then on."""
+    with connected(server) as client:
+        client.secret_delete(name)
+    click.echo(f"{name}: deleted")
+
+
+@command.command()
+def rotate() -> None:
+    """Encrypt every secret with a new key, on the machine that has the key file.
+
+    Where the keys come from chains.secret_keys, put the new one first there, then run this to encrypt with it.
+    """
+    settings = settings_source.load()
+    keys = Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal())
+    count = asyncio.run(_encrypt_anew(keys, settings.database.url.reveal()))
+    keys.forget_old_keys()
+    click.echo(f"secrets encrypted with the new key: {count}")
+
+
+async def _encrypt_anew(keys: Keyring, database_url: str) -> int:
+    """Encrypt all secrets with the newest key; a new key is made only if the present ones can read every secret."""
+
+    async def each(tx: Tx) -> int:
+        found = await chain_secrets.read_all(tx)
+        changed = [
+            await chain_secrets.replace(tx, name, stale=stale, fresh=keys.fresh(stale)) for name, stale in found.items()
+        ]
+        return sum(changed)
+
+    async with open_database(database_url) as database:
+        for stale in (await database.read(chain_secrets.read_all)).values():
+            keys.fresh(stale)
+        if not keys.given:
+            keys.add_key()
+        return await database.transact(each)
+
+
+@command.command()
+def key() -> None:
+    """Print a new key for chains.secret_keys."""
+    click.echo(new_key())

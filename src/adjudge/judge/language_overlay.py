@@ -1,0 +1,95 @@
+"""The operator's own table of languages: laid over the one that comes with the package, and checked key by key.
+
+A table of a known id changes the keys that it names; a table of a new id adds a language and must be complete.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from adjudge.domain.errors import InvalidInput
+
+_TEXT: Final = ("name", "code", "source", "package", "names")
+_LISTS: Final = (
+    "extensions",
+    "tools",
+    "run",
+    "version",
+    "compile",
+    "keep",
+    "main_names",
+    "aliases",
+    "mounts",
+    "needs",
+    "out_of_memory",
+)
+_TABLES: Final = ("compile_env", "run_env")
+_COUNTS: Final = {
+    "processes": (1, 10_000),
+    "extra_memory_mib": (0, 65_536),
+    "compile_memory_mib": (16, 65_536),
+    "compile_work_mib": (16, 65_536),
+}
+_TIME_FACTORS: Final = (0.1, 100.0)
+_REQUIRED: Final = ("name", "code", "extensions", "source", "tools", "run")
+_ID: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+KEYS: Final = frozenset({*_TEXT, *_LISTS, *_TABLES, *_COUNTS, "time_factor", "default"})
+"""Every key of a language, its id apart; a test compares them with ``Language``."""
+
+
+def read_overlay(path: Path) -> dict[str, Any]:
+    """The operator's file."""
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise _refused(str(path), f"cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _refused(str(path), f"is no TOML: {error}") from error
+
+
+def overlaid(tables: Mapping[str, dict[str, Any]], overlay: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
+    """The tables with those of the overlay laid over them; what is wrong is refused with file, language and key."""
+    merged = {key: dict(body) for key, body in tables.items()}
+    for key, body in overlay.items():
+        if not _ID.fullmatch(key):
+            raise _refused(f"{where}: {key!r}", "an id has small letters, digits, '-' and '_', at most 32")
+        if not isinstance(body, dict):
+            raise _refused(f"{where}: {key}", "must be a table: [ID], then keys")
+        for name, value in body.items():
+            _check(f"{where}: {key}.{name}", name, value)
+        merged[key] = merged.get(key, {}) | body
+        for name in _REQUIRED:
+            if not merged[key].get(name):
+                raise _refused(f"{where}: {key}.{name}", "is missing; a new language needs " + ", ".join(_REQUIRED))
+    return merged
+
+
+def _check(place: str, name: str, value: object) -> None:
+    if name not in KEYS:
+        raise _refused(place, f"is no key of a language; known are {', '.join(sorted(KEYS))}")
+    if name in _TEXT and not isinstance(value, str):
+        raise _refused(place, "must be a text")
+    if name in _LISTS and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise _refused(place, "must be a list of texts")
+    if name in _TABLES and not (isinstance(value, dict) and all(isinstance(item, str) for item in value.values())):
+        raise _refused(place, "must be a table of texts")
+    if name == "default" and not isinstance(value, bool):
+        raise _refused(place, "must be true or false")
+    if name in _COUNTS:
+        _check_number(place, value, *_COUNTS[name], whole=True)
+    if name == "time_factor":
+        _check_number(place, value, *_TIME_FACTORS, whole=False)
+
+
+def _check_number(place: str, value: object, least: float, most: float, *, whole: bool) -> None:
+    kinds = (int,) if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not least <= value <= most:
+        raise _refused(place, f"must be a {'whole ' if whole else ''}number from {least} to {most}")
+
+
+def _refused(place: str, problem: str) -> InvalidInput:
+    return InvalidInput(f"judge.languages_file: {place} {problem}.", field="judge.languages_file")

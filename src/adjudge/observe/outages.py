@@ -1,0 +1,61 @@
+"""An outage as one long-lived task sees it: how long to pause before the next try, and when to log.
+
+Pauses grow exponentially up to a bound and are random in their upper half, so that many processes do not come back at
+the same instant. The first failure and the recovery are logged; the failures in between are not.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from adjudge.observe.logs import Logger
+
+FIRST_SEC: Final = 0.2
+LONGEST_SEC: Final = 10.0
+_MOST_DOUBLINGS: Final = 30
+JITTER: Final = random.Random()  # noqa: S311 — it only spreads retries
+"""Where pauses take their random part from; simulations seed it."""
+
+
+class Outage:
+    """The failures of one task since its last success."""
+
+    def __init__(
+        self,
+        log: Logger,
+        event: str,
+        *,
+        first_sec: float = FIRST_SEC,
+        longest_sec: float = LONGEST_SEC,
+        random_unit: Callable[[], float] = JITTER.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._event = event
+        self._first_sec = first_sec
+        self._longest_sec = longest_sec
+        self._random_unit = random_unit
+        self._clock = clock
+        self._began = 0.0
+        self.failures = 0
+        """How many tries have failed since the last success."""
+
+    def failed(self, error: Exception, **fields: object) -> float:
+        """Count a failure; return how many seconds to wait before the next try."""
+        self.failures += 1
+        if self.failures == 1:
+            self._began = self._clock()
+            code = getattr(error, "code", type(error).__name__)
+            self._log.warning(self._event, reason=code, error=str(error) or repr(error), **fields)
+        plain: float = min(self._longest_sec, self._first_sec * 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS))
+        return plain * (1 + self._random_unit()) / 2
+
+    def over(self) -> None:
+        """Note a success; the first one after failures is logged with how long the outage lasted."""
+        if self.failures:
+            lasted_sec = round(self._clock() - self._began, 1)
+            self._log.info(f"{self._event}_over", failures=self.failures, lasted_sec=lasted_sec)
+            self.failures = 0

@@ -1,0 +1,61 @@
+"""Whether a package's programs are in languages that the judge knows. Whether their tools are here is not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.programs import Program
+from adjudge.judge.languages import Languages
+from adjudge.packages.findings import Findings
+from adjudge.packages.recipes import Recipe
+
+_FIX = "Rewrite it, or give its file the extension of its language; 'adjudge languages' lists them."
+
+
+@lru_cache(maxsize=1)
+def _languages() -> Languages:
+    return Languages.load()
+
+
+def is_known(program: Program) -> bool:
+    """Whether the judge would find a language for a program."""
+    if program.is_binary or program.has_build_script:
+        return True
+    if not program.language:
+        return any(_languages().of_file(ref.name) for ref in program.files)
+    try:
+        _languages().get(program.language)
+    except InvalidInput:
+        return False
+    return True
+
+
+def check_languages(problem: Problem, recipes: Sequence[Recipe], findings: Findings) -> None:
+    """Say which programs cannot be run: an error where judging needs them, else a warning."""
+    for what, program in _needed(problem, recipes):
+        if not is_known(program):
+            findings.error(_path(program), f"is a {what} in no language that is known here.", _FIX)
+    others = [("input validator", validator.program) for validator in problem.input_validators]
+    if problem.mode is not Mode.SUBMIT_ANSWER:
+        others += [("solution of the jury's", submission.program) for submission in problem.submissions]
+    for what, program in others:
+        if not is_known(program):
+            findings.warning(_path(program), f"is a {what} in no language that is known here.", _FIX)
+
+
+def _needed(problem: Problem, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Program]]:
+    for recipe in recipes:
+        yield "program that makes tests", recipe.program
+    for checker in (problem.checker, *(case.checker for case in problem.cases if case.checker)):
+        yield from (("checker", program) for program in checker.programs)
+    if problem.interactor:
+        yield "program that talks to submissions", problem.interactor.program
+    if problem.static_validator:
+        yield "static validator", problem.static_validator
+
+
+def _path(program: Program) -> str:
+    return program.files[0].path if program.files else program.name

@@ -1,0 +1,53 @@
+"""What a package of a format without limits, title or statement may add: ``adjudge.yaml`` and ``statement/``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from adjudge.domain.limits import MIB
+from adjudge.domain.problem import Problem, ProblemLimits
+from adjudge.packages.files import PackageFiles
+from adjudge.packages.findings import Findings
+from adjudge.packages.icpc.cases import read_section
+from adjudge.packages.icpc.limits import MAX_MIB
+from adjudge.packages.icpc.statements import read_statements, titles_from
+from adjudge.packages.yaml import Section
+
+FILE = "adjudge.yaml"
+HOW = f"To set others, write them into {FILE}: 'limits: {{time_limit: 2, memory: 256}}' (seconds and MiB)."
+_FORMATS = ("dmoj", "plain")
+
+
+def supplemented(problem: Problem, files: PackageFiles, findings: Findings) -> Problem:
+    """Return the problem with what its package adds; every other format says these things itself."""
+    if problem.origin.format not in _FORMATS:
+        if FILE in files:
+            findings.warning(FILE, "is not used: this format states its own limits.", "Remove it.")
+        return problem
+    section = read_section(files, FILE, findings)
+    statements = read_statements(files)
+    title = section.take_text("title")
+    made = replace(
+        problem,
+        titles={"en": title} if title else titles_from(files, statements, findings),
+        limits=_limits(section, problem.limits),
+        statements=statements,
+    )
+    section.leave_unknown(is_error=True)
+    return made
+
+
+def _limits(section: Section, limits: ProblemLimits) -> ProblemLimits:
+    stated = section.take_section("limits")
+    run = limits.run
+    time_ms = round(stated.take_number("time_limit", 0.0, above=True) * 1000)
+    memory_mib = stated.take_integer("memory", run.memory_bytes // MIB, least=1)
+    if memory_mib > MAX_MIB:
+        stated.wrong("memory", f"{memory_mib} MiB is more than any machine has.", "The unit is MiB.")
+        memory_mib = run.memory_bytes // MIB
+    stated.leave_unknown(is_error=True)
+    run = replace(run, memory_bytes=memory_mib * MIB)
+    if not time_ms:
+        return replace(limits, run=run)
+    wall_ms = round(run.wall_ms * time_ms / run.cpu_ms)
+    return replace(limits, run=replace(run, cpu_ms=time_ms, wall_ms=wall_ms), is_time_given=True)

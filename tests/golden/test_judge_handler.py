@@ -1,0 +1,93 @@
+"""The handler of judge jobs in the real box: what the launcher is told of the claim it runs for."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from adjudge.blobs.cache import BlobCache
+from adjudge.blobs.driver import Blobs
+from adjudge.domain.states import JobStatus
+from adjudge.judge.pipeline import Judge
+from adjudge.packages.document import to_document
+from adjudge.sandbox import RunReport, RunSpec, Sandbox
+from adjudge.store import Database, problems
+from adjudge.store.job_values import Job
+from adjudge.store.submissions import JudgeTask
+from adjudge.worker import judging
+from adjudge.worker.judging import JudgeHandler
+from tests.golden.packages import Folder
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ATTEMPT = 3
+
+
+class Rows:
+    """A database that knows one submission."""
+
+    async def read(self, work: Any) -> Any:
+        return await work(None)
+
+
+class Recorded:
+    """A sandbox that notes what its launcher was asked and what it reported."""
+
+    def __init__(self, box: Sandbox) -> None:
+        self._box = box
+        self.seen: list[tuple[RunSpec, RunReport]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._box, name)
+
+    async def run(self, spec: RunSpec) -> RunReport:
+        report = await self._box.run(spec)
+        self.seen.append((spec, report))
+        return report
+
+
+def _job(job_id: str) -> Job:
+    values: dict[str, Any] = dict.fromkeys(Job._fields)
+    values |= {"id": job_id, "kind": "judge", "status": JobStatus.RUNNING, "prior_status": JobStatus.PENDING}
+    return Job(**values | {"attempt_id": ATTEMPT, "max_attempts": 5, "submission_id": "s-1", "payload": {}})
+
+
+async def test_the_launcher_is_given_the_claimed_attempt(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path)
+    definition = json.dumps(to_document(folder.problem(("1\n", "1\n"), ("2\n", "2\n"))))
+
+    async def task_of(*_: object) -> JudgeTask:
+        return JudgeTask("s-1", "bash", "", "r-1", "digest", definition, "read x; echo $x\n")
+
+    async def judging_files(*_: object) -> dict[str, str]:
+        return {path.name: str(path) for path in tmp_path.iterdir()}
+
+    @asynccontextmanager
+    async def hold(digest: str) -> Any:
+        yield Path(digest)
+
+    monkeypatch.setattr(judging, "task_of", task_of)
+    monkeypatch.setattr(problems, "judging_files", judging_files)
+    cache = type("Cache", (), {"hold": staticmethod(hold)})
+    box = Recorded(judge.box)
+    handler = JudgeHandler(
+        cast("Database", Rows()),
+        cast("Blobs", None),
+        cast("BlobCache", cache),
+        replace(judge, box=cast("Sandbox", box)),
+        margin=0.1,
+    )
+    done = await handler.run(_job("job-of-the-claim"))
+    assert done.status is JobStatus.SUCCEEDED
+    runs = [(spec, report) for spec, report in box.seen if spec.job_id]
+    assert len(runs) == 2
+    for spec, report in runs:
+        assert (spec.job_id, spec.attempt_id) == ("job-of-the-claim", ATTEMPT)
+        assert (report.job_id, report.attempt_id) == ("job-of-the-claim", ATTEMPT)

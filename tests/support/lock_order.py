@@ -1,0 +1,126 @@
+"""Watches the statements of every transaction on PostgreSQL, and says which lock rows out of order.
+
+The order is the one of ``docs/explanation/lock-order.md``: jobs, outbox, what jobs belong to, dead letters. Two
+transactions that lock the same rows in one order never wait for each other in a circle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from adjudge.store.postgres import _PostgresTx
+from adjudge.store.statement import Dialect, Rows, Statement, render
+
+ORDER: Final = (
+    "jobs",
+    "rejudge_batches",
+    "submissions",
+    "executions",
+    "problem_imports",
+    "webhook_deliveries",
+    "chains",
+    "chain_runs",
+    "chain_nodes",
+    "dead_letters",
+)
+"""The tables whose rows are locked by transactions that lock rows of another of them as well, first to last."""
+
+OUTBOX: Final = "outbox"
+"""An outbox row is locked by whoever holds its job, and by the dispatcher, which waits for nobody."""
+
+_LOCKS = re.compile(
+    r"UPDATE\s+(?P<updated>\w+)\s+(?:AS\s+\w+\s+)?SET"
+    r"|DELETE\s+FROM\s+(?P<deleted>\w+)"
+    r"|FOR\s+(?:NO\s+KEY\s+UPDATE|UPDATE|SHARE)(?:\s+OF\s+(?P<of>\w+))?(?P<skips>\s+SKIP\s+LOCKED)?"
+    r"|(?:FROM|JOIN)\s+(?P<source>[a-z_]+)\b"
+)
+_EXEMPT: Final = {
+    "chain_nodes": {
+        "chain_nodes.start",
+        "chain_nodes.finish",
+        "chain_nodes.suspend",
+        "chain_nodes.fan_out",
+        "chain_steps.take",
+        "chain_steps.take_one",
+    },
+    "jobs": {"chain_runs.delete_jobs", "jobs.delete_orphaned"},
+    "chain_runs": {"chain_waits.run_status"},
+    "dead_letters": {"chain_runs.delete_letters"},
+}
+"""By table, the statements that wait for nobody.
+
+Nodes are changed by whoever holds their open job, who may then wait for the run. A run that is waited for is locked
+before the chain of the run that waits, in that order also when it ends. What retention deletes has ended: it
+holds what the rows belong to, passes by what is locked, and nobody locks the jobs of what has ended.
+"""
+_TAKES_OUTBOX_ALONE: Final = frozenset({"outbox.take_due"})
+"""The one statement that locks outbox rows without their jobs: it passes by what is locked, and is alone."""
+_LOCKED: Final = {"chain_places.lock_chain_of": ["chains"]}
+"""What the text of a statement does not show plainly."""
+
+
+def locked_tables(statement: Statement) -> list[str]:
+    """The ordered tables whose rows a statement locks, in the order of its text."""
+    if statement.name in _LOCKED:
+        return _LOCKED[statement.name]
+    found, source = [], None
+    for match in _LOCKS.finditer(render(statement, Dialect.POSTGRES, "now").sql):
+        if match["source"]:
+            source = match["source"] if match["source"] in ORDER else source
+            continue
+        table = match["updated"] or match["deleted"] or match["of"] or source
+        if table in (*ORDER, OUTBOX):
+            found.append(table)
+    return list(dict.fromkeys(found))
+
+
+class LockOrder:
+    """What transactions locked out of order: a sentence each."""
+
+    def __init__(self) -> None:
+        self.violations: dict[str, str] = {}
+        self._known: dict[str, list[str]] = {}
+        self._held: dict[int, tuple[object, list[tuple[str, str]], set[str]]] = {}
+
+    def note(self, tx: object, statement: Statement, rows: Rows | None) -> None:
+        """A transaction is about to run a statement."""
+        if statement.name not in self._known:
+            self._known[statement.name] = locked_tables(statement)
+        _, held, born = self._held.setdefault(id(tx), (tx, [], set()))
+        for table in self._known[statement.name]:
+            if table == "jobs" and rows is not None and {str(row[0]) for row in rows} <= born:
+                continue  # made by this transaction: nobody else sees them
+            if statement.name in _EXEMPT.get(table, ()):
+                continue
+            if table == OUTBOX:
+                if statement.name not in _TAKES_OUTBOX_ALONE and not born and all(kept != "jobs" for _, kept in held):
+                    self.violations[statement.name] = f"{statement.name} locks outbox rows whose jobs are not held."
+                continue
+            later = [item for item in held if ORDER.index(item[1]) > ORDER.index(table)]
+            if later and all(kept != table for _, kept in held):
+                (before, kept), path = later[0], [name for name, _ in held]
+                self.violations[f"{before} > {statement.name}"] = (
+                    f"{statement.name} locks {table} after {before} locked {kept}: {path}"
+                )
+            held.append((statement.name, table))
+        if statement.name in ("jobs.insert", "jobs.enqueue") and rows is not None:
+            born.update(str(row[0]) for row in rows)
+
+
+@contextmanager
+def watching() -> Iterator[LockOrder]:
+    """Watch every transaction on PostgreSQL that this process begins meanwhile."""
+    watch, run = LockOrder(), _PostgresTx._run
+
+    async def noted(self: Any, call: Any, statement: Statement, rows: Rows | None, parameters: Any) -> Any:
+        watch.note(self, statement, rows)
+        return await run(self, call, statement, rows, parameters)
+
+    _PostgresTx._run = noted  # type: ignore[method-assign]
+    try:
+        yield watch
+    finally:
+        _PostgresTx._run = run  # type: ignore[method-assign]

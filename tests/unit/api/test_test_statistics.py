@@ -1,0 +1,54 @@
+"""How programs fare on each test: counted from what judging wrote down, for those who may see drafts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.verdict import Verdict
+from adjudge.store.job_values import Finish
+from adjudge.store.submissions import CaseResult, Judgement
+from tests.support.api import make_api
+from tests.support.app import add_pages
+from tests.support.judging import OPEN_GATE, Hall, add_revision, open_hall
+from tests.support.stores import Store
+
+PLACE = "/api/v1/problems/sum/revisions/{}/tests"
+
+
+@pytest.fixture
+async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+    """A problem to hand in to, on each database in turn."""
+    async with make_api(store, tmp_path, OPEN_GATE) as api:
+        add_pages(api.app, api.parts)
+        yield await open_hall(api)
+
+
+async def judged(hall: Hall, *cases: CaseResult) -> None:
+    async with hall.somebody() as author:
+        made = await hall.submit(author)
+    started = await hall.start(made["job_id"])
+    finish = Finish(started.fence, outcome=Judgement(cases[-1].verdict, cases=cases))
+    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+
+
+async def test_verdicts_of_each_test_are_counted(hall: Hall) -> None:
+    await judged(hall, CaseResult("b", Verdict.AC, 10, 10, 100), CaseResult("a", Verdict.WA, 20, 20, 900))
+    await judged(hall, CaseResult("b", Verdict.AC, 30, 30, 50), CaseResult("a", Verdict.AC, 5, 5, 100))
+    await judged(hall, CaseResult("b", Verdict.TLE, 1_000, 1_500, 50))
+    async with hall.api.client(hall.setter_token) as setter, hall.somebody() as contestant:
+        found = (await setter.get(PLACE.format(1))).json()["items"]
+        assert found == [
+            {"name": "b", "runs": 3, "verdicts": {"AC": 2, "TLE": 1}, "time_ms": 1_000, "mem_kb": 100},
+            {"name": "a", "runs": 2, "verdicts": {"AC": 1, "WA": 1}, "time_ms": 20, "mem_kb": 900},
+        ]
+        page = (await setter.get("/setting/problems/sum/revisions/1")).text
+        assert "How programs fare on each test" in page
+        assert "Time limit exceeded" in page
+        await add_revision(hall)
+        assert (await setter.get(PLACE.format(2))).json()["items"] == [], "nothing was judged on it"
+        assert "How programs fare" not in (await setter.get("/setting/problems/sum/revisions/2")).text
+        assert (await setter.get(PLACE.format(3))).status_code == 404
+        assert (await contestant.get(PLACE.format(1))).status_code == 404

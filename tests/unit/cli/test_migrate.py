@@ -1,0 +1,106 @@
+"""``adjudge migrate`` end to end on SQLite; what the steps do to both databases is tested in integration/store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from adjudge.cli import main
+from adjudge.store import migrations
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "a folder" / "judge.db"
+    path.parent.mkdir()
+    monkeypatch.setenv("ADJUDGE_DATABASE_URL", f"sqlite:///{path}")
+    monkeypatch.setenv("ADJUDGE_DATA_DIR", str(tmp_path))
+    return path
+
+
+@pytest.fixture
+def migrated(file: Path, sqlite_template: Path) -> Path:
+    file.write_bytes(sqlite_template.read_bytes())
+    return file
+
+
+def _run(*argv: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["migrate", *argv], input=given)
+
+
+def _before(steps: int = 1) -> str:
+    return migrations.steps()[-1 - steps].revision
+
+
+def test_status_of_a_current_database(migrated: Path) -> None:
+    result = _run("status")
+    assert (result.exit_code, "Up to date." in result.output) == (0, True)
+    document = json.loads(_run("status", "--json").output)
+    assert document == {"current": migrations.newest(), "newest": migrations.newest(), "pending": []}
+
+
+def test_an_upgrade_is_taken_back_and_taken_again_and_rows_stay(migrated: Path) -> None:
+    CliRunner().invoke(main, ["user", "add", "grace", "--role", "admin"])
+    done = _run("down", _before(), "--yes")
+    assert done.exit_code == 0, done.output
+    assert f"undo  {migrations.newest()}" in done.output
+    assert f"Install the version that knows {_before()}" in done.output
+    shown = _run("status")
+    assert (shown.exit_code, "1 steps are pending" in shown.output) == (1, True)
+    assert json.loads(_run("status", "--json").output)["pending"][0]["revision"] == migrations.newest()
+    assert _run("up").exit_code == 0
+    assert _run("status").exit_code == 0
+    with closing(sqlite3.connect(migrated)) as connection:
+        assert connection.execute("SELECT name FROM users").fetchall() == [("grace",)]
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_nothing_is_taken_back_without_a_yes(migrated: Path, answer: str) -> None:
+    result = _run("down", _before(2), given=answer)
+    assert result.exit_code == 1
+    assert "Is there a backup" in result.output
+    assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == migrations.newest()
+
+
+def test_a_yes_at_the_question_is_enough(migrated: Path) -> None:
+    assert _run("down", _before(), given="y\n").exit_code == 0
+    assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == _before()
+
+
+@pytest.mark.parametrize("wrong", ["9999", "base", "head", "", "1", "-1"])
+def test_a_revision_that_is_none_is_refused(migrated: Path, wrong: str) -> None:
+    result = _run("down", "--yes", "--", wrong)
+    assert (result.exit_code, "there is no" in result.output) == (3, True), result.output
+
+
+def test_going_back_to_where_it_is_is_refused(migrated: Path) -> None:
+    result = _run("down", migrations.newest(), "--yes")
+    assert (result.exit_code, "nothing to undo" in result.output) == (3, True)
+
+
+def test_a_database_of_a_newer_version_is_left_to_it(migrated: Path) -> None:
+    with closing(sqlite3.connect(migrated)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    for argv in (["status"], ["up"], ["down", _before(), "--yes"]):
+        result = _run(*argv)
+        assert (result.exit_code, "at schema 9999" in result.output) == (3, True), argv
+
+
+def test_no_database_is_made_by_looking(file: Path) -> None:
+    for argv in (["status"], ["up"], ["down", _before(), "--yes"]):
+        result = _run(*argv)
+        assert (result.exit_code, "There is no database" in result.output) == (3, True), argv
+    assert not file.exists()
+
+
+def test_every_step_says_what_it_does() -> None:
+    for step in migrations.steps():
+        assert len(step.title) > 10, step
+        assert not step.title.startswith(step.revision), step

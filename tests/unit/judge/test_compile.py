@@ -1,0 +1,71 @@
+"""Compilations: how many run at once, and the program that stays as long as somebody may run it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from pathlib import Path
+from typing import Any, cast
+
+from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.compile import Compiler
+from adjudge.judge.languages import Language, Languages
+from adjudge.judge.sources import Source, SourceFile
+from adjudge.sandbox import RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox.report import Collected
+
+LANGUAGE = Language(
+    "made", "Made", "made", ("made",), "main.made", ("sh",), ("{dir}/main",), "", (), ("sh",), keep=("main",)
+)
+
+
+class FakeBox:
+    """A sandbox whose compilations end when they are told to; it counts those that are under way."""
+
+    def __init__(self) -> None:
+        self.running, self.most, self.go_on = 0, 0, asyncio.Event()
+
+    async def run(self, spec: RunSpec) -> RunReport:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await self.go_on.wait()
+        self.running -= 1
+        assert spec.collect_to is not None
+        (spec.collect_to / "main").write_bytes(b"program")
+        return RunReport(RunVerdict.OK, 1, 1, 1, 0, 0, collected=(Collected("main", 1, 7, ""),))
+
+
+def compiler(box: FakeBox, root: Path, **more: Any) -> Compiler:
+    return Compiler(cast("Sandbox", box), Languages([LANGUAGE]), ArtifactCache(root), **more)
+
+
+async def test_no_more_compilations_at_once_than_allowed(tmp_path: Path) -> None:
+    box = FakeBox()
+    made = compiler(box, tmp_path, compilations=2)
+    sources = [Source((SourceFile("main.made", str(number).encode()),)) for number in range(6)]
+    tasks = [asyncio.create_task(made.compile(LANGUAGE, source)) for source in sources]
+    while box.running < 2:
+        await asyncio.sleep(0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert box.running == 2
+    box.go_on.set()
+    assert all(compiled.executable for compiled in await asyncio.gather(*tasks))
+    assert box.most == 2
+
+
+async def test_a_program_stays_on_disk_as_long_as_it_may_be_run_and_a_result_does_not_keep_it(tmp_path: Path) -> None:
+    box = FakeBox()
+    box.go_on.set()
+    made = Compiler(cast("Sandbox", box), Languages([LANGUAGE]), ArtifactCache(tmp_path, bound_bytes=0))
+    compiled = await made.compile(LANGUAGE, Source((SourceFile("main.made", b"1"),)))
+    assert compiled.executable is not None
+    directory = compiled.executable.directory
+    assert (directory / "main").is_file()
+    kept = compiled.without_artifact()
+    del compiled
+    async with asyncio.timeout(30):
+        while directory.exists():  # the thread that stored it lets go of it a moment later
+            gc.collect()
+            await asyncio.sleep(0.01)
+    assert kept.executable is not None

@@ -1,0 +1,88 @@
+"""The operator's table of languages: what it changes, what it adds, and how mistakes in it are named."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.domain.limits import Limits
+from adjudge.domain.problem import Origin, Problem, ProblemLimits
+from adjudge.judge.language_overlay import KEYS
+from adjudge.judge.languages import Language, Languages
+from adjudge.judge.pipeline import submission_limits
+
+ZIG = """
+[zig]
+name = "Zig"
+code = "zig"
+extensions = ["zig"]
+source = "main.zig"
+tools = ["zig"]
+run = ["{dir}/main"]
+"""
+
+
+def loaded(tmp_path: Path, text: str) -> Languages:
+    path = tmp_path / "languages.toml"
+    path.write_text(text)
+    return Languages.load(overlay=path)
+
+
+def test_an_operator_changes_the_time_factor_of_a_language(tmp_path: Path) -> None:
+    languages = loaded(tmp_path, "[python3]\ntime_factor = 3\n")
+    problem = Problem("made", Origin("plain"), limits=ProblemLimits(run=Limits(cpu_ms=1_000)))
+    assert submission_limits(problem, languages.get("python3")).cpu_ms == 3_000
+    assert submission_limits(problem, languages.get("cpp20")).cpu_ms == 1_000
+    assert languages.get("python3").run == Languages.load().get("python3").run
+    assert languages.digest != Languages.load().digest
+
+
+def test_an_operator_adds_a_language(tmp_path: Path) -> None:
+    languages = loaded(tmp_path, ZIG)
+    assert languages.get("zig").extensions == ("zig",)
+    assert languages.of_file("main.zig") == languages.get("zig")
+    assert len(list(languages)) == len(list(Languages.load())) + 1
+
+
+def test_a_new_language_needs_every_key_that_judging_needs(tmp_path: Path) -> None:
+    for line in ZIG.strip().splitlines()[1:]:
+        with pytest.raises(InvalidInput, match=rf"zig\.{line.split()[0]} is missing"):
+            loaded(tmp_path, ZIG.replace(line, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[python3]\ntime_faktor = 2", r"python3\.time_faktor is no key"),
+        ("[python3]\ntime_factor = 0", r"python3\.time_factor must be a number from 0\.1 to 100"),
+        ("[python3]\ntime_factor = nan", r"python3\.time_factor must be a number"),
+        ("[python3]\ntime_factor = true", r"python3\.time_factor must be a number"),
+        ('[python3]\ntime_factor = "2"', r"python3\.time_factor must be a number"),
+        ("[python3]\nprocesses = 1.5", r"python3\.processes must be a whole number"),
+        ('[python3]\nrun = "python3"', r"python3\.run must be a list of texts"),
+        ("[python3]\nrun = []", r"python3\.run is missing"),
+        ("[python3]\nname = 3", r"python3\.name must be a text"),
+        ("[python3]\nrun_env = { A = 1 }", r"python3\.run_env must be a table of texts"),
+        ("[python3]\ndefault = 1", r"python3\.default must be true or false"),
+        ("python3 = 2", "python3 must be a table"),
+        ('["Python 3"]\nname = "x"', "an id has small letters"),
+        ("[python3", "is no TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as refused:
+        loaded(tmp_path, text)
+    assert "judge.languages_file" in str(refused.value)
+    assert "languages.toml" in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"nowhere\.toml cannot be read"):
+        Languages.load(overlay=tmp_path / "nowhere.toml")
+
+
+def test_every_key_of_a_language_can_be_given() -> None:
+    assert {field.name for field in fields(Language)} - {"id"} == KEYS

@@ -1,0 +1,47 @@
+"""Pauses during an outage grow and are random; the log has one line at its begin and one at its end."""
+
+from __future__ import annotations
+
+import json
+
+from adjudge.domain.errors import Unavailable
+from adjudge.observe.logs import get_logger
+from adjudge.observe.outages import Outage
+from tests.support.logged import logged
+
+AWAY = Unavailable("Redis is away.")
+
+
+def test_pauses_double_up_to_the_bound_and_start_over_after_a_success() -> None:
+    outage = Outage(get_logger("t"), "waits", first_sec=0.5, longest_sec=4.0, random_unit=lambda: 1.0)
+    assert [outage.failed(AWAY) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    outage.over()
+    assert outage.failed(AWAY) == 0.5
+
+
+def test_pauses_are_spread_over_their_upper_half() -> None:
+    units = iter([0.0, 0.0, 0.5])
+    outage = Outage(get_logger("t"), "waits", first_sec=1.0, longest_sec=8.0, random_unit=lambda: next(units))
+    assert [outage.failed(AWAY) for _ in range(3)] == [0.5, 1.0, 3.0]
+
+
+def test_an_outage_of_days_overflows_nothing() -> None:
+    outage = Outage(get_logger("t"), "waits", random_unit=lambda: 1.0)
+    assert {outage.failed(AWAY) for _ in range(5_000)} <= {0.2 * 2**n for n in range(6)} | {10.0}
+
+
+def test_an_outage_is_logged_once_and_so_is_its_end() -> None:
+    now = iter([100.0, 160.0])
+    outage = Outage(get_logger("t"), "waits", clock=lambda: next(now))
+    with logged() as stream:
+        outage.over()
+        for _ in range(3):
+            outage.failed(AWAY, jobs=2)
+        outage.over()
+        outage.over()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["waits", "waits_over"]
+    assert lines[0]["reason"] == "UNAVAILABLE"
+    assert lines[0]["error"] == "Redis is away."
+    assert lines[0]["jobs"] == 2
+    assert (lines[1]["failures"], lines[1]["lasted_sec"]) == (3, 60.0)

@@ -1,0 +1,43 @@
+"""Limits of languages: families, and names that nothing has."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from adjudge.domain.errors import InvalidInput
+from adjudge.judge.languages import Languages
+from adjudge.worker.slots import Slots, language_needs, parse_limits, refuse_unknown
+
+LANGUAGES = Languages.load()
+KNOWN = {"language": {"cpp", "cpp17", "java"}, "kind": {"judge"}, "node": {"sandbox"}}
+
+
+def test_a_limit_of_a_family_holds_for_all_its_languages_together() -> None:
+    slots = Slots(4, parse_limits("language:cpp=2, language:cpp17=1"))
+    slots.take(language_needs(LANGUAGES, {"language": "cpp17"}))
+    assert not slots.admits(language_needs(LANGUAGES, {"language": "cpp17"}), Counter())
+    assert slots.admits(language_needs(LANGUAGES, {"language": "cpp20"}), Counter())
+    slots.take(language_needs(LANGUAGES, {"language": "cpp20"}))
+    assert not slots.admits(language_needs(LANGUAGES, {"language": "cpp23"}), Counter())
+    assert slots.admits(language_needs(LANGUAGES, {"language": "c"}), Counter())
+
+
+def test_a_language_that_is_its_own_family_takes_one_place() -> None:
+    assert language_needs(LANGUAGES, {"language": "java"}) == ("language:java",)
+    assert language_needs(LANGUAGES, {"language": "unheard-of"}) == ("language:unheard-of",)
+    assert language_needs(LANGUAGES, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [("language:jawa=1", "cpp, cpp17, java"), ("kind:jugde=1", "judge"), ("node:sandbux=1", "sandbox")],
+)
+def test_a_limit_of_nothing_is_refused_with_what_there_is(text: str, known: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"there is no '{text.partition('=')[0]}'; known are {known}\."):
+        refuse_unknown(parse_limits(text), KNOWN)
+
+
+def test_known_limits_are_accepted() -> None:
+    refuse_unknown(parse_limits("language:cpp=2, language:java=1, kind:judge=3, node:sandbox=1"), KNOWN)
