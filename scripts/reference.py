@@ -41,18 +41,18 @@ from adjudge.stream import failures as redis_failures
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
-MARK: Final = "<!-- Written by `make docs` from the code: change the code, then run it again. -->"
+MARK: Final = "<!-- Generated from the code by `make docs`. Do not edit. -->"
 
 _REASONS: Final = {
-    RefusalReason.NOT_FOUND: "There is no such row.",
-    RefusalReason.NOT_DUE: "It waits for a later time.",
-    RefusalReason.STALE_ATTEMPT: "A newer attempt holds the job.",
-    RefusalReason.ALREADY_FINISHED: "It has ended; what has ended does not change.",
-    RefusalReason.NOT_IN_EXPECTED_STATE: "Its status does not allow this write.",
-    RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH: "The lease ran out, or somebody else owns the job.",
-    RefusalReason.LEASE_STILL_VALID: "Its worker may still be at work.",
-    RefusalReason.ATTEMPTS_EXHAUSTED: "It has been tried as often as it may.",
-    RefusalReason.VERSION_CONFLICT: "The row has been changed since it was read.",
+    RefusalReason.NOT_FOUND: "The row does not exist.",
+    RefusalReason.NOT_DUE: "The job is not due yet.",
+    RefusalReason.STALE_ATTEMPT: "A newer attempt has claimed the job.",
+    RefusalReason.ALREADY_FINISHED: "The row is terminal and does not change any more.",
+    RefusalReason.NOT_IN_EXPECTED_STATE: "The status of the row does not allow this write.",
+    RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH: "The lease has expired, or another worker is the lease owner.",
+    RefusalReason.LEASE_STILL_VALID: "The lease has not expired; its worker may still be running the job.",
+    RefusalReason.ATTEMPTS_EXHAUSTED: "The job has used all its attempts.",
+    RefusalReason.VERSION_CONFLICT: "The row was changed after it was read.",
 }
 
 
@@ -68,13 +68,13 @@ def settings_page() -> str:
     rows = []
     for name, default, knob in settings.declared():
         variables = " or ".join(f"`{variable}`" for variable in settings.variables(knob))
-        shown = "`sqlite:///` in the data folder" if name == "database.url" else f"`{default}`"
+        shown = "`sqlite:///` in the data directory" if name == "database.url" else f"`{default}`"
         rows.append((f"`{name}`", variables, shown, knob.purpose))
     intro = (
-        "A value comes from the command line, else the environment, else `adjudge.toml` in the working directory\n"
-        f"(or the file that `{settings.CONFIG_VARIABLE}` names), else its default. `adjudge config` prints what is\n"
-        "in force and where each value came from, secrets blanked. In `adjudge.toml` the part before the dot is the\n"
-        "table:\n\n"
+        "A value is taken from the command line, else from the environment, else from `adjudge.toml` in the working\n"
+        f"directory (or the file named by `{settings.CONFIG_VARIABLE}`), else it is the default. `adjudge config`\n"
+        "prints all effective values with their sources; secrets are hidden. In `adjudge.toml` the part before the\n"
+        "dot is the table:\n\n"
         "```toml\n[jobs]\nlease_sec = 30\n```\n"
     )
     return _page("Settings", intro, _table(("Setting", "Environment", "Default", "Purpose"), rows))
@@ -86,8 +86,8 @@ def metrics_page() -> str:
         (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
         for item in metrics.DECLARED
     ]
-    intro = "Served at `/metrics`. No label is ever an id of a job, a submission or a person (INV-6).\n"
-    return _page("Metrics", intro, _table(("Metric", "Kind", "Labels", "What it counts"), rows))
+    intro = "Served at `/metrics`. No label is an id of a job, a submission or a user (INV-6).\n"
+    return _page("Metrics", intro, _table(("Metric", "Kind", "Labels", "Meaning"), rows))
 
 
 def errors_page() -> str:
@@ -96,10 +96,10 @@ def errors_page() -> str:
     reasons = [(f"`{reason}`", _REASONS[reason]) for reason in RefusalReason]
     intro = (
         "Errors are `application/problem+json` with a stable `code`. The command line prints the same code and exits\n"
-        "with 3 where the caller can fix it and with 2 where Adjudge failed.\n"
+        "with 3 if the caller can fix the error, and with 2 if Adjudge failed.\n"
     )
-    tables = _table(("Code", "Status", "Try again", "Meaning"), rows)
-    tables += "\n## Why a guarded write changed nothing\n\n" + _table(("Reason", "Meaning"), reasons)
+    tables = _table(("Code", "Status", "Retryable", "Meaning"), rows)
+    tables += "\n## Reasons for a rejected write\n\n" + _table(("Reason", "Meaning"), reasons)
     return _page("Errors", intro, tables)
 
 
@@ -108,13 +108,13 @@ def outages_page() -> str:
     tables = {
         "Redis (redis-py)": (redis_failures.REACTIONS, _classes(redis.exceptions)),
         "PostgreSQL (asyncpg)": (postgres_failures.REACTIONS, _classes(asyncpg.exceptions)),
-        "SQLite (sqlite3), errors without a result code": (sqlite_failures.REACTIONS, _classes(sqlite3)),
+        "SQLite (sqlite3): errors without a result code": (sqlite_failures.REACTIONS, _classes(sqlite3)),
         "S3 (obstore)": (s3_failures.REACTIONS, _classes(obstore.exceptions)),
         "etcd (httpx)": (http_failures.REACTIONS, _classes(httpx)),
     }
     codes = {
-        "Redis, codes without a class": redis_failures.CODES,
-        "SQLite, result codes": {_sqlite_code(code): reaction for code, reaction in sqlite_failures.CODES.items()},
+        "Redis: error codes without a class": redis_failures.CODES,
+        "SQLite: result codes": {_sqlite_code(code): reaction for code, reaction in sqlite_failures.CODES.items()},
     }
     body = ""
     for title, (table, found) in tables.items():
@@ -122,12 +122,11 @@ def outages_page() -> str:
     for title, known in codes.items():
         body += _reactions(title, {f"`{code}`": reaction for code, reaction in known.items()})
     intro = (
-        "What is done about an error of a server that Adjudge is built on. **wait**: the server cannot serve now; a\n"
-        "request is answered 503, and a worker, a scheduler or a listener tries again with pauses that double up to a\n"
-        "bound and are random in their upper half. The begin and the end of an outage are logged once each.\n"
-        "**refuse**: what was asked is at fault, and the caller is told.\n"
-        "**fatal**: a defect of Adjudge or of the installation.\n"
-        "\nPostgreSQL's deadlocks and serialization failures are first run again at once, up to five times.\n"
+        "How Adjudge reacts to each error of a server that it depends on. **wait**: the server is unavailable; an API\n"
+        "request gets status 503, and workers, schedulers and listeners retry with exponential backoff (bounded, with\n"
+        "jitter in the upper half). The start and the end of an outage are logged once each. **refuse**: the request\n"
+        "is invalid, and the caller gets the error. **fatal**: a defect of Adjudge or of the installation.\n"
+        "\nDeadlocks and serialization failures of PostgreSQL are first retried immediately, up to five times.\n"
     )
     return _page("Outages", intro, body)
 
@@ -159,8 +158,8 @@ def _reactions(title: str, known: Mapping[str, Reaction]) -> str:
 def cli_page() -> str:
     """Every command with its options."""
     body = "\n".join(_command("adjudge", cli.main, None))
-    intro = "Exit codes: 0 done, 3 the caller can fix it, 2 Adjudge failed.\n"
-    return _page("Commands", intro, body)
+    intro = "Exit codes: 0 success, 3 an error that the caller can fix, 2 a failure of Adjudge.\n"
+    return _page("CLI reference", intro, body)
 
 
 def _command(path: str, command: click.Command, parent: click.Context | None) -> Iterator[str]:
@@ -185,14 +184,14 @@ def executors_page() -> str:
     described = {item.type: (item.summary, item.cfg_schema) for item in ours}
     described[sugar.MAP] = (sugar.MAP_SUMMARY, sugar.MAP_SCHEMA)
     body = "".join(_schema_section(name, *described[name]) for name in sorted(described))
-    body += "\n# Triggers\n\nWhat starts runs without a person; see [how to](../how-to/automate-with-chains.md).\n"
+    body += "\n# Triggers\n\nTriggers start runs; see [Automate with chains](../how-to/automate-with-chains.md).\n"
     body += "".join(_schema_section(kind, "", schema) for kind, schema in triggers.SPECS.items())
     intro = (
-        "The `type` of a node names one of these, or one that another package brings\n"
-        "([how to write one](../how-to/write-an-executor.md)). Its `cfg` is checked when the chain is defined and\n"
-        "again, templates filled in, before the node runs.\n"
+        "The `type` of a node is one of these, or the type of an executor from another Python package\n"
+        "([Write a node executor](../how-to/write-an-executor.md)). Its `cfg` is validated when the chain is defined,\n"
+        "and again after template expansion, before the node runs.\n"
     )
-    return _page("Node executors", intro, body)
+    return _page("Node executors and triggers", intro, body)
 
 
 def _schema_section(name: str, summary: str, schema: Mapping[str, Any]) -> str:
@@ -202,7 +201,7 @@ def _schema_section(name: str, summary: str, schema: Mapping[str, Any]) -> str:
         (f"`{key}`", _json_type(value), "yes" if key in needed else "", value.get("description", ""))
         for key, value in schema.get("properties", {}).items()
     ]
-    return text + (_table(("Field", "Type", "Needed", "Meaning"), rows) if rows else "It has no fields.\n")
+    return text + (_table(("Field", "Type", "Required", "Meaning"), rows) if rows else "No fields.\n")
 
 
 def _json_type(schema: Mapping[str, Any]) -> str:
@@ -228,8 +227,8 @@ def statements() -> list[Statement]:
 def statements_page() -> str:
     """Every statement with its purpose."""
     rows = [(f"`{statement.name}`", statement.purpose) for statement in statements()]
-    intro = "All SQL that runs after the schema is in place, by name. Logs speak of statements by these names.\n"
-    return _page("Statements", intro, _table(("Statement", "Purpose"), rows))
+    intro = "All SQL statements except those of migrations, by name. Logs use these names.\n"
+    return _page("SQL statements", intro, _table(("Statement", "Purpose"), rows))
 
 
 def schema_page() -> str:
@@ -243,20 +242,20 @@ def schema_page() -> str:
     rows += [(f"`{item.name}`", f"`{item.table}`", "sweep", _swept(item)) for item in SWEEPS]
     body += (
         "\n## Triggers\n\n"
-        "A *guard* refuses an UPDATE when its condition holds; a *log* appends to a status log. On SQLite each is a\n"
-        "trigger. On PostgreSQL those of a table are one, `<table>_watch`, and a guard is the constraint that the\n"
-        "error names. A *sweep* deletes what logs say of deleted rows, on PostgreSQL; on SQLite a foreign key does.\n\n"
+        "A *guard* rejects an UPDATE if its condition holds; a *log* appends a row to a status log. On SQLite each is\n"
+        "a trigger. On PostgreSQL all of a table are one trigger, `<table>_watch`; an error names the guard.\n"
+        "A *sweep* deletes the log rows of deleted rows on PostgreSQL; on SQLite a foreign key does.\n\n"
     )
-    body += _table(("Trigger", "On", "Kind", "When"), rows)
+    body += _table(("Trigger", "Table", "Kind", "Condition"), rows)
     intro = (
-        "One schema for both databases. Ids are UUID version 7 as text; every `*_at` and `*_until` is microseconds\n"
-        "since the Unix epoch, UTC; documents are `jsonb` on PostgreSQL and JSON text on SQLite.\n"
+        "One schema for both databases. Ids are UUIDv7 as text. Every `*_at` and `*_until` is a timestamp in\n"
+        "microseconds since the Unix epoch (UTC). Documents are `jsonb` on PostgreSQL and JSON text on SQLite.\n"
     )
-    return _page("Schema", intro, body)
+    return _page("Database schema", intro, body)
 
 
 def _swept(sweep: Sweep) -> str:
-    return "rows are deleted: takes along " + ", ".join(f"`{log}.{key}`" for log, key in sweep.logs)
+    return "rows are deleted; deletes their rows in " + ", ".join(f"`{log}.{key}`" for log, key in sweep.logs)
 
 
 def _table_section(table: Table) -> str:
@@ -281,7 +280,7 @@ def _table_section(table: Table) -> str:
     ]
     rules += [(f"`{index.name}`", _index(index)) for index in table.indexes]
     section = f"## `{table.name}`\n\n" + _table(("Column", "Type", "Null", "Default", "Refers to"), rows)
-    return section + ("\n" + _table(("Rule", "Says"), sorted(rules)) if rules else "")
+    return section + ("\n" + _table(("Constraint or index", "Definition"), sorted(rules)) if rules else "")
 
 
 def _index(index: Index) -> str:
@@ -302,9 +301,9 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
     "reference/outages.md": outages_page,
-    "reference/statements.md": statements_page,
-    "reference/schema.md": schema_page,
-    "reference/executors.md": executors_page,
+    "reference/sql-statements.md": statements_page,
+    "reference/database-schema.md": schema_page,
+    "reference/executors-and-triggers.md": executors_page,
 }
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
     ("explanation/architecture.md", "states"): state_diagrams,

@@ -45,7 +45,7 @@ def test_statements_have_unique_names_a_purpose_and_a_place_in_the_docs() -> Non
     names = [statement.name for statement in statements]
     assert len(names) == len(set(names))
     assert all(statement.purpose.strip() for statement in statements)
-    assert set(names) <= _named("statements.md")
+    assert set(names) <= _named("sql-statements.md")
 
 
 def test_states_are_drawn() -> None:
@@ -64,6 +64,27 @@ def _pages() -> list[Path]:
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: str(page.relative_to(reference.ROOT)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
-    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    broken = []
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+        target = (page.parent / link) if link else page
+        if "://" not in link and (
+            not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target))
+        ):
+            broken.append(f"{link}#{anchor}")
     assert not broken
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that renderers derive from headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_decision_index_lists_every_record_with_its_title() -> None:
+    folder = DOCS / "adr"
+    index = (folder / "README.md").read_text()
+    records = sorted(page for page in folder.glob("[0-9]*.md") if page.name != "0000-template.md")
+    for page in records:
+        number, title = re.fullmatch(r"# (\d{4}): (.+)", page.read_text().splitlines()[0]).groups()  # type: ignore[union-attr]
+        assert page.name.startswith(number), page.name
+        assert f"| [{number}]({page.name}) | {title} |\n" in index, f"{page.name}: the index has another title"

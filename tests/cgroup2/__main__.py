@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.cgroup2 import image, machine
 from tests.sandbox.programs import compile_all
 
-PAGE = image.REPOSITORY / "docs/reference/sandbox-cgroup2.md"
+PAGE = image.REPOSITORY / "docs/reference/sandbox-tests-cgroup-v2.md"
 _PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs"}
 
 
@@ -60,10 +60,10 @@ def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
     """The page of the docs that holds the last result."""
     first, legs = outcomes[0], [leg for outcome in outcomes for leg in outcome.legs]
     rows = [f"| {leg.name} | {leg.passed} | {leg.failed} | {leg.summary} |" for leg in legs]
-    who = {"root": "as root", "user": "as an ordinary user with a delegated subtree"}
+    who = {"root": "as root", "user": "as an unprivileged user with a delegated subtree"}
     return "\n".join(
         [
-            "# The hostile suite on cgroup v2",
+            "# Sandbox test results on cgroup v2",
             "",
             "Written by `make test-cgroup2`, which boots a Debian kernel in a virtual machine and runs `tests/sandbox`",
             f"in it, {' and then '.join(who.get(leg.name, leg.name) for leg in legs)}. Do not edit.",
@@ -71,9 +71,9 @@ def page(outcomes: Sequence[machine.Outcome], ways: str, now: datetime) -> str:
             f"- Last run: {now:%Y-%m-%d %H:%M} UTC",
             f"- Kernel: {first.kernel}, accelerator {first.accelerator}",
             f"- Controllers: {first.controllers}",
-            f"- Ways in: {ways.replace(',', ' and ')}",
+            f"- Interfaces: {ways.replace(',', ' and ')}",
             "",
-            "| leg | passed | failed | pytest's summary |",
+            "| user | passed | failed | pytest summary |",
             "|---|---|---|---|",
             *rows,
             "",

@@ -20,11 +20,11 @@ HOW_TO = ROOT / "docs" / "how-to"
 PAGES = (
     "import-a-problem",
     "publish-a-problem",
-    "submit-from-a-program",
+    "submit-with-the-api",
     "use-the-client",
-    "rejudge-safely",
+    "rejudge",
     "automate-with-chains",
-    "manage-people-and-tokens",
+    "manage-users-and-tokens",
 )
 _LANGUAGES = {"sh", "text", "json", "yaml", "toml", "http", "python"}
 _PREPARED = """# What the reader has

@@ -129,7 +129,7 @@ def _no_launcher(why: str) -> Check:
         why,
         "Nothing can be run in a box on this machine.",
         "Install a C compiler and build the package again (`pip install .`); if it is built, the text on the left says"
-        " which step the kernel refused: see docs/how-to/sandbox-host.md.",
+        " which step the kernel refused: see docs/how-to/prepare-a-host.md.",
         essential=True,
     )
 
@@ -168,7 +168,7 @@ def _isolation(name: str, holds: bool, subject: str, option: str) -> Check:
     if holds:
         return Check(name, CheckState.OK, "holds, as seen from inside", f"Out of a program's reach: {subject}.")
     meaning = f"Within a program's reach: {subject}. Run no code that you do not trust."
-    fix = f"A kernel with {option}; in a container, one that does not forbid it: see docs/how-to/sandbox-host.md."
+    fix = f"A kernel with {option}; in a container, one that does not forbid it: see docs/how-to/prepare-a-host.md."
     return Check(name, CheckState.MISSING, "does not hold", meaning, fix, essential=True)
 
 

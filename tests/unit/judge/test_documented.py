@@ -60,14 +60,14 @@ def document() -> dict[str, Any]:
 
 def test_every_key_of_the_result_document_is_documented(document: dict[str, Any]) -> None:
     page = "result-document.md"
-    assert set(document) == keys(page, "The result document")
+    assert set(document) == keys(page, "Result document")
     assert set(document["compile"]) == keys(page, "compile")
     assert set(document["groups"][0]) == keys(page, "groups")
     assert set(document["cases"][0]) == keys(page, "cases")
     assert set(document["provenance"]) == keys(page, "provenance")
     assert set(document["cases"][0]["first_run"]) <= sections(page)["cases"]
     assert set(document["provenance"]["limits"]) <= sections(page)["provenance"]
-    assert set(author_view(document)) <= sections(page)["What the author sees"]
+    assert set(author_view(document)) <= sections(page)["Author view"]
 
 
 def test_every_comparator_and_protocol_is_documented() -> None:
