@@ -51,7 +51,7 @@ fuzz: ready-dev ## Fuzz the launcher and the reader of its reports (ARGS="--seco
 	@$(PYTHON) -m fuzz.run $(ARGS)
 
 test-cgroup2: ready-dev ## Run the sandbox's tests on cgroup v2, in a virtual machine
-	@$(PYTHON) -m tests.cgroup2 $(ARGS)
+	@$(PYTHON) -m tests.cgroup_v2 $(ARGS)
 
 lock: ready-dev ## Pin the packages again (UPGRADE=1 takes the newest)
 	@$(PYTHON) scripts/lock.py $(if $(UPGRADE),--upgrade)

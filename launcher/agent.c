@@ -1,7 +1,7 @@
 /* The agent's loop: a packet with descriptors in, a line of JSON out. */
 #include "agent.h"
 
-#include "lumber.h"
+#include "deferred_umount.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -113,3 +113,5 @@ int agent_serve(struct box *box) {
     while (result == RUN_CLEAN);
     return result == RUN_DIRTY ? 1 : 0;
 }
+
+int command_serve(struct box *box) { return serve_one(box) == RUN_DIRTY ? 1 : 0; }

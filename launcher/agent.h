@@ -9,7 +9,7 @@ enum run_result serve_one(struct box *box);
 
 /* The agent: serves until its master hangs up, or until the box cannot be cleaned. Gives the exit code. */
 int agent_serve(struct box *box);
-/* The command: the same, once. */
+/* The command: one process per run, for when an agent cannot be had. All it does differently is to stop after one. */
 int command_serve(struct box *box);
 
 #endif

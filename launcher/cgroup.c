@@ -1,7 +1,7 @@
 /* Chooses the back (v2, v1, none), finds our own cgroup, removes directories. */
 #include "cgroup.h"
 
-#include "spawn.h"
+#include "clone_child.h"
 
 #include <dirent.h>
 #include <errno.h>

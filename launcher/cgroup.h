@@ -6,7 +6,7 @@
  *     after idleness through cgroup.procs, but microseconds for one's own thread through tasks. Counters are reset
  *     between runs.
  * v2: every run gets a fresh child cgroup and is born into it (CLONE_INTO_CGROUP); the agent stays outside.
- * none: rlimits and sampling of /proc; see sample.h. */
+ * none: rlimits and sampling of /proc; see proc_sampling.h. */
 #ifndef ADJUDGE_CGROUP_H
 #define ADJUDGE_CGROUP_H
 

@@ -1,7 +1,7 @@
 /* cgroup v1: memory, pids and cpuacct, each a hierarchy of its own. See cgroup.h for who is in which. */
 #include "cgroup.h"
 
-#include "starter.h"
+#include "spawner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 /* The child's path to exec: a bare list of steps. It shares the agent's memory until exec, so it must not touch
  * anything but its own struct child. Two ways out: the program runs, or our_fault() ends the child. From its parent
- * (starter.c) it has the program's root and, but for cgroup v2, the program's filter already. */
+ * (spawner.c) it has the program's root and, but for cgroup v2, the program's filter already. */
 #include "child.h"
 
-#include "limits.h"
-#include "near.h"
+#include "futex_word.h"
 #include "privilege.h"
-#include "sign.h"
+#include "rlimits.h"
+#include "wake_affinity.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -14,7 +14,7 @@ struct child {
     const struct cgroup *cgroup;
     bool confined;                 /* born so: its parent is */
     bool allow_internet;
-    int state;                     /* a sign (sign.h): enum child_state */
+    int state;                     /* a sign (futex_word.h): enum child_state */
     const struct request *request; /* there once the state is CHILD_GOES */
     pid_t pid;
     struct fault fault;  /* the child's own, written by it */

@@ -28,29 +28,29 @@
  *   control   SOCK_SEQPACKET, inherited. In: requests with descriptors (request.h), or a word to cancel. Out: one hello
  *             (report_hello), then one line of JSON per request (report.c). Hanging up ends the agent.
  *   capture   a memfd of the master's, mapped here: the kept beginnings of stdout and stderr.
- *   stdout,   one pipe each from program to agent, which counts and caps them (pump.c) and puts them into the capture
+ *   stdout,   one pipe each from program to agent, which counts and caps them (output_pipes.c) and puts them into the capture
  *   stderr    or a descriptor of the request. The program never holds a descriptor of the host's files.
  *   stdin     /dev/null, a descriptor of the request, or a file opened through a read-only view.
  *   listener  of the filter: a program that calls sysinfo waits until the agent has answered (sysinfo.c).
  *
  * What is fresh in every run: /work and /tmp (tmpfs, mounted before and taken away after), mounts of the request, the
  * pipes, the process, the ipc namespace if it was used, the cgroup (v2) or its counters (v1). Most of it is made after
- * the last report was sent (ready.c), when nobody waits for it. What is kept: the namespaces, because making a
+ * the last report was sent (prefork.c), when nobody waits for it. What is kept: the namespaces, because making a
  * network namespace alone takes as long as a whole run, and because nothing in them can be changed without privilege.
  *
- * Each hands on to the next on its own CPU, as it goes to sleep (near.c).
+ * Each hands on to the next on its own CPU, as it goes to sleep (wake_affinity.c).
  *
  * Two exits: what the program does ends in a verdict about it (run.c, decide()); what we fail at ends in fail_at(),
  * with step, errno and index, and becomes SE. */
 #include "agent.h"
-#include "limits.h"
+#include "monitor.h"
 #include "namespaces.h"
-#include "near.h"
-#include "root.h"
+#include "rlimits.h"
+#include "rootfs.h"
 #include "seccomp.h"
 #include "slots.h"
 #include "sysinfo.h"
-#include "watch.h"
+#include "wake_affinity.h"
 
 #include <errno.h>
 #include <fcntl.h>

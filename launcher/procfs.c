@@ -2,7 +2,7 @@
  * may be seen, not of what may not: a kernel with more files in /proc shows no more of them. */
 #include "procfs.h"
 
-#include "root.h"
+#include "rootfs.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
 
 #include "child.h"
 #include "egress.h"
-#include "near.h"
-#include "pump.h"
-#include "starter.h"
-#include "watch.h"
+#include "monitor.h"
+#include "output_pipes.h"
+#include "spawner.h"
+#include "wake_affinity.h"
 
 #include <errno.h>
 #include <fcntl.h>

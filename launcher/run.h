@@ -3,7 +3,7 @@
 #define ADJUDGE_RUN_H
 
 #include "cgroup.h"
-#include "ready.h"
+#include "prefork.h"
 #include "report.h"
 
 /* What lives as long as the agent. */

@@ -1,8 +1,8 @@
 /* Fresh work directory, /tmp, input files and mounts. Runs in the agent, between programs: nobody else is in the box. */
 #include "workdir.h"
 
-#include "lumber.h"
-#include "root.h"
+#include "deferred_umount.h"
+#include "rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,9 +14,9 @@ import pytest
 import pytest_asyncio
 
 from adjudge.sandbox import Sandbox
-from tests.sandbox import ordinary_user, programs
-from tests.sandbox.case import Box
-from tests.sandbox.host import APART, Host, adopt_orphans
+from tests.sandbox import programs, unprivileged_user
+from tests.sandbox.host_state import APART, Host, adopt_orphans
+from tests.sandbox.sandbox_case import Box
 
 WAYS = os.environ.get("ADJUDGE_TEST_WAYS", "agent,command").split(",")
 """The ways in that are tried; an emulated machine may not have the time for both."""
@@ -32,7 +32,7 @@ def program_folder() -> Path:
 
 
 def _is_leg(item: pytest.Item) -> bool:
-    return item.path.name == "test_ordinary_user.py"
+    return item.path.name == "test_unprivileged_user.py"
 
 
 @pytest.hookimpl(trylast=True)
@@ -65,7 +65,7 @@ def ordinary_leg(request: pytest.FixtureRequest, program_folder: Path) -> Iterat
     environment = {"ADJUDGE_TEST_PROGRAMS": str(program_folder), "CI": os.environ.get("CI", "")}
     with (
         tempfile.NamedTemporaryFile(prefix="adjudge-leg-") as output,
-        ordinary_user.running(argv, REPOSITORY, environment, output.file, needed=(program_folder,)) as process,
+        unprivileged_user.running(argv, REPOSITORY, environment, output.file, needed=(program_folder,)) as process,
     ):
         APART.add(process.pid)
         yield Leg(process, Path(output.name))

@@ -6,7 +6,7 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import MemorySource, RunVerdict
-from tests.sandbox.case import SCALE, Box, limits, ms
+from tests.sandbox.sandbox_case import SCALE, Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 

@@ -8,8 +8,8 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import RunVerdict
-from tests.sandbox.case import Box
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import Box
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 

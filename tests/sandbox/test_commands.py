@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.host import Host
-from tests.sandbox.warm_cli import WarmCommandLine
+from tests.sandbox.forked_cli import WarmCommandLine
+from tests.sandbox.host_state import Host
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 

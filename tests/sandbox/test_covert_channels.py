@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict
-from tests.sandbox.case import PYTHON, ROOMY, Box, ms
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import PYTHON, ROOMY, Box, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 

@@ -14,8 +14,8 @@ import pytest
 
 from adjudge.sandbox import Egress, RunSpec, launcher
 from adjudge.sandbox.launcher import Launcher
-from tests.sandbox.case import Box
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import Box
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("unharmed")
 
 def test_an_allowed_host_is_reached_and_no_other(host: Host) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.sandbox.egress_world", str(host.state / "egress")],
+        [sys.executable, "-m", "tests.sandbox.egress_namespace", str(host.state / "egress")],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,

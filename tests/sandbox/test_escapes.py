@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from adjudge.sandbox import Mount, RunVerdict
-from tests.sandbox.case import ROOMY, Box, breaches, held, limits, ms
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import ROOMY, Box, breaches, held, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -28,7 +28,7 @@ time.sleep(1000)
 
 
 async def test_no_system_call_opens_a_door(box: Box) -> None:
-    report = await box.run("kernel_doors", within=ROOMY)
+    report = await box.run("kernel_interfaces", within=ROOMY)
     assert breaches(report) == []
     assert held(report) >= 70
     assert report.verdict is RunVerdict.OK
@@ -72,12 +72,12 @@ async def test_a_mounted_file_can_be_read_but_not_written(box: Box, host: Host) 
     tests = Mount(host.secret.parent, "/data")
     report = await box.run("scribble", "/data/answer.txt", "/data", within=ROOMY, mounts=(tests,))
     assert breaches(report) == []
-    seen = await box.run("walk.py", host.canary, within=ROOMY, mounts=(tests,))
+    seen = await box.run("scan_files.py", host.canary, within=ROOMY, mounts=(tests,))
     assert json.loads(seen.stdout)["found"] == ["/data/answer.txt"]
 
 
 async def test_a_search_of_all_that_can_be_seen_finds_no_secret_and_no_place_to_write(box: Box, host: Host) -> None:
-    report = await box.run("walk.py", host.canary, within=ROOMY)
+    report = await box.run("scan_files.py", host.canary, within=ROOMY)
     seen = json.loads(report.stdout)
     # Its own command line holds the canary, under its own pid, which the search leaves out.
     assert seen["found"] == []
@@ -93,7 +93,7 @@ async def test_another_slots_files_cannot_be_seen(box: Box, host: Host) -> None:
     try:
         line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), ms(120_000) / 1000)
         assert line == b"laid\n"
-        report = await box.run("walk.py", mark, within=ROOMY)
+        report = await box.run("scan_files.py", mark, within=ROOMY)
         assert json.loads(report.stdout)["found"] == []
         assert not neighbour.done()
     finally:

@@ -10,8 +10,8 @@ from signal import SIGPIPE
 import pytest
 
 from adjudge.sandbox import LimitKind, Limits, RunReport, RunVerdict, Sandbox
-from tests.sandbox.case import Box, limits, ms
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 

@@ -11,7 +11,7 @@ import pytest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB
 from adjudge.sandbox import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, LimitKind, MemorySource, RunVerdict
-from tests.sandbox.case import ROOMY, Box, limits, ms, refused_if_known, within_memory
+from tests.sandbox.sandbox_case import ROOMY, Box, limits, ms, refused_if_known, within_memory
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -157,7 +157,7 @@ async def test_output_beyond_what_is_kept_is_read_to_its_end_and_the_run_ends_we
 
 async def test_dual_timeouts_wall_and_cpu(box: Box) -> None:
     """OJ-spec §7: one who sleeps and one who burns are both stopped, each by its own limit."""
-    sleeper = await box.run("nap", within=limits(wall_ms=ms(1_000)))  # time to say so on a busy machine, too
+    sleeper = await box.run("sleep_forever", within=limits(wall_ms=ms(1_000)))  # time to say so on a busy machine, too
     assert (sleeper.verdict, sleeper.limit) == (TLE, LimitKind.WALL)
     assert sleeper.wall_ms >= ms(1_000)
     assert sleeper.time_ms < ms(100)
@@ -169,7 +169,7 @@ async def test_dual_timeouts_wall_and_cpu(box: Box) -> None:
 
 @pytest.mark.parametrize("how", ["threads", "children", "orphans"])
 async def test_cpu_time_cannot_be_hidden_in_many(box: Box, how: str) -> None:
-    report = await box.run("spread", how)
+    report = await box.run("cpu_time_across_processes", how)
     assert report.verdict is TLE
     if report.memory_source is MemorySource.RLIMIT:
         return  # nobody counts children that are never waited for: the wall clock stops them at the latest
@@ -180,7 +180,7 @@ async def test_cpu_time_cannot_be_hidden_in_many(box: Box, how: str) -> None:
 async def test_a_python_program_without_end_is_stopped(box: Box) -> None:
     burner = await box.run("bombs.py", "spin")
     assert (burner.verdict, burner.limit) == (TLE, LimitKind.CPU)
-    sleeper = await box.run("bombs.py", "nap", within=limits(wall_ms=ms(500), cpu_ms=ms(2_000)))
+    sleeper = await box.run("bombs.py", "sleep", within=limits(wall_ms=ms(500), cpu_ms=ms(2_000)))
     assert (sleeper.verdict, sleeper.limit) == (TLE, LimitKind.WALL)
 
 
@@ -194,7 +194,7 @@ async def test_a_python_program_without_a_bottom_dies_of_itself(box: Box) -> Non
 async def test_stdin_is_capped(box: Box) -> None:
     within = limits(input_bytes=5)
     assert (await box.run("echo", stdin=b"12345", within=within)).stdout.endswith(b"12345")
-    for source in (b"123456", box.programs / "walk.py"):
+    for source in (b"123456", box.programs / "scan_files.py"):
         with pytest.raises(InvalidInput, match="stdin"):
             await box.run("echo", stdin=source, within=within)
 

@@ -11,8 +11,8 @@ import pytest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import InputFile, Mount, RunSpec, RunVerdict
-from tests.sandbox.case import SMALL, Box, limits, ms
-from tests.sandbox.host import Host
+from tests.sandbox.host_state import Host
+from tests.sandbox.sandbox_case import SMALL, Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 

@@ -1,4 +1,4 @@
-"""Tries: from Python, by argv[1]: fork, threads, memory, output, recursion, spin, nap."""
+"""Tries: from Python, by argv[1]: fork, threads, memory, output, recursion, spin, sleep."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def spin() -> None:
         pass
 
 
-def nap() -> None:
+def sleep() -> None:
     time.sleep(1000)
 
 
@@ -58,5 +58,5 @@ def nap() -> None:
     "output": output,
     "recursion": recursion,
     "spin": spin,
-    "nap": nap,
+    "sleep": sleep,
 }[sys.argv[1]]()

@@ -1,6 +1,6 @@
 /* Moving output. A target that cannot take more (a full pipe) stops its pump, never the watcher; a target that is gone
  * closes our end, so that the program meets EPIPE as it would without us. */
-#include "pump.h"
+#include "output_pipes.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from adjudge.sandbox import MemorySource, NoMetrics, RunSpec, RunVerdict, Sandbox
-from tests.sandbox.case import Box, limits, ms
-from tests.sandbox.host import LAUNCHERS, WAITING, Host, cgroups_of, descendants
+from tests.sandbox.host_state import LAUNCHERS, WAITING, Host, cgroups_of, descendants
+from tests.sandbox.sandbox_case import Box, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -60,7 +60,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("killed", ["adjudge-agent", "adjudge-box", "adjudge-"])
-@pytest.mark.parametrize("program", ["nap", "fork_bomb"])
+@pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb"])
 async def test_a_launcher_killed_in_a_run_leaves_nothing_and_the_next_run_works(
     program_folder: Path, host: Host, program: str, killed: str
 ) -> None:
@@ -179,14 +179,14 @@ async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: 
     """Killing and cleaning up are idempotent (INV-10)."""
     sandbox = Sandbox(unsafe=True, slots=1, use_agent=box.way == "agent", state_dir=host.state / "twice")
     await sandbox.__aenter__()
-    run = asyncio.create_task(sandbox.run(box.spec("nap", within=LONG)))
-    await _until(lambda: _runs("nap"))
+    run = asyncio.create_task(sandbox.run(box.spec("sleep_forever", within=LONG)))
+    await _until(lambda: _runs("sleep_forever"))
     run.cancel()
     run.cancel()
     await asyncio.gather(run, return_exceptions=True)
     for _ in range(3):
         await sandbox.close()
-    assert not _runs("nap")
+    assert not _runs("sleep_forever")
     assert cgroups_of(host.state / "twice") == []
 
 
@@ -209,7 +209,7 @@ async def _start_worker(box: Box, state: Path, program: str) -> subprocess.Popen
     return worker
 
 
-@pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped"])
+@pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb", "stopped"])
 async def test_a_worker_killed_in_a_run_leaves_nothing(box: Box, host: Host, program: str) -> None:
     before = set(descendants())
     state = host.state / "worker"
@@ -224,7 +224,7 @@ async def test_what_a_power_cut_left_is_swept_at_the_next_start(box: Box, host: 
     """Worker, keeper and agent end at one stroke: nobody is left to clean up, until somebody starts again."""
     before = set(descendants())
     state = host.state / "power-cut"
-    worker = await _start_worker(box, state, "nap")
+    worker = await _start_worker(box, state, "sleep_forever")
     had = cgroups_of(state)
     for pid in (worker.pid, *_launchers(worker.pid)):
         os.kill(pid, signal.SIGSTOP)

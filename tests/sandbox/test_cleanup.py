@@ -9,8 +9,8 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import LimitKind, RunVerdict, Sandbox
-from tests.sandbox.case import Box, breaches, limits, ms
-from tests.sandbox.host import Host, descendants
+from tests.sandbox.host_state import Host, descendants
+from tests.sandbox.sandbox_case import Box, breaches, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
 
@@ -59,7 +59,7 @@ async def test_directories_are_as_old_as_their_own_run(box: Box, host: Host) -> 
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.parametrize("program", ["nap", "fork_bomb", "stopped", "flood"])
+@pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb", "stopped", "flood"])
 async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, program: str) -> None:
     runs = [
         asyncio.create_task(

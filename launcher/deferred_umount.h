@@ -1,8 +1,8 @@
 /* Mounts of past runs. Letting go of a mount makes the kernel wait for all CPUs, which costs more than the mount itself;
  * moving it out of the program's sight does not. So they are moved to /lumber, outside of every program's root, and let
  * go together: when there are many, when they hold memory, and when there is nothing else to do. */
-#ifndef ADJUDGE_LUMBER_H
-#define ADJUDGE_LUMBER_H
+#ifndef ADJUDGE_DEFERRED_UMOUNT_H
+#define ADJUDGE_DEFERRED_UMOUNT_H
 
 #include <stdbool.h>
 

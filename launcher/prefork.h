@@ -1,7 +1,7 @@
 /* What every run needs and no request changes: made while nobody waits, after one run is cleared away and before the
  * next is asked for. The child is the next program's own process; no program is in the box while it waits. */
-#ifndef ADJUDGE_READY_H
-#define ADJUDGE_READY_H
+#ifndef ADJUDGE_PREFORK_H
+#define ADJUDGE_PREFORK_H
 
 #include "child.h"
 #include "workdir.h"

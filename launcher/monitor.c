@@ -1,7 +1,7 @@
 /* The watcher sleeps until something happens: the program ends (SIGCHLD), output comes, our master speaks, or the
  * soonest moment at which a limit could be reached: wall time left, or CPU time left spread over all CPUs. A program
  * that calls sysinfo wakes it too. */
-#include "watch.h"
+#include "monitor.h"
 
 #include "sysinfo.h"
 

@@ -1,6 +1,6 @@
 /* A word on which tasks that share memory may sleep: the agent's threads, and the child that will be a program. */
-#ifndef ADJUDGE_SIGN_H
-#define ADJUDGE_SIGN_H
+#ifndef ADJUDGE_FUTEX_WORD_H
+#define ADJUDGE_FUTEX_WORD_H
 
 int sign_read(const int *word);
 void sign_set(int *word, int value);         /* and wakes who waits for a change */

@@ -1,6 +1,6 @@
 /* Where no cgroup may be used: what the box's processes use, summed from /proc. */
-#ifndef ADJUDGE_SAMPLE_H
-#define ADJUDGE_SAMPLE_H
+#ifndef ADJUDGE_PROC_SAMPLING_H
+#define ADJUDGE_PROC_SAMPLING_H
 
 #include "box.h"
 

@@ -3,9 +3,9 @@
  *   /          the agent's root, which no program ever sees
  *   /box       the program's root: it is chrooted there
  *   /procfs    files that stand in for those of /proc (procfs.h)
- *   /lumber    where mounts of past runs wait to be let go, many at a time (lumber.h) */
-#ifndef ADJUDGE_ROOT_H
-#define ADJUDGE_ROOT_H
+ *   /lumber    where mounts of past runs wait to be let go, many at a time (deferred_umount.h) */
+#ifndef ADJUDGE_ROOTFS_H
+#define ADJUDGE_ROOTFS_H
 
 #include "box.h"
 

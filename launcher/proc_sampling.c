@@ -1,6 +1,6 @@
 /* Sampling of /proc. Fair rather than exact: a burst between two samples is caught by the largest resident size that
  * the kernel kept for each process, and by rlimits. */
-#include "sample.h"
+#include "proc_sampling.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,11 +1,11 @@
 /* One thread, one order at a time. Until its child has executed a program it only sleeps, because the two have their
  * thread-local storage in common. */
-#include "starter.h"
+#include "spawner.h"
 
-#include "near.h"
+#include "clone_child.h"
+#include "futex_word.h"
 #include "privilege.h"
-#include "sign.h"
-#include "spawn.h"
+#include "wake_affinity.h"
 
 #include <errno.h>
 #include <pthread.h>

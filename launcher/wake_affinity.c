@@ -1,5 +1,5 @@
 /* CPU masks; with a single CPU to choose from (a pinned slot) there is nothing to say. */
-#include "near.h"
+#include "wake_affinity.h"
 
 #include <sched.h>
 #include <stdbool.h>

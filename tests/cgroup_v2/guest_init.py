@@ -104,7 +104,7 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
     # Each leg is one user here, so the test that runs the suite as another is left to `make test`; so is the command
     # line, whose every start takes ten seconds on an emulated machine.
     argv = [sys.executable, "-m", "pytest", "tests/sandbox"]
-    argv += [f"--ignore=tests/sandbox/test_{name}.py" for name in ("ordinary_user", "commands")]
+    argv += [f"--ignore=tests/sandbox/test_{name}.py" for name in ("unprivileged_user", "commands")]
     argv += [
         "--confcutdir=tests/sandbox",
         "-q",

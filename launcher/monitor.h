@@ -1,10 +1,10 @@
 /* Watching one running program: its limits, its output, its end, our master's word. */
-#ifndef ADJUDGE_WATCH_H
-#define ADJUDGE_WATCH_H
+#ifndef ADJUDGE_MONITOR_H
+#define ADJUDGE_MONITOR_H
 
 #include "cgroup.h"
-#include "pump.h"
-#include "sample.h"
+#include "output_pipes.h"
+#include "proc_sampling.h"
 
 /* Why a run ended, where we ended it. */
 enum stop_reason { STOP_NONE, STOP_CPU, STOP_WALL, STOP_MEMORY, STOP_OUTPUT, STOP_CANCEL, STOP_MASTER_GONE, STOP_FAULT };

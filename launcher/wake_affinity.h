@@ -2,8 +2,8 @@
  * coming out of its sleep: tens of microseconds, four times a run, where the sleeper could have had our own CPU, which
  * we are about to leave. So who is waked next is told to wake here. It is a hint for the way to the program, not for
  * the program: near_leave() gives it all CPUs again. Where nothing can be hinted, nothing is lost but time. */
-#ifndef ADJUDGE_NEAR_H
-#define ADJUDGE_NEAR_H
+#ifndef ADJUDGE_WAKE_AFFINITY_H
+#define ADJUDGE_WAKE_AFFINITY_H
 
 #include <sys/types.h>
 

@@ -1,8 +1,8 @@
 /* The starter: a thread of the agent's that has given up, once, what every program must: the view of anything but the
  * program's root, the hope of new privileges, and the calls that the filter refuses. Children inherit all of that, so
  * that no run pays for it: installing a filter alone costs a tenth of a run. */
-#ifndef ADJUDGE_STARTER_H
-#define ADJUDGE_STARTER_H
+#ifndef ADJUDGE_SPAWNER_H
+#define ADJUDGE_SPAWNER_H
 
 #include "child.h"
 

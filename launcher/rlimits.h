@@ -1,6 +1,6 @@
 /* Resource limits of the kernel's per-process kind: the walls behind the cgroup's. */
-#ifndef ADJUDGE_LIMITS_H
-#define ADJUDGE_LIMITS_H
+#ifndef ADJUDGE_RLIMITS_H
+#define ADJUDGE_RLIMITS_H
 
 #include "cgroup.h"
 

@@ -1,6 +1,6 @@
 /* stdout and stderr of a program: read from pipes as they come, counted against one cap, kept or passed on. */
-#ifndef ADJUDGE_PUMP_H
-#define ADJUDGE_PUMP_H
+#ifndef ADJUDGE_OUTPUT_PIPES_H
+#define ADJUDGE_OUTPUT_PIPES_H
 
 #include "box.h"
 

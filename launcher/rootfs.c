@@ -1,7 +1,7 @@
 /* The box's root and what stands in it. Everything here happens once per agent, before any program runs. */
-#include "root.h"
+#include "rootfs.h"
 
-#include "lumber.h"
+#include "deferred_umount.h"
 #include "procfs.h"
 
 #include <dirent.h>

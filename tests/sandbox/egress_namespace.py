@@ -1,6 +1,6 @@
 """A world of its own for the allow-list: a network namespace with loopback alone, three servers, and names for them.
 
-Run as a program (``python -m tests.sandbox.egress_world STATE``): it leaves the host's network behind, runs one box
+Run as a program (``python -m tests.sandbox.egress_namespace STATE``): it leaves the host's network behind, runs one box
 with one way out, and prints as JSON what the program inside could do and what each server heard.
 """
 

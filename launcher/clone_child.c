@@ -1,5 +1,5 @@
 /* clone, and clone3 where the child is to be born in a cgroup. One child at a time: they share a stack. */
-#include "spawn.h"
+#include "clone_child.h"
 
 #include <errno.h>
 #include <linux/sched.h>

@@ -1,5 +1,5 @@
 /* The lumber room: a directory bound onto itself, so that one umount takes everything that was put there. */
-#include "lumber.h"
+#include "deferred_umount.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>

@@ -1,7 +1,7 @@
 /* Resource limits. Hard limits are only ever lowered: root in a container may not raise them. */
-#include "limits.h"
+#include "rlimits.h"
 
-#include "starter.h"
+#include "spawner.h"
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -31,7 +31,7 @@ static uint64_t stack_bytes(const struct limits *limits, enum cgroup_kind kind) 
     return kind == CGROUP_NONE && limits->stack_bytes == 0 && stack > THREAD_STACK_BYTES ? THREAD_STACK_BYTES : stack;
 }
 
-/* No cgroup: memory is sampled (sample.c) and these only stop what is too fast for sampling. Where there is no /proc
+/* No cgroup: memory is sampled (proc_sampling.c) and these only stop what is too fast for sampling. Where there is no /proc
  * to sample either, the limit itself is the wall, per process. */
 static const char *apply_without_cgroup(const struct limits *limits, uint64_t stack, bool sampled) {
     if (!lower(RLIMIT_DATA, sampled ? 2 * limits->memory_bytes + limits->processes * stack : limits->memory_bytes))

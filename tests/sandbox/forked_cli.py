@@ -22,7 +22,7 @@ class WarmCommandLine:
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.sandbox.warm_cli"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.sandbox.forked_cli"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -1,13 +1,13 @@
 /* Starting a child that shares our memory until it executes: no page table is copied, it reads what it is to do from
  * plain structures, and its failures can be read the same way. */
-#ifndef ADJUDGE_SPAWN_H
-#define ADJUDGE_SPAWN_H
+#ifndef ADJUDGE_CLONE_CHILD_H
+#define ADJUDGE_CLONE_CHILD_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Runs body(argument) in a new process, in cgroup_fd's cgroup where that is not negative. *pid is written before the
- * child runs; *alive is a sign (sign.h) that the kernel makes 0 when the child has executed a program or ended.
+ * child runs; *alive is a sign (futex_word.h) that the kernel makes 0 when the child has executed a program or ended.
  *
  * Until then it shares our memory, our descriptors (until it asks for a table of its own), and the calling thread's
  * thread-local storage: that thread may do nothing but sleep meanwhile. One child at a time. */

@@ -1,9 +1,9 @@
 /* Preparing the next run. */
-#include "ready.h"
+#include "prefork.h"
 
-#include "pump.h"
+#include "output_pipes.h"
 #include "run.h"
-#include "starter.h"
+#include "spawner.h"
 
 #include <errno.h>
 #include <unistd.h>

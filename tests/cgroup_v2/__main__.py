@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.cgroup2 import image, machine
+from tests.cgroup_v2 import image, machine
 from tests.sandbox.programs import compile_all
 
 PAGE = image.REPOSITORY / "docs/reference/sandbox-tests-cgroup-v2.md"

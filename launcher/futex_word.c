@@ -1,6 +1,6 @@
 /* Futexes, not the library's semaphores: the kernel itself writes such a word when a child is gone, and wakes only
  * those that sleep on it as something that processes share. */
-#include "sign.h"
+#include "futex_word.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
