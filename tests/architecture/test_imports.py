@@ -26,13 +26,15 @@ class Import:
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"domain"}),
+    frozenset({"concurrency"}),
     frozenset({"store", "stream", "blobs", "registry", "cache", "sandbox", "client"}),
     frozenset({"chains", "judge", "contests", "packages"}),
     frozenset({"api", "web", "worker", "relay"}),
     frozenset({"cli"}),
 )
 """From the ground up. A room imports from lower layers and from itself: then no cycle can form, a room can be
-understood with what is below it alone, and a driver can be replaced without touching what uses it."""
+understood with what is below it alone, and a driver can be replaced without touching what uses it. ``concurrency`` is
+below the drivers because they batch as well (notifications), and knows nothing of what it batches."""
 
 WITHIN_A_LAYER: dict[tuple[str, str], str] = {
     ("registry", "store"): "its database driver keeps its rows through the room of the SQL",
