@@ -119,12 +119,12 @@ class Worker:
             await self._stop_reading(reader, deadline)
             await self._acknowledger.ack(await self._parking.give_back_all())
             await self._finish_running(deadline)
-            await self._acknowledger.finish()
+            await self._acknowledger.flush()
         finally:
             silence()
             await stop_all([reader, *background])
             await stop_all([*self._running.values()])  # a worker that is canceled leaves nothing at work
-            await self._acknowledger.stop()
+            await self._acknowledger.close()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:
         """Wait for the order to drain; a loop that dies of a bug takes the worker with it, loudly."""
@@ -328,7 +328,7 @@ class Worker:
             else:
                 _log.info("job_ended", stage="finished", status=str(end.status))
             if message is not None:
-                self._acknowledger.tell([message])  # written, or refused for good: either way nothing is left to do
+                self._acknowledger.offer([message])  # written, or refused for good: either way nothing is left to do
 
     def _work_is_done(self, fence: Fence) -> None:
         """Let the next job begin while this one's end is written: a commit takes its time and no processor."""

@@ -80,7 +80,7 @@ async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
     with pytest.raises(InternalFault):
         await acks.ack(messages[:1])
     await acks.ack(messages)
-    await acks.stop()
+    await acks.close()
     assert sum((await stream.pending()).values()) == 0
 
 
@@ -88,10 +88,10 @@ async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> 
     stream = Slow()
     acks, messages = Acknowledger(stream), await _read(stream, 3)
     for message in messages:
-        acks.tell([message])
+        acks.offer([message])
     idle_before = acks.is_idle
     stream.go_on.set()
-    await acks.finish()
+    await acks.flush()
     assert (idle_before, acks.is_idle) == (False, True)
     assert stream.calls == [3]
     assert sum((await stream.pending()).values()) == 0
@@ -102,8 +102,8 @@ async def test_a_fault_that_nobody_waits_for_takes_nothing_from_those_who_come_l
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     stream.go_on.set()
     stream.failures = [InternalFault("not understood")]
-    acks.tell(messages[:1])
-    await acks.finish()
-    acks.tell(messages)
-    await acks.finish()
+    acks.offer(messages[:1])
+    await acks.flush()
+    acks.offer(messages)
+    await acks.flush()
     assert sum((await stream.pending()).values()) == 0
