@@ -1,17 +1,17 @@
 """The board that running jobs write their progress on: many reports, one transaction, never in anybody's way.
 
-A handler asks for a reporter and says how far it is; saying so only keeps the latest word. A task of its own writes
-what is new, for all jobs of the worker at once and at most every so often. What could not be written is dropped.
+A handler asks for a reporter and says how far it is; saying so only keeps the latest word. A ``Batcher`` writes what
+is new, for all jobs of the worker at once and at most every so often. What could not be written is dropped.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, progress
@@ -31,15 +31,14 @@ class Reporter(Protocol):
 
 
 class ProgressBoard:
-    """The reports of one worker; used as a context, it writes them while the block lasts."""
+    """The reports of one worker; used as a context, it writes the last of them before the block ends."""
 
     def __init__(self, database: Database, *, worker: str, every_ms: int = 200) -> None:
         self._database = database
         self._worker = worker
-        self._every_ms = every_ms
-        self._latest: dict[Fence, progress.Report] = {}
-        self._something = asyncio.Event()
-        self._writer: asyncio.Task[None] | None = None
+        self._batcher: Batcher[progress.Report, None] = Batcher(
+            self._write, name="progress", pause_sec=every_ms / 1_000, key=lambda report: report.fence
+        )
 
     def reporter(self, job: Job) -> Reporter:
         """The reporter of a job that this worker holds."""
@@ -47,36 +46,28 @@ class ProgressBoard:
 
     def put(self, report: progress.Report) -> None:
         """Keep the latest word of a job until it is written."""
-        self._latest[report.fence] = report
-        self._something.set()
+        self._batcher.offer(report)
+
+    async def flush(self) -> None:
+        """Wait until what is new is written or dropped."""
+        await self._batcher.flush()
 
     async def __aenter__(self) -> Self:
-        """Begin to write."""
-        self._writer = asyncio.create_task(self._write_for_ever(), name="progress")
+        """Nothing to begin."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop writing."""
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
+        """Write what is left."""
+        await self._batcher.flush()
 
-    async def _write_for_ever(self) -> None:
-        while True:
-            await self._something.wait()
-            await self.write()
-            await asyncio.sleep(self._every_ms / 1_000)
-
-    async def write(self) -> None:
-        """Write what is new, once."""
-        self._something.clear()
-        reports, self._latest = list(self._latest.values()), {}
+    async def _write(self, reports: Sequence[progress.Report]) -> list[None]:
         try:
             await self._database.transact(lambda tx: progress.write(tx, reports))
         except AdjudgeError as error:
             _log.debug("progress_dropped", error=error.message, jobs=len(reports))
+        return [None] * len(reports)
 
 
 class _JobReporter:

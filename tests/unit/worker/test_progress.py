@@ -22,7 +22,7 @@ async def test_the_latest_word_of_every_job_is_written_together(store: Store) ->
         reporter = board.reporter(job)
         for number in range(1, TAIL + 9):
             reporter.report("testing", number, 100, step={"name": str(number)})
-    await board.write()
+    await board.flush()
     found = await store.database.read(lambda tx: progress.of_jobs(tx, ids))
     assert {(item.stage, item.done, item.total) for item in found.values()} == {("testing", TAIL + 8, 100)}
     assert [case["name"] for case in found[ids[0]].cases][-1] == str(TAIL + 8)
@@ -34,11 +34,11 @@ async def test_a_claim_that_is_over_reports_nothing(store: Store) -> None:
     (job,) = (await store.claim(job_id, worker="w1")).done
     board = ProgressBoard(store.database, worker="w1")
     board.reporter(job).report("testing", 1, 2)
-    await board.write()
+    await board.flush()
     await store.clock.advance(ms=16_000)
     (again,) = (await store.do(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=15_000))).done
     board.reporter(job).report("testing", 2, 2)
-    await board.write()
+    await board.flush()
     found = await store.database.read(lambda tx: progress.of_jobs(tx, [job_id]))
     assert (found[job_id].attempt_id, found[job_id].done) == (1, 1)
     await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence_of(again))]))
@@ -56,7 +56,7 @@ async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_st
 
     board = ProgressBoard(Away(), worker="w1")  # type: ignore[arg-type]  # it is away
     board.reporter(job).report("testing")
-    await board.write()
+    await board.flush()
 
 
 def test_authors_are_shown_what_the_result_will_show_them() -> None:
