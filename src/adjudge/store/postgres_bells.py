@@ -8,10 +8,12 @@ nobody is in a hurry to hear are rung at once after a silence, and then no more 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 import asyncpg
 
+from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
@@ -41,7 +43,8 @@ class PostgresBells:
         self._connections = connections
         self._check_sec = check_sec
         self._local = Bells()
-        self._hurried, self._unhurried = _Sender(connections), _Sender(connections, _UNHURRIED_SECONDS)
+        self._hurried = Batcher(self._send, name="notify", key=_same)
+        self._unhurried = Batcher(self._send, name="notify-unhurried", key=_same, pause_sec=_UNHURRIED_SECONDS)
         self._channels: set[str] = set()
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -49,7 +52,7 @@ class PostgresBells:
     def ring(self, channel: str) -> None:
         """Ring here at once and elsewhere as soon as the last ring is out."""
         self._local.ring(channel)
-        (self._unhurried if channel in UNHURRIED else self._hurried).send(channel)
+        (self._unhurried if channel in UNHURRIED else self._hurried).offer(channel)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
         """Hear rings of every process."""
@@ -62,11 +65,20 @@ class PostgresBells:
 
     async def close(self) -> None:
         """Stop sending and hearing."""
-        for task in (self._hurried.task, self._unhurried.task, self._listener):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+        await self._hurried.close()
+        await self._unhurried.close()
+        if self._listener is not None:
+            self._listener.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listener
+
+    async def _send(self, channels: Sequence[str]) -> list[None]:
+        try:
+            async with self._connections.one() as connection:
+                await connection.fetch(_NOTIFY, sorted(channels))
+        except _FAILURES as error:
+            _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
+        return [None] * len(channels)
 
     async def _hear(self) -> None:
         outage = Outage(_log, "notifications_interrupted")
@@ -108,31 +120,8 @@ class PostgresBells:
         self._local.ring(str(call[2]))
 
 
-class _Sender:
-    """Sends rings to other processes, one after another, with a pause behind each."""
-
-    def __init__(self, connections: Connections, pause_sec: float = 0.0) -> None:
-        self._connections = connections
-        self._pause_sec = pause_sec
-        self._unsent: set[str] = set()
-        self.task: asyncio.Task[None] | None = None
-
-    def send(self, channel: str) -> None:
-        """Ring as soon as the last ring is out."""
-        self._unsent.add(channel)
-        if self.task is None or self.task.done():
-            self.task = asyncio.create_task(self._send())
-
-    async def _send(self) -> None:
-        while self._unsent:
-            channels, self._unsent = sorted(self._unsent), set()
-            try:
-                async with self._connections.one() as connection:
-                    await connection.fetch(_NOTIFY, channels)
-            except _FAILURES as error:
-                _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
-            if self._pause_sec:
-                await asyncio.sleep(self._pause_sec)
+def _same(channel: str) -> str:
+    return channel
 
 
 async def _either(*events: asyncio.Event) -> None:
