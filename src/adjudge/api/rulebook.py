@@ -6,11 +6,11 @@ A revision never changes, so what was read of one stays true; which revision is 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from adjudge.api.together import Together
+from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.problem import Mode, Problem
 from adjudge.judge.languages import Language
@@ -68,12 +68,12 @@ class Rulebook:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._named: Together[str, ProblemRef] = Together(self._resolve)
+        self._refs: Batcher[str, ProblemRef | None] = Batcher(self._resolve, name="problem-refs", key=lambda ref: ref)
         self._read: OrderedDict[str, Rules] = OrderedDict()
 
     async def find(self, ref: str) -> ProblemRef | None:
         """The problem that a slug or an id names."""
-        return await self._named.get(ref)
+        return await self._refs.put(ref)
 
     async def of(self, ref: str) -> Rules:
         """The rules of what is published of a problem."""
@@ -90,5 +90,6 @@ class Rulebook:
             self._read.popitem(last=False)
         return rules
 
-    async def _resolve(self, refs: Sequence[str]) -> Mapping[str, ProblemRef]:
-        return await self._database.read(lambda tx: reads.problems_named(tx, refs))
+    async def _resolve(self, refs: Sequence[str]) -> list[ProblemRef | None]:
+        found = await self._database.read(lambda tx: reads.problems_named(tx, refs))
+        return [found.get(ref) for ref in refs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from adjudge.api import desk as desks
 from adjudge.api.desk import Desk
-from adjudge.api.together import Together
+from adjudge.api.rulebook import Rulebook
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
@@ -178,20 +178,20 @@ async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on
     assert await desk.place(order) == order.answer
 
 
-async def test_looks_are_shared_and_nothing_is_remembered() -> None:
-    looks: list[list[str]] = []
+async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_store: Store) -> None:
+    await sqlite_store.submit()
+    row = await sqlite_store.row("SELECT id, slug FROM problems")
+    reads = 0
 
-    async def fetch(keys: Sequence[str]) -> dict[str, str]:
-        looks.append(sorted(keys))
-        await asyncio.sleep(0)
-        if "bad" in keys:
-            raise Unavailable
-        return {key: key.upper() for key in keys if key != "none"}
+    class Counted:
+        async def read(self, operation: Operation[Any]) -> Any:
+            nonlocal reads
+            reads += 1
+            return await sqlite_store.database.read(operation)
 
-    together: Together[str, str] = Together(fetch)
-    assert await asyncio.gather(*(together.get(key) for key in ("a", "b", "a", "none"))) == ["A", "B", "A", None]
-    assert looks == [["a", "b", "none"]]
-    with pytest.raises(Unavailable):
-        await together.get("bad")
-    assert await together.get("a") == "A"
-    assert len(looks) == 3
+    rulebook = Rulebook(Counted())  # type: ignore[arg-type]  # it only reads
+    found = await asyncio.gather(*(rulebook.find(ref) for ref in (row["slug"], row["id"], row["slug"], "none")))
+    assert [None if ref is None else ref.id for ref in found] == [row["id"], row["id"], row["id"], None]
+    assert reads == 1
+    assert await rulebook.find("none") is None
+    assert reads == 2, "nothing is remembered"
