@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import JobStatus
@@ -94,7 +95,14 @@ class Places(Protocol):
 @dataclass(eq=False, slots=True)
 class _Waiting:
     end: End
-    written: asyncio.Future[RefusalReason | None]
+    reason: RefusalReason | None = None
+    """Why the fence refused the end, if it did."""
+    error: Exception | None = None
+    """Why the end cannot be written, if it cannot."""
+    is_written: bool = False
+    """Whether it is done with: written, refused or impossible."""
+    is_withdrawn: bool = False
+    """Nobody waits for it any more: its lease is lost."""
     offer: Offer | None = None
     """What the last try offered."""
     unsure: dict[str, float] = field(default_factory=dict)
@@ -107,7 +115,7 @@ class _Waiting:
 
 
 class Finisher:
-    """Turns ends into rows, many in one transaction."""
+    """Turns ends into rows, many of one kind in one transaction."""
 
     def __init__(
         self,
@@ -124,41 +132,53 @@ class Finisher:
         self._random_unit = random_unit
         self._places = places
         self._outage = Outage(_log, "finish_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=random_unit)
-        self._waiting: list[_Waiting] = []
-        self._something = asyncio.Event()
+        self._batchers: dict[str, Batcher[_Waiting, None]] = {}
 
     async def write(self, end: End) -> RefusalReason | None:
         """Wait until the end is written; the reason when the fence refused it.
 
         The caller may be canceled when the lease is lost: nobody waits for such an end any more, and it is not written.
         """
-        waiting = _Waiting(end, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        self._something.set()
-        return await waiting.written
+        batcher = self._batchers.get(end.job.kind)
+        if batcher is None:
+            batcher = Batcher(self._write, name=f"finisher-{end.job.kind}", max_weight=_BATCH)
+            self._batchers[end.job.kind] = batcher
+        waiting = _Waiting(end)
+        try:
+            await batcher.put(waiting)
+        finally:
+            waiting.is_withdrawn = True
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.reason
 
-    async def run(self) -> None:
-        """Write ends for ever."""
-        while True:
-            await self._something.wait()
-            self._something.clear()
-            while batch := await self._next_batch():
-                await self._write_batch(batch)
+    async def close(self) -> None:
+        """Write no more: what is under way is undone."""
+        for batcher in self._batchers.values():
+            await batcher.close()
 
-    async def _next_batch(self) -> list[_Waiting]:
-        wanted = [waiting for waiting in self._waiting if not waiting.written.done()]
-        given_up = [waiting for waiting in self._waiting if waiting.written.done()]
-        batch = [waiting for waiting in wanted if waiting.end.job.kind == wanted[0].end.job.kind][:_BATCH]
-        taken = set(map(id, batch))
-        self._waiting = [waiting for waiting in wanted if id(waiting) not in taken]
-        for waiting in given_up:  # its lease is lost: perhaps because a try that seemed to fail did end the job
-            await self._look_up(waiting)
-        return batch
+    async def _write(self, batch: Sequence[_Waiting]) -> list[None]:
+        """Write ends; again and again while the database is away, until each is written or withdrawn."""
+        left = [*batch]
+        while left:
+            for waiting in left:
+                if waiting.is_withdrawn:  # perhaps because a try that seemed to fail did end the job
+                    await self._look_up(waiting)
+            left = [waiting for waiting in left if not waiting.is_withdrawn]
+            left = await self._write_once(left)
+        return [None] * len(batch)
 
-    async def _write_batch(self, batch: list[_Waiting]) -> None:
-        left = await self._write_step(batch)
-        if left:
-            await self._write_rest(left)
+    async def _write_once(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """Try to write ends; after a pause, return those that are to be tried again."""
+        try:
+            left = await self._write_step(batch)
+            if left:
+                await self._write_rest(left)
+        except Unavailable as error:
+            metrics.WORKER_FINALIZE_ERRORS.inc()
+            await asyncio.sleep(self._outage.failed(error, jobs=len(batch)))
+            return [waiting for waiting in batch if not waiting.is_written]
+        return []
 
     async def _write_step(self, batch: list[_Waiting]) -> list[_Waiting]:
         """Write what there is a short way for; return the others, and what the short way was not for after all."""
@@ -173,11 +193,10 @@ class Finisher:
             taken = await self._database.transact(step.take)
         except Unfit:
             return batch
-        except Unavailable as error:
+        except Unavailable:
             for job_id, ended in step.after.items():
                 by_job[ended].unsure[job_id] = claimed_at
-            await self._wait_for_database(batch, error)
-            return []
+            raise
         except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
             _log.warning("step_failed", error=repr(error), jobs=len(finishes))
             return batch
@@ -185,34 +204,19 @@ class Finisher:
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
             self._places.take_on(by_job[step.after[job.id]].end, job, claimed_at)
-
-        def settle() -> None:
-            for job_id in taken.ended:
-                _settle(by_job[job_id], None)
-            taken.tell()
-
-        try:
-            await asyncio.sleep(0)  # what was taken on comes first: if it is over at once, its end goes out now …
-        finally:
-            asyncio.get_running_loop().call_soon(settle)  # … and this is seen to while the database is at work
+        for job_id in taken.ended:
+            _settle(by_job[job_id], None)
+        taken.tell()
         return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
-
-    async def _wait_for_database(self, batch: list[_Waiting], error: Unavailable) -> None:
-        """Put the batch back and pause; what nobody waits for any more (its lease was lost) is left out next time."""
-        metrics.WORKER_FINALIZE_ERRORS.inc()
-        self._waiting[:0] = batch
-        self._something.set()
-        await asyncio.sleep(self._outage.failed(error, jobs=len(batch)))
 
     async def _write_rest(self, batch: list[_Waiting]) -> None:
         started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
         try:
             refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
-        except Unavailable as error:
+        except Unavailable:
             for waiting in batch:
                 waiting.unsure.update({job.id: claimed_at for job in waiting.handed})
-            await self._wait_for_database(batch, error)
-            return
+            raise
         except Exception as error:  # noqa: BLE001 — one end that cannot be written must not take the others along
             await self._write_apart(batch, error)
             return
@@ -249,8 +253,7 @@ class Finisher:
             return
         with context(**log_fields(batch[0].end.job)):
             _log.error("finish_impossible", stage="refused", error=repr(error))
-        if not batch[0].written.done():
-            batch[0].written.set_exception(error)
+        batch[0].error, batch[0].is_written = error, True
 
     async def _write_all(self, tx: Tx, batch: Sequence[_Waiting]) -> list[Refused]:
         for waiting in batch:
@@ -329,5 +332,4 @@ def _settle(waiting: _Waiting, reason: RefusalReason | None) -> None:
         metrics.WORKER_FINALIZE_REJECTED.labels(str(reason)).inc()
         if reason is RefusalReason.STALE_ATTEMPT:
             metrics.WORKER_STALE_ATTEMPT.inc()
-    if not waiting.written.done():
-        waiting.written.set_result(reason)
+    waiting.reason, waiting.is_written = reason, True

@@ -107,7 +107,6 @@ class Worker:
     async def run(self) -> None:
         """Work until drained."""
         background = [
-            asyncio.create_task(self._finisher.run(), name="finisher"),
             asyncio.create_task(self._unpark_for_ever(), name="unpark"),
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
@@ -124,6 +123,7 @@ class Worker:
             silence()
             await stop_all([reader, *background])
             await stop_all([*self._running.values()])  # a worker that is canceled leaves nothing at work
+            await self._finisher.close()
             await self._acknowledger.close()
 
     async def _until_drained(self, loops: Sequence[asyncio.Task[None]]) -> None:

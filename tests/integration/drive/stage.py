@@ -106,16 +106,17 @@ class Stage:
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> Any:
-        """A worker whose loops for writing run, and whose reading is called by the test."""
+        """A worker whose reading is called by the test."""
         told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
         worker = Worker(self.database, self.drive.jobs, self.stream, {JUDGE: self.drive.handler}, told)
-        loops = [asyncio.create_task(worker._finisher.run())]
         try:
             yield worker
         finally:
-            for task in [*loops, *worker._running.values()]:
+            tasks = [*worker._running.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*loops, *worker._running.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await worker._finisher.close()
 
     async def read(self, consumer: str = "worker") -> list[Message]:
         return await self.stream.read(consumer=consumer, at_most=8, wait_ms=200)

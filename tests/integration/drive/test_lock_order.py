@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from adjudge.domain.errors import InvalidTransition, Unavailable
+from adjudge.domain.errors import InvalidTransition, RefusalReason, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx
@@ -59,7 +59,6 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(dri
     fences = [Fence(job_id, jobs[job_id].attempt_id, "w") for job_id in ids]
     counted, nowhere = Counted(drive), cast("Places", Nowhere())
     finisher = Finisher(cast("Database", counted), drive.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
-    ends = asyncio.gather(*(finisher.write(end) for end in _ends(jobs, fences)))
     renewals = 0
 
     async def renew(tx: Tx) -> None:
@@ -68,7 +67,7 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(dri
         for number, fence in enumerate(fences):
             assert not (await drive.jobs.renew(tx, [fence], lease_ms=60_000)).refused
             if number == 0:
-                finishing.append(asyncio.create_task(finisher.run()))
+                finishing.append(asyncio.gather(*(finisher.write(end) for end in _ends(jobs, fences))))
                 await drive.until(waits, "the ends wait for the renewal")
 
     async def waits() -> bool:
@@ -76,14 +75,9 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(dri
         sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
         return bool(await drive.rows(sql))
 
-    finishing: list[asyncio.Task[None]] = []
-    try:
-        await drive.database.transact(renew)
-        assert await ends == [None, None]
-    finally:
-        for task in finishing:
-            task.cancel()
-        await asyncio.gather(*finishing, return_exceptions=True)
+    finishing: list[asyncio.Future[list[RefusalReason | None]]] = []
+    await drive.database.transact(renew)
+    assert await finishing[0] == [None, None]
     assert (renewals, counted.tries) == (1, 1)
 
 

@@ -179,10 +179,7 @@ def test_48_the_finisher_pauses_longer_each_time_and_logs_an_outage_once() -> No
             random_unit=lambda: next(units),
             places=cast("Places", NoPlaces()),
         )
-        running = asyncio.create_task(finisher.run())
-        refused = await finisher.write(_end())
-        running.cancel()
-        return refused
+        return await finisher.write(_end())
 
     with logged() as lines:
         assert run(write()) is None, "written in the end, and not refused"
