@@ -30,7 +30,7 @@ static size_t text_length(const char *text)
 }
 
 /* Spelled out once more, in another way than the parser's: parts between slashes are neither empty, "." nor "..". */
-static void require_plain(const char *path)
+static void require_safe(const char *path)
 {
     size_t length = text_length(path);
     char copy[REQUEST_NAME_MAX + 4];
@@ -46,7 +46,7 @@ static void check_files(void)
 {
     for (size_t i = 0; i < request.file_count; i++) {
         const struct input_file *file = &request.files[i];
-        require_plain(file->name);
+        require_safe(file->name);
         if (file->kind == FILE_COPY)
             require(file->fd_index < request.fd_count);
         if (file->kind == FILE_BIND)
@@ -67,10 +67,10 @@ static void check_lists(void)
     for (size_t i = 0; i < request.mount_count; i++) {
         require(text_length(request.mounts[i].source) > 0 && request.mounts[i].source[0] == '/');
         require(request.mounts[i].target[0] == '/');
-        require_plain(request.mounts[i].target + 1);
+        require_safe(request.mounts[i].target + 1);
     }
     for (size_t i = 0; i < request.collect_count; i++)
-        require_plain(request.collect[i]);
+        require_safe(request.collect[i]);
 }
 
 static void check_run(void)

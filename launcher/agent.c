@@ -59,7 +59,7 @@ static bool receive(int control_fd, struct message *message) {
 }
 
 /* A long request travels in the first descriptor. */
-static bool unfold(struct message *message) {
+static bool read_request_from_fd(struct message *message) {
     size_t used = 0;
     ssize_t got = 0;
     if (message->fd_count == 0)
@@ -77,26 +77,27 @@ static bool unfold(struct message *message) {
 static bool read_message(struct message *message) {
     bool fine = parse_request(message->data, message->size, &request);
     if (fine && request.type == REQUEST_IN_FD)
-        fine = unfold(message) && parse_request(message->data, message->size, &request) && request.type != REQUEST_IN_FD;
+        fine = read_request_from_fd(message) && parse_request(message->data, message->size, &request) &&
+               request.type != REQUEST_IN_FD;
     return fine && request.fd_count == message->fd_count;
 }
 
 /* Nothing to do for a moment: time to let go of what past runs left. */
-static bool tidy_when_idle(int control_fd) {
-    struct pollfd word = {.fd = control_fd, .events = POLLIN};
-    return lumber_is_empty() || poll(&word, 1, IDLE_MS) != 0 || lumber_clear();
+static bool flush_umounts_when_idle(int control_fd) {
+    struct pollfd control = {.fd = control_fd, .events = POLLIN};
+    return deferred_umount_is_empty() || poll(&control, 1, IDLE_MS) != 0 || deferred_umount_flush();
 }
 
-enum run_result serve_one(struct box *box) {
+enum run_result serve_request(struct box *box) {
     struct message message;
-    if (!tidy_when_idle(box->control_fd))
-        return RUN_DIRTY;
+    if (!flush_umounts_when_idle(box->control_fd))
+        return RUN_CLEANUP_FAILED;
     if (!receive(box->control_fd, &message))
-        return RUN_MASTER_GONE;
+        return RUN_CLIENT_GONE;
     if (!read_message(&message)) {
         struct fault fault = {.step = "request", .err = EINVAL, .index = request.bad_record};
         drop_fds(&message);
-        return run_refuse(box, &request, &fault);
+        return run_report_fault(box, &request, &fault);
     }
     if (request.type == REQUEST_RUN)
         return run_request(box, &request, message.fds);
@@ -107,11 +108,11 @@ enum run_result serve_one(struct box *box) {
 int agent_serve(struct box *box) {
     enum run_result result;
     struct fault ignored = {0};
-    ready_make(box, false, &ignored); /* the first run tries again, and reports */
+    prefork_prepare(box, false, &ignored); /* the first run tries again, and reports */
     do
-        result = serve_one(box);
+        result = serve_request(box);
     while (result == RUN_CLEAN);
-    return result == RUN_DIRTY ? 1 : 0;
+    return result == RUN_CLEANUP_FAILED ? 1 : 0;
 }
 
-int command_serve(struct box *box) { return serve_one(box) == RUN_DIRTY ? 1 : 0; }
+int command_serve(struct box *box) { return serve_request(box) == RUN_CLEANUP_FAILED ? 1 : 0; }

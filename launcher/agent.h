@@ -5,7 +5,7 @@
 #include "run.h"
 
 /* Reads one request and answers it. */
-enum run_result serve_one(struct box *box);
+enum run_result serve_request(struct box *box);
 
 /* The agent: serves until its master hangs up, or until the box cannot be cleaned. Gives the exit code. */
 int agent_serve(struct box *box);

@@ -136,17 +136,17 @@ void cgroup_remove(const struct cgroup *cgroup) {
 
 bool cgroup_prepare(struct cgroup *cgroup, struct fault *fault) { return cgroup->kind != CGROUP_V2 || v2_prepare(cgroup, fault); }
 
-bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
+bool cgroup_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
     if (cgroup->kind == CGROUP_V2)
-        return v2_begin(cgroup, limits, fault);
-    return cgroup->kind == CGROUP_NONE || v1_begin(cgroup, limits, fault);
+        return v2_begin_run(cgroup, limits, fault);
+    return cgroup->kind == CGROUP_NONE || v1_begin_run(cgroup, limits, fault);
 }
 
 int cgroup_clone_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V2 ? cgroup->run_fd : -1; }
 
 bool cgroup_join(const struct cgroup *cgroup) {
     if (cgroup->kind == CGROUP_V2)
-        return spawn_enters_cgroup() || v2_join(cgroup);
+        return clone_child_into_cgroup_supported() || v2_join(cgroup);
     return cgroup->kind == CGROUP_NONE || write(cgroup->memory_tasks_fd, "0", 1) == 1;
 }
 
@@ -156,9 +156,9 @@ uint64_t cgroup_cpu_ns(struct cgroup *cgroup) {
     return cgroup->kind == CGROUP_V1 ? v1_cpu_ns(cgroup) : 0;
 }
 
-void cgroup_look(struct cgroup *cgroup) {
+void cgroup_sample_peak(struct cgroup *cgroup) {
     if (cgroup->peak_is_sampled)
-        v2_look(cgroup);
+        v2_sample_peak(cgroup);
 }
 
 int cgroup_oom_event_fd(const struct cgroup *cgroup) { return cgroup->kind == CGROUP_V1 ? cgroup->oom_event_fd : -1; }
@@ -170,15 +170,15 @@ void cgroup_kill(struct cgroup *cgroup) {
         v2_kill(cgroup);
 }
 
-void cgroup_finish(struct cgroup *cgroup, struct usage *usage) {
+void cgroup_finish_run(struct cgroup *cgroup, struct usage *usage) {
     *usage = (struct usage){0};
     if (cgroup->kind == CGROUP_V2)
-        v2_finish(cgroup, usage);
+        v2_finish_run(cgroup, usage);
     else if (cgroup->kind == CGROUP_V1)
-        v1_finish(cgroup, usage);
+        v1_finish_run(cgroup, usage);
 }
 
-void cgroup_clean(struct cgroup *cgroup) {
+void cgroup_drop_page_cache(struct cgroup *cgroup) {
     if (cgroup->kind == CGROUP_V1)
-        v1_clean(cgroup);
+        v1_drop_page_cache(cgroup);
 }

@@ -54,34 +54,34 @@ void cgroup_remove(const struct cgroup *cgroup);               /* by its parent,
 void cgroup_remove_dir(const char *path);                      /* a left-over: kill what is inside, then remove */
 
 bool cgroup_prepare(struct cgroup *cgroup, struct fault *fault); /* what a child is born in */
-bool cgroup_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+bool cgroup_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 int cgroup_clone_fd(const struct cgroup *cgroup);                /* for CLONE_INTO_CGROUP; -1: inherit ours */
 bool cgroup_join(const struct cgroup *cgroup); /* by whoever will be, or start, a program */
 uint64_t cgroup_cpu_ns(struct cgroup *cgroup);
-void cgroup_look(struct cgroup *cgroup); /* where the peak is sampled: the more often, the better it is known */
+void cgroup_sample_peak(struct cgroup *cgroup); /* where the peak is sampled: the more often, the better it is known */
 /* v1 kills one process and goes on; v2 kills all of them. -1, or a descriptor to poll: the OOM killer may be at work. */
 int cgroup_oom_event_fd(const struct cgroup *cgroup);
 bool cgroup_has_oom_killed(const struct cgroup *cgroup); /* in this run */
 void cgroup_kill(struct cgroup *cgroup);
-void cgroup_finish(struct cgroup *cgroup, struct usage *usage);
-void cgroup_clean(struct cgroup *cgroup);                        /* after the report: give page cache back */
+void cgroup_finish_run(struct cgroup *cgroup, struct usage *usage);
+void cgroup_drop_page_cache(struct cgroup *cgroup);                        /* after the report: give page cache back */
 
 /* The backs; only cgroup.c calls these. */
 bool v1_create(struct cgroup *cgroup, const char *name, struct fault *fault);
 bool v1_enter(struct cgroup *cgroup, struct fault *fault);
-bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+bool v1_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v1_cpu_ns(struct cgroup *cgroup);
-void v1_finish(struct cgroup *cgroup, struct usage *usage);
-void v1_clean(struct cgroup *cgroup);
+void v1_finish_run(struct cgroup *cgroup, struct usage *usage);
+void v1_drop_page_cache(struct cgroup *cgroup);
 bool v1_has_oom_killed(const struct cgroup *cgroup);
 bool v2_create(struct cgroup *cgroup, const char *name, struct fault *fault);
 bool v2_prepare(struct cgroup *cgroup, struct fault *fault);
 bool v2_join(const struct cgroup *cgroup);
-bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
+bool v2_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault);
 uint64_t v2_cpu_ns(struct cgroup *cgroup);
-void v2_look(struct cgroup *cgroup);
+void v2_sample_peak(struct cgroup *cgroup);
 void v2_kill(struct cgroup *cgroup);
-void v2_finish(struct cgroup *cgroup, struct usage *usage);
+void v2_finish_run(struct cgroup *cgroup, struct usage *usage);
 
 /* Where a hierarchy is mounted and where we are in it: the directory that our own cgroup is. */
 bool cgroup_own_dir(const char *controller, char *dir, size_t size); /* controller "" is v2 */

@@ -106,13 +106,13 @@ static bool set_limit(struct cgroup *cgroup, uint64_t limit) {
     return true;
 }
 
-bool v1_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
+bool v1_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
     uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
     if (!get_number(cgroup->usage_fd, &cgroup->baseline))
         return fail_at(fault, "cgroup_usage", -1);
     if (!set_limit(cgroup, (cgroup->baseline + memory) / PAGE_BYTES * PAGE_BYTES))
         return fail_at(fault, "cgroup_memory", -1);
-    if (cgroup->pids_set != limits->processes && !put_number(cgroup->pids_max_fd, limits->processes + 1 + STARTER_THREADS))
+    if (cgroup->pids_set != limits->processes && !put_number(cgroup->pids_max_fd, limits->processes + 1 + SPAWNER_THREADS))
         return fail_at(fault, "cgroup_pids", -1);
     cgroup->pids_set = limits->processes;
     if (!put_number(cgroup->peak_fd, 0))
@@ -138,7 +138,7 @@ static uint64_t oom_kills(const struct cgroup *cgroup) {
 
 bool v1_has_oom_killed(const struct cgroup *cgroup) { return oom_kills(cgroup) > cgroup->oom_seen; }
 
-void v1_finish(struct cgroup *cgroup, struct usage *usage) {
+void v1_finish_run(struct cgroup *cgroup, struct usage *usage) {
     char text[256];
     uint64_t peak;
     usage->cpu_ns = v1_cpu_ns(cgroup);
@@ -154,7 +154,7 @@ void v1_finish(struct cgroup *cgroup, struct usage *usage) {
     }
 }
 
-void v1_clean(struct cgroup *cgroup) {
+void v1_drop_page_cache(struct cgroup *cgroup) {
     uint64_t usage;
     if (cgroup->empty_fd >= 0 && get_number(cgroup->usage_fd, &usage) && usage > BASELINE_BYTES_MAX)
         put_number(cgroup->empty_fd, 1);

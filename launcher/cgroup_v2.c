@@ -116,7 +116,7 @@ bool v2_prepare(struct cgroup *cgroup, struct fault *fault) {
 
 bool v2_join(const struct cgroup *cgroup) { return put_text(cgroup->run_fd, "cgroup.procs", "0"); }
 
-bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
+bool v2_begin_run(struct cgroup *cgroup, const struct limits *limits, struct fault *fault) {
     uint64_t memory = limits->memory_bytes > MEMORY_FLOOR_BYTES ? limits->memory_bytes : MEMORY_FLOOR_BYTES;
     if (!put_limit(cgroup->run_fd, "memory.max", memory))
         return fail_at(fault, "cgroup_memory", -1);
@@ -131,7 +131,7 @@ bool v2_begin(struct cgroup *cgroup, const struct limits *limits, struct fault *
     return true;
 }
 
-void v2_look(struct cgroup *cgroup) {
+void v2_sample_peak(struct cgroup *cgroup) {
     uint64_t now = read_counter(cgroup->run_fd, "memory.current", NULL);
     if (now > cgroup->peak_seen)
         cgroup->peak_seen = now;
@@ -142,7 +142,7 @@ void v2_kill(struct cgroup *cgroup) {
         put_text(cgroup->run_fd, "cgroup.kill", "1");
 }
 
-void v2_finish(struct cgroup *cgroup, struct usage *usage) {
+void v2_finish_run(struct cgroup *cgroup, struct usage *usage) {
     struct timespec pause = {.tv_nsec = 200000};
     if (cgroup->run_fd < 0)
         return;

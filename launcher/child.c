@@ -1,5 +1,5 @@
 /* The child's path to exec: a bare list of steps. It shares the agent's memory until exec, so it must not touch
- * anything but its own struct child. Two ways out: the program runs, or our_fault() ends the child. From its parent
+ * anything but its own struct child. Two ways out: the program runs, or exit_with_fault() ends the child. From its parent
  * (spawner.c) it has the program's root and, but for cgroup v2, the program's filter already. */
 #include "child.h"
 
@@ -22,7 +22,7 @@
 #endif
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-static void our_fault(struct child *child, const char *step) {
+static void exit_with_fault(struct child *child, const char *step) {
     fail_at(&child->fault, step, -1);
     _exit(127);
 }
@@ -31,43 +31,43 @@ static void setup_session(struct child *child) {
     prctl(PR_SET_NAME, "adjudge-next", 0, 0, 0); /* for who looks at the host's processes, until it executes */
     umask(022);
     if (setsid() < 0)
-        our_fault(child, "session");
+        exit_with_fault(child, "session");
 }
 
 static void setup_privilege(struct child *child) {
     if (!child->confined && !privilege_confine(child->cgroup, child->allow_internet, &child->fault))
-        our_fault(child, "privilege");
+        exit_with_fault(child, "privilege");
     if (!privilege_drop(child->slot, &child->fault))
-        our_fault(child, "privilege");
+        exit_with_fault(child, "privilege");
 }
 
 static void setup_request(struct child *child) {
-    sign_set(&child->state, CHILD_WAITS);
-    sign_await_change(&child->state, CHILD_WAITS);
-    near_leave();
+    futex_word_store(&child->state, CHILD_READY);
+    futex_word_wait(&child->state, CHILD_READY);
+    allow_all_cpus();
 }
 
 /* 0, 1 and 2 are the program's own by now; up to here the table was the agent's. */
 static void setup_descriptors(struct child *child) {
     if (syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE) != 0)
-        our_fault(child, "close_descriptors");
+        exit_with_fault(child, "close_descriptors");
 }
 
 static void setup_directory(struct child *child) {
     if (chdir(BOX_WORK) != 0)
-        our_fault(child, "directory");
+        exit_with_fault(child, "directory");
 }
 
 static void setup_fixed_limits(struct child *child) {
-    const char *failed = limits_apply_fixed();
+    const char *failed = rlimits_apply_fixed();
     if (failed != NULL)
-        our_fault(child, failed);
+        exit_with_fault(child, failed);
 }
 
 static void setup_limits(struct child *child) {
-    const char *failed = limits_apply(&child->request->limits, child->cgroup->kind, child->slot->has_proc);
+    const char *failed = rlimits_apply(&child->request->limits, child->cgroup->kind, child->slot->has_proc);
     if (failed != NULL)
-        our_fault(child, failed);
+        exit_with_fault(child, failed);
 }
 
 static void setup_signals(struct child *child) {
@@ -75,7 +75,7 @@ static void setup_signals(struct child *child) {
     sigset_t none;
     sigemptyset(&none);
     if (sigaction(SIGPIPE, &standard, NULL) != 0 || sigprocmask(SIG_SETMASK, &none, NULL) != 0)
-        our_fault(child, "signals");
+        exit_with_fault(child, "signals");
 }
 
 static const char *search_path(const struct request *request) {
@@ -89,33 +89,33 @@ static void execute(const struct request *request, const char *file) {
     execve(file, (char *const *)(uintptr_t)request->arguments, (char *const *)(uintptr_t)request->variables);
 }
 
-static void start_program(struct child *child) {
+static void exec_program(struct child *child) {
     const struct request *request = child->request;
     const char *name = request->arguments[0];
     char file[4096];
     child->started_ns = now_ns();
     if (strchr(name, '/') != NULL) {
         execute(request, name);
-        our_fault(child, "exec");
+        exit_with_fault(child, "exec");
     }
     for (const char *dir = search_path(request); *dir != '\0'; dir += strspn(dir, ":")) {
         int length = (int)strcspn(dir, ":");
         if ((size_t)snprintf(file, sizeof file, "%.*s/%s", length, dir, name) < sizeof file) {
             execute(request, file);
             if (errno != ENOENT && errno != ENOTDIR)
-                our_fault(child, "exec");
+                exit_with_fault(child, "exec");
         }
         dir += length;
     }
     errno = ENOENT;
-    our_fault(child, "exec");
+    exit_with_fault(child, "exec");
 }
 
 void child_init(struct child *child, const struct slot *slot, const struct cgroup *cgroup) {
-    *child = (struct child){.slot = slot, .cgroup = cgroup, .state = CHILD_SETTLES};
+    *child = (struct child){.slot = slot, .cgroup = cgroup, .state = CHILD_PREPARING};
 }
 
-bool child_await(const struct child *child) { return sign_await_change(&child->state, CHILD_SETTLES) == CHILD_WAITS; }
+bool child_wait_ready(const struct child *child) { return futex_word_wait(&child->state, CHILD_PREPARING) == CHILD_READY; }
 
 void child_main(void *argument) {
     struct child *child = argument;
@@ -127,10 +127,10 @@ void child_main(void *argument) {
     setup_descriptors(child);
     setup_directory(child);
     setup_limits(child);
-    start_program(child);
+    exec_program(child);
 }
 
-void child_go(struct child *child, const struct request *request) {
+void child_start_program(struct child *child, const struct request *request) {
     child->request = request;
-    sign_set(&child->state, CHILD_GOES);
+    futex_word_store(&child->state, CHILD_STARTING);
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define STACK_BYTES (128 * 1024)
-#define SHARED (CLONE_VM | CLONE_FILES | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+#define CLONE_FLAGS (CLONE_VM | CLONE_FILES | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 static unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
 
@@ -19,19 +19,19 @@ static struct {
     void *argument;
 } start; /* outlives the call that set it, as the child does */
 
-static int enter(void *nothing) {
-    (void)nothing;
+static int enter(void *unused) {
+    (void)unused;
     start.body(start.argument);
     return 127;
 }
 
-static bool start_here(pid_t *pid, int *alive) {
-    return clone(enter, stack + sizeof stack, SHARED | SIGCHLD, NULL, pid, NULL, alive) >= 0;
+static bool clone_into_own_cgroup(pid_t *pid, int *alive) {
+    return clone(enter, stack + sizeof stack, CLONE_FLAGS | SIGCHLD, NULL, pid, NULL, alive) >= 0;
 }
 
 #ifdef __x86_64__
 
-bool spawn_enters_cgroup(void) { return true; }
+bool clone_child_into_cgroup_supported(void) { return true; }
 
 /* The child must not return through the parent's stack frame, so it leaves from here: call, then exit. */
 static long clone3_on_stack(struct clone_args *args, void (*body)(void *), void *argument) {
@@ -56,8 +56,8 @@ static long clone3_on_stack(struct clone_args *args, void (*body)(void *), void 
     return result;
 }
 
-static bool start_in(int cgroup_fd, pid_t *pid, int *alive) {
-    struct clone_args args = {.flags = SHARED | CLONE_INTO_CGROUP,
+static bool clone_into_cgroup(int cgroup_fd, pid_t *pid, int *alive) {
+    struct clone_args args = {.flags = CLONE_FLAGS | CLONE_INTO_CGROUP,
                               .exit_signal = SIGCHLD,
                               .parent_tid = (uint64_t)(uintptr_t)pid,
                               .child_tid = (uint64_t)(uintptr_t)alive,
@@ -72,17 +72,17 @@ static bool start_in(int cgroup_fd, pid_t *pid, int *alive) {
 
 #else
 
-bool spawn_enters_cgroup(void) { return false; }
+bool clone_child_into_cgroup_supported(void) { return false; }
 
-static bool start_in(int cgroup_fd, pid_t *pid, int *alive) {
+static bool clone_into_cgroup(int cgroup_fd, pid_t *pid, int *alive) {
     (void)cgroup_fd;
-    return start_here(pid, alive);
+    return clone_into_own_cgroup(pid, alive);
 }
 
 #endif
 
-bool spawn(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument) {
+bool clone_child(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument) {
     start.body = body;
     start.argument = argument;
-    return cgroup_fd >= 0 ? start_in(cgroup_fd, pid, alive) : start_here(pid, alive);
+    return cgroup_fd >= 0 ? clone_into_cgroup(cgroup_fd, pid, alive) : clone_into_own_cgroup(pid, alive);
 }

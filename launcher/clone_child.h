@@ -11,9 +11,9 @@
  *
  * Until then it shares our memory, our descriptors (until it asks for a table of its own), and the calling thread's
  * thread-local storage: that thread may do nothing but sleep meanwhile. One child at a time. */
-bool spawn(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument);
+bool clone_child(int cgroup_fd, pid_t *pid, int *alive, void (*body)(void *), void *argument);
 
 /* Whether a child is really born in cgroup_fd's cgroup; else it must move there itself. */
-bool spawn_enters_cgroup(void);
+bool clone_child_into_cgroup_supported(void);
 
 #endif

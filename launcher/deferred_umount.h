@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-bool lumber_make(void);                  /* once, while the agent's root is being made */
-bool lumber_put_away(const char *point); /* a mount with all that is on it; false: it is still there */
-bool lumber_is_empty(void);
-bool lumber_clear(void);                 /* nothing of past runs exists afterwards */
+bool deferred_umount_init(void);                  /* once, while the agent's root is being made */
+bool deferred_umount_add(const char *point); /* a mount with all that is on it; false: it is still there */
+bool deferred_umount_is_empty(void);
+bool deferred_umount_flush(void);                 /* nothing of past runs exists afterwards */
 
 #endif

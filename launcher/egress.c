@@ -50,7 +50,7 @@ static bool write_hosts(const struct slot *slot, const struct request *request) 
     return done;
 }
 
-static bool hand_over(int control_fd, const int *listeners, size_t count) {
+static bool send_listeners(int control_fd, const int *listeners, size_t count) {
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(REQUEST_EGRESS_MAX * sizeof(int))];
@@ -78,7 +78,7 @@ bool egress_open(const struct slot *slot, const struct request *request, int con
     }
     if (!write_hosts(slot, request))
         return fail_at(fault, "egress_hosts", -1);
-    bool sent = hand_over(control_fd, listeners, request->egress_count);
+    bool sent = send_listeners(control_fd, listeners, request->egress_count);
     for (size_t i = 0; i < request->egress_count; i++)
         close(listeners[i]);
     return sent || fail_at(fault, "egress", -1);

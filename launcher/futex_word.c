@@ -6,16 +6,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-int sign_read(const int *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+int futex_word_load(const int *word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
-void sign_set(int *word, int value) {
+void futex_word_store(int *word, int value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-int sign_await_change(const int *word, int from) {
+int futex_word_wait(const int *word, int from) {
     int value;
-    while ((value = sign_read(word)) == from)
+    while ((value = futex_word_load(word)) == from)
         syscall(SYS_futex, word, FUTEX_WAIT, from, NULL, NULL, 0);
     return value;
 }

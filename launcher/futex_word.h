@@ -2,8 +2,8 @@
 #ifndef ADJUDGE_FUTEX_WORD_H
 #define ADJUDGE_FUTEX_WORD_H
 
-int sign_read(const int *word);
-void sign_set(int *word, int value);         /* and wakes who waits for a change */
-int sign_await_change(const int *word, int from); /* gives the new value, at once if it is there already */
+int futex_word_load(const int *word);
+void futex_word_store(int *word, int value);         /* and wakes who waits for a change */
+int futex_word_wait(const int *word, int from); /* gives the new value, at once if it is there already */
 
 #endif

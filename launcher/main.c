@@ -103,7 +103,7 @@ static bool read_options(int count, char **values, struct options *options) {
 }
 
 /* Nothing inherited matters but the two channels: not descriptors, not signal settings, not the environment. */
-static bool settle(const struct options *options, struct fault *fault) {
+static bool reset_process_state(const struct options *options, struct fault *fault) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
@@ -146,7 +146,7 @@ static bool map_capture(struct box *box, const struct options *options, struct f
     return true;
 }
 
-static void say_hello(const struct box *box, const struct fault *fault) {
+static void send_hello(const struct box *box, const struct fault *fault) {
     char line[REPORT_BYTES_MAX];
     size_t size = report_hello(&box->slot, box->cgroup.kind, fault, line, sizeof line);
     (void)!send(box->control_fd, line, size, MSG_NOSIGNAL);
@@ -155,25 +155,25 @@ static void say_hello(const struct box *box, const struct fault *fault) {
 static bool enter_box(struct box *box, const struct options *options, struct fault *fault) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "adjudge-agent", 0, 0, 0);
-    if (!cgroup_enter(&box->cgroup, fault) || !root_build(&box->slot, fault) || !map_capture(box, options, fault) ||
-        !namespaces_settle(box->slot.rootless, box->cgroup.kind != CGROUP_V2, fault))
+    if (!cgroup_enter(&box->cgroup, fault) || !rootfs_build(&box->slot, fault) || !map_capture(box, options, fault) ||
+        !namespaces_drop_privileges(box->slot.rootless, box->cgroup.kind != CGROUP_V2, fault))
         return false;
     box->null_fd = open(BOX_ROOT "/dev/null", O_RDONLY | O_CLOEXEC);
     if (box->null_fd < 0)
         return fail_at(fault, "dev_null", -1);
-    ready_init(&box->ready);
-    near_init();
-    watch_init();
-    limits_read();
+    prefork_init(&box->prefork);
+    wake_affinity_init();
+    monitor_init();
+    rlimits_read_hard();
     sysinfo_init();
     seccomp_build(box->cgroup.kind != CGROUP_NONE);
     return true;
 }
 
-static int be_agent(struct box *box, const struct options *options) {
+static int run_agent(struct box *box, const struct options *options) {
     struct fault fault = {0};
     bool ready = enter_box(box, options, &fault);
-    say_hello(box, &fault);
+    send_hello(box, &fault);
     if (!ready)
         return 1;
     return options->once ? command_serve(box) : agent_serve(box);
@@ -186,7 +186,7 @@ static void on_stop(int number) {
 }
 
 /* The keeper's rest of life: however the agent ends, its cgroup goes with it. */
-static int be_keeper(struct box *box, pid_t agent, int lock_fd) {
+static int run_keeper(struct box *box, pid_t agent, int lock_fd) {
     struct sigaction stop = {.sa_handler = on_stop};
     int status;
     agent_pid = agent;
@@ -198,15 +198,15 @@ static int be_keeper(struct box *box, pid_t agent, int lock_fd) {
         continue;
     agent_pid = 0;
     cgroup_remove(&box->cgroup);
-    slot_forget(lock_fd);
+    slot_clear_record(lock_fd);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 static bool prepare(struct box *box, const struct options *options, int *lock_fd, struct fault *fault) {
     char name[64];
     box->slot = (struct slot){.rootless = geteuid() != 0, .host_view_fd = -1};
-    if (!settle(options, fault) || !pin(options->cpu, fault) ||
-        !slot_take(options->state_dir, &box->slot.number, lock_fd, name, sizeof name, fault))
+    if (!reset_process_state(options, fault) || !pin(options->cpu, fault) ||
+        !slot_acquire(options->state_dir, &box->slot.number, lock_fd, name, sizeof name, fault))
         return false;
     box->slot.uid = box->slot.gid = SLOT_UID_BASE + (unsigned)box->slot.number;
     return cgroup_create(&box->cgroup, name, fault) && slot_record(*lock_fd, &box->cgroup, fault) &&
@@ -226,12 +226,12 @@ int main(int count, char **values) {
     box.once = options.once;
     pid_t agent = prepare(&box, &options, &lock_fd, &fault) ? namespaces_fork(&fault) : -1;
     if (agent == 0)
-        return be_agent(&box, &options);
+        return run_agent(&box, &options);
     if (agent > 0)
-        return be_keeper(&box, agent, lock_fd);
-    say_hello(&box, &fault);
+        return run_keeper(&box, agent, lock_fd);
+    send_hello(&box, &fault);
     cgroup_remove(&box.cgroup);
     if (lock_fd >= 0)
-        slot_forget(lock_fd);
+        slot_clear_record(lock_fd);
     return 1;
 }

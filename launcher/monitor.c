@@ -17,180 +17,181 @@
 #include <unistd.h>
 
 /* Small outputs wait in their pipes until the program ends: most runs are over before anyone need be woken. */
-#define QUIET_NS (2 * NS_PER_MS)
-#define SHORTEST_SLEEP_NS (NS_PER_MS / 2)
-#define DRAIN_NS (1000 * NS_PER_MS)
-#define OOM_NS (100 * NS_PER_MS)
+#define OUTPUT_POLL_DELAY_NS (2 * NS_PER_MS)
+#define MIN_SLEEP_NS (NS_PER_MS / 2)
+#define DRAIN_TIMEOUT_NS (1000 * NS_PER_MS)
+#define OOM_CHECK_NS (100 * NS_PER_MS)
 
-static sigset_t while_asleep;
+static sigset_t sleep_mask;
 static uint64_t cpu_count = 1;
 
 static void on_child(int signal_number) { (void)signal_number; }
 
 /* SIGCHLD is let in only while we sleep, so no end of a child can slip between the look and the sleep. */
-void watch_init(void) {
-    struct sigaction note = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
+void monitor_init(void) {
+    struct sigaction child_exited = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
     sigset_t blocked;
     cpu_set_t cpus;
-    sigaction(SIGCHLD, &note, NULL);
+    sigaction(SIGCHLD, &child_exited, NULL);
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &blocked, &while_asleep);
-    sigdelset(&while_asleep, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, &sleep_mask);
+    sigdelset(&sleep_mask, SIGCHLD);
     if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
         cpu_count = (uint64_t)CPU_COUNT(&cpus);
 }
 
-static void stop(struct watch *watch, enum stop_reason reason) {
-    if (watch->reason == STOP_NONE)
-        watch->reason = reason;
+static void stop(struct monitor *monitor, enum stop_reason reason) {
+    if (monitor->reason == STOP_NONE)
+        monitor->reason = reason;
 }
 
 /* Waits for whoever has ended: the program, or orphans that became ours. False: nobody is left. */
-static bool reap(struct watch *watch) {
+static bool reap(struct monitor *monitor) {
     struct rusage usage;
     int status;
-    while (!watch->empty) {
+    while (!monitor->empty) {
         pid_t pid = wait4(-1, &status, WNOHANG, &usage);
         if (pid <= 0) {
-            watch->empty = pid < 0 && errno == ECHILD;
+            monitor->empty = pid < 0 && errno == ECHILD;
             break;
         }
-        if ((uint64_t)usage.ru_maxrss * 1024 > watch->largest_process_bytes)
-            watch->largest_process_bytes = (uint64_t)usage.ru_maxrss * 1024;
-        if (pid == watch->program) {
-            watch->ended_ns = now_ns();
-            watch->program_ended = true;
-            watch->status = status;
+        if ((uint64_t)usage.ru_maxrss * 1024 > monitor->largest_process_bytes)
+            monitor->largest_process_bytes = (uint64_t)usage.ru_maxrss * 1024;
+        if (pid == monitor->program) {
+            monitor->ended_ns = now_ns();
+            monitor->program_ended = true;
+            monitor->status = status;
         }
     }
-    return !watch->empty;
+    return !monitor->empty;
 }
 
-static void hear_master(struct watch *watch) {
+static void read_control(struct monitor *monitor) {
     uint8_t message[16];
-    ssize_t size = recv(watch->control_fd, message, sizeof message, MSG_DONTWAIT);
+    ssize_t size = recv(monitor->control_fd, message, sizeof message, MSG_DONTWAIT);
     if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
-        stop(watch, STOP_MASTER_GONE);
+        stop(monitor, STOP_CLIENT_GONE);
     if (size > 0)
-        stop(watch, STOP_CANCEL); /* while a run is on there is nothing else to be said */
+        stop(monitor, STOP_CANCEL); /* while a run is on there is nothing else to be said */
 }
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-static void check_cpu(struct watch *watch) {
-    if (watch->cgroup->kind == CGROUP_NONE) {
-        sample_take(&watch->sample, watch->slot, watch->limits->memory_bytes);
-        watch->cpu_ns = watch->sample.cpu_ns;
-        if (watch->sample.memory_bytes > watch->limits->memory_bytes)
-            stop(watch, STOP_MEMORY);
+static void check_cpu(struct monitor *monitor) {
+    if (monitor->cgroup->kind == CGROUP_NONE) {
+        proc_sampling_update(&monitor->sampling, monitor->slot, monitor->limits->memory_bytes);
+        monitor->cpu_ns = monitor->sampling.cpu_ns;
+        if (monitor->sampling.memory_bytes > monitor->limits->memory_bytes)
+            stop(monitor, STOP_MEMORY);
     } else {
-        watch->cpu_ns = cgroup_cpu_ns(watch->cgroup);
-        cgroup_look(watch->cgroup);
+        monitor->cpu_ns = cgroup_cpu_ns(monitor->cgroup);
+        cgroup_sample_peak(monitor->cgroup);
     }
-    if (watch->cpu_ns > watch->limits->cpu_ms * NS_PER_MS)
-        stop(watch, STOP_CPU);
+    if (monitor->cpu_ns > monitor->limits->cpu_ms * NS_PER_MS)
+        stop(monitor, STOP_CPU);
 }
 
 /* A run in which anybody was killed for memory is over, whoever it was. The kernel tells before it kills, and may find
  * memory yet: so we look again for a while. */
-static void check_oom(struct watch *watch, bool called, uint64_t elapsed_ns) {
+static void check_oom(struct monitor *monitor, bool called, uint64_t elapsed_ns) {
     uint64_t count;
     if (called) {
-        (void)!read(cgroup_oom_event_fd(watch->cgroup), &count, sizeof count);
-        watch->oom_until_ns = elapsed_ns + OOM_NS;
+        (void)!read(cgroup_oom_event_fd(monitor->cgroup), &count, sizeof count);
+        monitor->oom_until_ns = elapsed_ns + OOM_CHECK_NS;
     }
-    if (watch->oom_until_ns == 0)
+    if (monitor->oom_until_ns == 0)
         return;
-    if (cgroup_has_oom_killed(watch->cgroup))
-        stop(watch, STOP_MEMORY);
-    else if (elapsed_ns > watch->oom_until_ns)
-        watch->oom_until_ns = 0;
+    if (cgroup_has_oom_killed(monitor->cgroup))
+        stop(monitor, STOP_MEMORY);
+    else if (elapsed_ns > monitor->oom_until_ns)
+        monitor->oom_until_ns = 0;
 }
 
 /* How long nothing can go wrong by itself. */
-static uint64_t sleep_ns(const struct watch *watch, uint64_t elapsed_ns) {
-    uint64_t cpus = watch->limits->processes < cpu_count ? watch->limits->processes : cpu_count;
-    uint64_t wait = left(watch->limits->wall_ms * NS_PER_MS, elapsed_ns);
-    uint64_t cpu_wait = left(watch->limits->cpu_ms * NS_PER_MS, watch->cpu_ns) / cpus;
-    if (cpu_wait < SHORTEST_SLEEP_NS)
-        cpu_wait = SHORTEST_SLEEP_NS;
+static uint64_t time_to_next_check_ns(const struct monitor *monitor, uint64_t elapsed_ns) {
+    uint64_t cpus = monitor->limits->processes < cpu_count ? monitor->limits->processes : cpu_count;
+    uint64_t wait = left(monitor->limits->wall_ms * NS_PER_MS, elapsed_ns);
+    uint64_t cpu_wait = left(monitor->limits->cpu_ms * NS_PER_MS, monitor->cpu_ns) / cpus;
+    if (cpu_wait < MIN_SLEEP_NS)
+        cpu_wait = MIN_SLEEP_NS;
     if (cpu_wait < wait)
         wait = cpu_wait;
-    if (watch->oom_until_ns != 0)
-        wait = wait < SHORTEST_SLEEP_NS ? wait : SHORTEST_SLEEP_NS;
-    if (watch->cgroup->kind == CGROUP_NONE || watch->cgroup->peak_is_sampled) {
-        uint64_t pause = sample_pause_ns(&watch->sample, watch->limits->memory_bytes, elapsed_ns);
+    if (monitor->oom_until_ns != 0)
+        wait = wait < MIN_SLEEP_NS ? wait : MIN_SLEEP_NS;
+    if (monitor->cgroup->kind == CGROUP_NONE || monitor->cgroup->peak_is_sampled) {
+        uint64_t pause = proc_sampling_interval_ns(&monitor->sampling, monitor->limits->memory_bytes, elapsed_ns);
         wait = pause < wait ? pause : wait;
     }
     return wait;
 }
 
-static size_t add_pump(struct pollfd *list, size_t count, struct pump *pump) {
-    if (pump->read_fd < 0)
+static size_t add_output_pipe(struct pollfd *list, size_t count, struct output_pipe *pipe) {
+    if (pipe->read_fd < 0)
         return count;
-    list[count].fd = pump->blocked ? pump->target_fd : pump->read_fd;
-    list[count].events = pump->blocked ? POLLOUT : POLLIN;
+    list[count].fd = pipe->blocked ? pipe->target_fd : pipe->read_fd;
+    list[count].events = pipe->blocked ? POLLOUT : POLLIN;
     return count + 1;
 }
 
-static bool is_quiet(const struct watch *watch, uint64_t elapsed_ns) {
-    return elapsed_ns < QUIET_NS && watch->outputs->out.target != PUMP_PIPE && watch->outputs->err.target != PUMP_PIPE;
+static bool can_skip_output_poll(const struct monitor *monitor, uint64_t elapsed_ns) {
+    const struct outputs *outputs = monitor->outputs;
+    return elapsed_ns < OUTPUT_POLL_DELAY_NS && outputs->out.target != OUTPUT_TO_PIPE && outputs->err.target != OUTPUT_TO_PIPE;
 }
 
-static void sleep_until_something(struct watch *watch, uint64_t elapsed_ns) {
-    struct pollfd list[5] = {{.fd = watch->control_fd, .events = POLLIN},
-                             {.fd = cgroup_oom_event_fd(watch->cgroup), .events = POLLIN},
+static void wait_for_event(struct monitor *monitor, uint64_t elapsed_ns) {
+    struct pollfd list[5] = {{.fd = monitor->control_fd, .events = POLLIN},
+                             {.fd = cgroup_oom_event_fd(monitor->cgroup), .events = POLLIN},
                              {.fd = sysinfo_fd(), .events = POLLIN}};
-    uint64_t wait = sleep_ns(watch, elapsed_ns);
+    uint64_t wait = time_to_next_check_ns(monitor, elapsed_ns);
     size_t count = 3;
-    if (is_quiet(watch, elapsed_ns)) {
-        wait = wait < QUIET_NS ? wait : QUIET_NS;
+    if (can_skip_output_poll(monitor, elapsed_ns)) {
+        wait = wait < OUTPUT_POLL_DELAY_NS ? wait : OUTPUT_POLL_DELAY_NS;
     } else {
-        count = add_pump(list, count, &watch->outputs->out);
-        count = add_pump(list, count, &watch->outputs->err);
+        count = add_output_pipe(list, count, &monitor->outputs->out);
+        count = add_output_pipe(list, count, &monitor->outputs->err);
     }
     struct timespec timeout = {.tv_sec = (time_t)(wait / 1000000000ULL), .tv_nsec = (long)(wait % 1000000000ULL)};
-    if (ppoll(list, count, &timeout, &while_asleep) > 0 && list[0].revents != 0)
-        hear_master(watch);
-    check_oom(watch, list[1].revents != 0, elapsed_ns);
+    if (ppoll(list, count, &timeout, &sleep_mask) > 0 && list[0].revents != 0)
+        read_control(monitor);
+    check_oom(monitor, list[1].revents != 0, elapsed_ns);
     if ((list[2].revents & POLLIN) != 0)
-        sysinfo_answer();
+        sysinfo_reply();
 }
 
-static void pump_both(struct watch *watch) {
-    pump_move(&watch->outputs->out, watch->outputs);
-    pump_move(&watch->outputs->err, watch->outputs);
-    if (watch->outputs->over_limit)
-        stop(watch, STOP_OUTPUT);
-    if (watch->outputs->fault.step != NULL)
-        stop(watch, STOP_FAULT);
+static void copy_outputs(struct monitor *monitor) {
+    output_pipe_copy(&monitor->outputs->out, monitor->outputs);
+    output_pipe_copy(&monitor->outputs->err, monitor->outputs);
+    if (monitor->outputs->over_limit)
+        stop(monitor, STOP_OUTPUT);
+    if (monitor->outputs->fault.step != NULL)
+        stop(monitor, STOP_FAULT);
 }
 
 /* The program's time begins when its process gets to exec, which on a busy machine is well after it was told to go. */
-static uint64_t since_start(struct watch *watch) {
-    uint64_t exec_ns = __atomic_load_n(watch->exec_ns, __ATOMIC_RELAXED);
+static uint64_t since_start(struct monitor *monitor) {
+    uint64_t exec_ns = __atomic_load_n(monitor->exec_ns, __ATOMIC_RELAXED);
     if (exec_ns != 0)
-        watch->started_ns = exec_ns;
-    return now_ns() - watch->started_ns;
+        monitor->started_ns = exec_ns;
+    return now_ns() - monitor->started_ns;
 }
 
-void watch_run(struct watch *watch) {
-    uint64_t checked_ns = 0, elapsed_ns = since_start(watch);
-    if (watch->cgroup->kind == CGROUP_NONE)
-        sample_begin(&watch->sample);
-    while (watch->reason == STOP_NONE) {
-        sleep_until_something(watch, elapsed_ns);
-        reap(watch);
-        if (watch->program_ended)
+void monitor_run(struct monitor *monitor) {
+    uint64_t checked_ns = 0, elapsed_ns = since_start(monitor);
+    if (monitor->cgroup->kind == CGROUP_NONE)
+        proc_sampling_begin(&monitor->sampling);
+    while (monitor->reason == STOP_NONE) {
+        wait_for_event(monitor, elapsed_ns);
+        reap(monitor);
+        if (monitor->program_ended)
             return;
-        elapsed_ns = since_start(watch);
-        if (!is_quiet(watch, elapsed_ns))
-            pump_both(watch);
-        if (elapsed_ns >= watch->limits->wall_ms * NS_PER_MS)
-            stop(watch, STOP_WALL);
-        if (elapsed_ns - checked_ns >= SHORTEST_SLEEP_NS / 2) {
-            check_cpu(watch);
+        elapsed_ns = since_start(monitor);
+        if (!can_skip_output_poll(monitor, elapsed_ns))
+            copy_outputs(monitor);
+        if (elapsed_ns >= monitor->limits->wall_ms * NS_PER_MS)
+            stop(monitor, STOP_WALL);
+        if (elapsed_ns - checked_ns >= MIN_SLEEP_NS / 2) {
+            check_cpu(monitor);
             checked_ns = elapsed_ns;
         }
     }
@@ -198,32 +199,32 @@ void watch_run(struct watch *watch) {
 
 /* We are the first process of the box: all that is left in it are our children or will be, so when we have no child
  * the box is empty. kill(-1) reaches everyone in it but us. */
-void watch_kill_all(struct watch *watch) {
-    struct timespec patience = {.tv_nsec = (long)(10 * NS_PER_MS)};
-    while (reap(watch)) {
-        cgroup_kill(watch->cgroup);
+void monitor_kill_all(struct monitor *monitor) {
+    struct timespec interval = {.tv_nsec = (long)(10 * NS_PER_MS)};
+    while (reap(monitor)) {
+        cgroup_kill(monitor->cgroup);
         kill(-1, SIGKILL);
-        ppoll(NULL, 0, &patience, &while_asleep);
+        ppoll(NULL, 0, &interval, &sleep_mask);
     }
-    if (watch->ended_ns == 0)
-        watch->ended_ns = now_ns();
+    if (monitor->ended_ns == 0)
+        monitor->ended_ns = now_ns();
 }
 
 /* The program is gone. A reader that is slow gets as long as the program itself could have had, and a second. */
-void watch_drain(struct watch *watch) {
-    uint64_t until_ns = watch->started_ns + watch->limits->wall_ms * NS_PER_MS + DRAIN_NS;
-    while (watch->reason != STOP_OUTPUT && watch->reason != STOP_MASTER_GONE && watch->reason != STOP_CANCEL) {
-        struct pollfd list[3] = {{.fd = watch->control_fd, .events = POLLIN}};
-        pump_both(watch);
-        size_t count = add_pump(list, 1, &watch->outputs->out);
-        count = add_pump(list, count, &watch->outputs->err);
+void monitor_drain(struct monitor *monitor) {
+    uint64_t until_ns = monitor->started_ns + monitor->limits->wall_ms * NS_PER_MS + DRAIN_TIMEOUT_NS;
+    while (monitor->reason != STOP_OUTPUT && monitor->reason != STOP_CLIENT_GONE && monitor->reason != STOP_CANCEL) {
+        struct pollfd list[3] = {{.fd = monitor->control_fd, .events = POLLIN}};
+        copy_outputs(monitor);
+        size_t count = add_output_pipe(list, 1, &monitor->outputs->out);
+        count = add_output_pipe(list, count, &monitor->outputs->err);
         uint64_t now = now_ns();
         if (count == 1 || now >= until_ns)
             break;
         struct timespec timeout = {.tv_nsec = (long)(20 * NS_PER_MS)};
         if (ppoll(list, count, &timeout, NULL) > 0 && list[0].revents != 0)
-            hear_master(watch);
+            read_control(monitor);
     }
-    pump_close(&watch->outputs->out);
-    pump_close(&watch->outputs->err);
+    output_pipe_close(&monitor->outputs->out);
+    output_pipe_close(&monitor->outputs->err);
 }

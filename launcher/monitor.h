@@ -7,9 +7,9 @@
 #include "proc_sampling.h"
 
 /* Why a run ended, where we ended it. */
-enum stop_reason { STOP_NONE, STOP_CPU, STOP_WALL, STOP_MEMORY, STOP_OUTPUT, STOP_CANCEL, STOP_MASTER_GONE, STOP_FAULT };
+enum stop_reason { STOP_NONE, STOP_CPU, STOP_WALL, STOP_MEMORY, STOP_OUTPUT, STOP_CANCEL, STOP_CLIENT_GONE, STOP_FAULT };
 
-struct watch {
+struct monitor {
     const struct slot *slot;
     const struct limits *limits;
     struct cgroup *cgroup;
@@ -24,12 +24,12 @@ struct watch {
     uint64_t oom_until_ns; /* the OOM killer was called: look for its work until then */
     int status; /* as from wait */
     enum stop_reason reason;
-    struct sample sample;
+    struct proc_sampling sampling;
 };
 
-void watch_init(void); /* once: how signals reach us */
-void watch_run(struct watch *watch);
-void watch_kill_all(struct watch *watch); /* nothing of the run is left afterwards; harmless when nothing was */
-void watch_drain(struct watch *watch);    /* what is still in the pipes */
+void monitor_init(void); /* once: how signals reach us */
+void monitor_run(struct monitor *monitor);
+void monitor_kill_all(struct monitor *monitor); /* nothing of the run is left afterwards; harmless when nothing was */
+void monitor_drain(struct monitor *monitor);    /* what is still in the pipes */
 
 #endif

@@ -51,7 +51,7 @@ pid_t namespaces_fork(struct fault *fault) {
     return pid;
 }
 
-bool namespaces_settle(bool rootless, bool private_cgroup_view, struct fault *fault) {
+bool namespaces_drop_privileges(bool rootless, bool private_cgroup_view, struct fault *fault) {
     if (!rootless && setgroups(0, NULL) != 0)
         return fail_at(fault, "groups", -1);
     if (private_cgroup_view && unshare(CLONE_NEWCGROUP) != 0)

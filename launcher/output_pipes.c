@@ -12,52 +12,53 @@
 static char scratch[CHUNK_BYTES];
 
 /* The program may open /dev/stdout anew, so the pipe must be its own. */
-bool pump_pipe(int ends[2], const struct slot *slot) {
+bool output_pipe_create(int ends[2], const struct slot *slot) {
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
     return fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0 && (slot->rootless || fchown(ends[0], slot->uid, slot->gid) == 0);
 }
 
-void pump_set_target(struct pump *pump, int fd) {
+void output_pipe_set_target(struct output_pipe *pipe, int fd) {
     struct stat info;
-    pump->target_fd = fd;
-    pump->target = fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)) ? PUMP_PIPE : PUMP_FILE;
+    pipe->target_fd = fd;
+    bool is_pipe = fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+    pipe->target = is_pipe ? OUTPUT_TO_PIPE : OUTPUT_TO_FILE;
 }
 
-void pump_close(struct pump *pump) {
-    if (pump->read_fd >= 0)
-        close(pump->read_fd);
-    pump->read_fd = -1;
-    pump->blocked = false;
+void output_pipe_close(struct output_pipe *pipe) {
+    if (pipe->read_fd >= 0)
+        close(pipe->read_fd);
+    pipe->read_fd = -1;
+    pipe->blocked = false;
 }
 
 static size_t smaller(uint64_t left, size_t right) { return left < right ? (size_t)left : right; }
 
 /* The rest of the cap is zero: is there anything more? */
-static void look_beyond(struct pump *pump, struct outputs *outputs) {
-    ssize_t got = read(pump->read_fd, scratch, 1);
+static void detect_excess_output(struct output_pipe *pipe, struct outputs *outputs) {
+    ssize_t got = read(pipe->read_fd, scratch, 1);
     if (got > 0)
         outputs->over_limit = true;
     if (got == 0)
-        pump_close(pump);
+        output_pipe_close(pipe);
 }
 
-static ssize_t move_to_buffer(struct pump *pump, size_t most) {
-    size_t space = pump->capacity - pump->kept;
-    char *where = space > 0 ? pump->buffer + pump->kept : scratch;
-    ssize_t got = read(pump->read_fd, where, smaller(most, space > 0 ? space : CHUNK_BYTES));
+static ssize_t copy_to_buffer(struct output_pipe *pipe, size_t max_bytes) {
+    size_t space = pipe->capacity - pipe->kept;
+    char *where = space > 0 ? pipe->buffer + pipe->kept : scratch;
+    ssize_t got = read(pipe->read_fd, where, smaller(max_bytes, space > 0 ? space : CHUNK_BYTES));
     if (got > 0 && space > 0)
-        pump->kept += (size_t)got;
+        pipe->kept += (size_t)got;
     else if (got > 0)
-        pump->truncated = true;
+        pipe->truncated = true;
     return got;
 }
 
-static ssize_t move_to_file(struct pump *pump, size_t most, struct outputs *outputs) {
-    ssize_t got = read(pump->read_fd, scratch, most);
+static ssize_t copy_to_file(struct output_pipe *pipe, size_t max_bytes, struct outputs *outputs) {
+    ssize_t got = read(pipe->read_fd, scratch, max_bytes);
     if (got <= 0)
         return got;
-    if (!write_all(pump->target_fd, scratch, (size_t)got)) {
+    if (!write_all(pipe->target_fd, scratch, (size_t)got)) {
         if (errno == EPIPE)
             return 0;
         fail_at(&outputs->fault, "output", -1);
@@ -66,36 +67,36 @@ static ssize_t move_to_file(struct pump *pump, size_t most, struct outputs *outp
     return got;
 }
 
-static ssize_t move_to_pipe(struct pump *pump, size_t most) {
-    ssize_t got = splice(pump->read_fd, NULL, pump->target_fd, NULL, most, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+static ssize_t copy_to_pipe(struct output_pipe *pipe, size_t max_bytes) {
+    ssize_t got = splice(pipe->read_fd, NULL, pipe->target_fd, NULL, max_bytes, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
     if (got < 0 && errno == EPIPE)
         return 0;
     return got;
 }
 
 /* An EAGAIN from splice may mean "nothing to read" or "no room to write"; asked only then. */
-static bool has_input(const struct pump *pump) {
-    int waiting = 0;
-    return ioctl(pump->read_fd, FIONREAD, &waiting) == 0 && waiting > 0;
+static bool has_input(const struct output_pipe *pipe) {
+    int queued = 0;
+    return ioctl(pipe->read_fd, FIONREAD, &queued) == 0 && queued > 0;
 }
 
-void pump_move(struct pump *pump, struct outputs *outputs) {
-    pump->blocked = false;
-    while (pump->read_fd >= 0 && !outputs->over_limit && outputs->fault.step == NULL) {
-        size_t most = smaller(outputs->limit_bytes - outputs->total_bytes, CHUNK_BYTES);
-        if (most == 0) {
-            look_beyond(pump, outputs);
+void output_pipe_copy(struct output_pipe *pipe, struct outputs *outputs) {
+    pipe->blocked = false;
+    while (pipe->read_fd >= 0 && !outputs->over_limit && outputs->fault.step == NULL) {
+        size_t max_bytes = smaller(outputs->limit_bytes - outputs->total_bytes, CHUNK_BYTES);
+        if (max_bytes == 0) {
+            detect_excess_output(pipe, outputs);
             return;
         }
-        ssize_t moved = pump->target == PUMP_CAPTURE ? move_to_buffer(pump, most)
-                        : pump->target == PUMP_FILE  ? move_to_file(pump, most, outputs)
-                                                     : move_to_pipe(pump, most);
+        ssize_t moved = pipe->target == OUTPUT_TO_CAPTURE ? copy_to_buffer(pipe, max_bytes)
+                        : pipe->target == OUTPUT_TO_FILE  ? copy_to_file(pipe, max_bytes, outputs)
+                                                     : copy_to_pipe(pipe, max_bytes);
         if (moved == 0) {
-            pump_close(pump);
+            output_pipe_close(pipe);
         } else if (moved > 0) {
             outputs->total_bytes += (uint64_t)moved;
         } else if (errno == EAGAIN) {
-            pump->blocked = pump->target == PUMP_PIPE && has_input(pump);
+            pipe->blocked = pipe->target == OUTPUT_TO_PIPE && has_input(pipe);
             return;
         } else if (errno != EINTR) {
             fail_at(&outputs->fault, "output", -1);

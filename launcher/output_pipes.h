@@ -4,29 +4,29 @@
 
 #include "box.h"
 
-enum pump_target { PUMP_CAPTURE, PUMP_FILE, PUMP_PIPE };
+enum output_target { OUTPUT_TO_CAPTURE, OUTPUT_TO_FILE, OUTPUT_TO_PIPE };
 
-struct pump {
+struct output_pipe {
     int read_fd;        /* our end of the program's pipe; -1 once closed */
     int target_fd;      /* borrowed */
-    enum pump_target target;
-    char *buffer;       /* PUMP_CAPTURE: shared with our master */
+    enum output_target target;
+    char *buffer;       /* OUTPUT_TO_CAPTURE: shared with our master */
     size_t capacity, kept;
     bool truncated;
-    bool blocked;       /* PUMP_PIPE: the reader over there is slow */
+    bool blocked;       /* OUTPUT_TO_PIPE: the reader over there is slow */
 };
 
 struct outputs {
-    struct pump out, err;
+    struct output_pipe out, err;
     uint64_t limit_bytes, total_bytes;
     bool over_limit;
     struct fault fault;
 };
 
 /* Makes a program's pipe: our end, then the program's. */
-bool pump_pipe(int ends[2], const struct slot *slot);
-void pump_set_target(struct pump *pump, int fd);
-void pump_move(struct pump *pump, struct outputs *outputs); /* what is there now */
-void pump_close(struct pump *pump);
+bool output_pipe_create(int ends[2], const struct slot *slot);
+void output_pipe_set_target(struct output_pipe *pipe, int fd);
+void output_pipe_copy(struct output_pipe *pipe, struct outputs *outputs); /* what is there now */
+void output_pipe_close(struct output_pipe *pipe);
 
 #endif

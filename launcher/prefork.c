@@ -8,35 +8,35 @@
 #include <errno.h>
 #include <unistd.h>
 
-void ready_init(struct ready *ready) {
-    ready->out[0] = ready->out[1] = ready->err[0] = ready->err[1] = -1;
-    workdir_init(&ready->workdir);
+void prefork_init(struct prefork *prefork) {
+    prefork->out[0] = prefork->out[1] = prefork->err[0] = prefork->err[1] = -1;
+    workdir_init(&prefork->workdir);
 }
 
 static bool make_pipes(struct box *box, struct fault *fault) {
-    if (!pump_pipe(box->ready.out, &box->slot))
+    if (!output_pipe_create(box->prefork.out, &box->slot))
         return fail_at(fault, "stdout", -1);
-    return pump_pipe(box->ready.err, &box->slot) || fail_at(fault, "stderr", -1);
+    return output_pipe_create(box->prefork.err, &box->slot) || fail_at(fault, "stderr", -1);
 }
 
-static bool order_child(struct box *box, struct fault *fault) {
+static bool submit_child(struct box *box, struct fault *fault) {
     if (!cgroup_prepare(&box->cgroup, fault))
         return false;
-    child_init(&box->ready.child, &box->slot, &box->cgroup);
-    starter_order(&box->ready.child);
+    child_init(&box->prefork.child, &box->slot, &box->cgroup);
+    spawner_submit(&box->prefork.child);
     return true;
 }
 
-bool ready_make(struct box *box, bool allow_internet, struct fault *fault) {
-    struct ready *ready = &box->ready;
-    if (ready->made)
+bool prefork_prepare(struct box *box, bool allow_internet, struct fault *fault) {
+    struct prefork *prefork = &box->prefork;
+    if (prefork->is_prepared)
         return true;
-    if (!starter_runs() && !starter_begin(&box->cgroup, allow_internet, fault))
+    if (!spawner_is_running() && !spawner_start(&box->cgroup, allow_internet, fault))
         return false;
-    ready->made = make_pipes(box, fault) && order_child(box, fault);
-    if (!ready->made)
-        ready_used(ready); /* whoever tries again makes new pipes */
-    return ready->made;
+    prefork->is_prepared = make_pipes(box, fault) && submit_child(box, fault);
+    if (!prefork->is_prepared)
+        prefork_release(prefork); /* whoever tries again makes new pipes */
+    return prefork->is_prepared;
 }
 
 static void drop(int *fd) {
@@ -45,23 +45,23 @@ static void drop(int *fd) {
     *fd = -1;
 }
 
-void ready_used(struct ready *ready) {
-    drop(&ready->out[0]);
-    drop(&ready->out[1]);
-    drop(&ready->err[0]);
-    drop(&ready->err[1]);
-    ready->made = false;
+void prefork_release(struct prefork *prefork) {
+    drop(&prefork->out[0]);
+    drop(&prefork->out[1]);
+    drop(&prefork->err[0]);
+    drop(&prefork->err[1]);
+    prefork->is_prepared = false;
 }
 
 /* Somebody on the host may have killed the child while it waited: another one does as well. */
-bool ready_await(struct box *box, struct fault *fault) {
-    struct child *child = &box->ready.child;
+bool prefork_wait(struct box *box, struct fault *fault) {
+    struct child *child = &box->prefork.child;
     struct usage ignored;
-    if (child_await(child))
+    if (child_wait_ready(child))
         return true;
     if (child->fault.step == NULL) {
-        cgroup_finish(&box->cgroup, &ignored);
-        if (!order_child(box, fault) || child_await(child))
+        cgroup_finish_run(&box->cgroup, &ignored);
+        if (!submit_child(box, fault) || child_wait_ready(child))
             return fault->step == NULL;
     }
     *fault = child->fault;

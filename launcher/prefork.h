@@ -6,8 +6,8 @@
 #include "child.h"
 #include "workdir.h"
 
-struct ready {
-    bool made;
+struct prefork {
+    bool is_prepared;
     struct child child;
     struct workdir workdir;
     int out[2], err[2]; /* pipes: our end, the program's end; -1 once handed on or closed */
@@ -15,10 +15,10 @@ struct ready {
 
 struct box;
 
-void ready_init(struct ready *ready);
+void prefork_init(struct prefork *prefork);
 /* Makes what is not made yet. A run calls it too, in case it could not be done before. */
-bool ready_make(struct box *box, bool allow_internet, struct fault *fault);
-bool ready_await(struct box *box, struct fault *fault); /* until the child can take a request */
-void ready_used(struct ready *ready); /* the child has had its request, or is dead: what is left of the rest goes */
+bool prefork_prepare(struct box *box, bool allow_internet, struct fault *fault);
+bool prefork_wait(struct box *box, struct fault *fault); /* until the child can take a request */
+void prefork_release(struct prefork *prefork); /* the child has had its request, or is dead: what is left of the rest goes */
 
 #endif

@@ -17,7 +17,7 @@ static bool enter_cgroup(const struct cgroup *cgroup, struct fault *fault) {
 }
 
 /* The agent has dropped the supplementary groups already. */
-static bool take_identity(const struct slot *slot, struct fault *fault) {
+static bool switch_user(const struct slot *slot, struct fault *fault) {
     if (slot->rootless)
         return true;
     return (syscall(SYS_setresgid, slot->gid, slot->gid, slot->gid) == 0 &&
@@ -42,5 +42,5 @@ bool privilege_confine(const struct cgroup *cgroup, bool allow_internet, struct 
 }
 
 bool privilege_drop(const struct slot *slot, struct fault *fault) {
-    return take_identity(slot, fault) && drop_capabilities(fault);
+    return switch_user(slot, fault) && drop_capabilities(fault);
 }

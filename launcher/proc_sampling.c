@@ -84,61 +84,62 @@ static struct sums sum_over_box(int proc_fd, void (*add)(struct sums *, int, con
 }
 
 static uint64_t file_bytes(void) {
-    static const char *const places[] = {BOX_ROOT BOX_WORK, BOX_ROOT BOX_TMP};
+    static const char *const dirs[] = {BOX_ROOT BOX_WORK, BOX_ROOT BOX_TMP};
     struct statfs info;
     uint64_t bytes = 0;
     for (size_t i = 0; i < 2; i++)
-        if (statfs(places[i], &info) == 0)
+        if (statfs(dirs[i], &info) == 0)
             bytes += (uint64_t)(info.f_blocks - info.f_bfree) * PAGE_BYTES;
     return bytes;
 }
 
 /* Memory that is nobody's: files of the box live in it, and so do System V segments, attached or not. */
-static uint64_t ownerless_bytes(const struct sample *sample) {
+static uint64_t unattributed_bytes(const struct proc_sampling *sampling) {
     struct shm_info shared = {0};
     uint64_t files = file_bytes();
     shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&shared);
-    return (files > sample->files_start ? files - sample->files_start : 0) + (uint64_t)shared.shm_rss * PAGE_BYTES;
+    return (files > sampling->files_start ? files - sampling->files_start : 0) + (uint64_t)shared.shm_rss * PAGE_BYTES;
 }
 
-void sample_begin(struct sample *sample) {
-    *sample = (struct sample){.reaped_cpu_start = reaped_cpu_ns(), .files_start = file_bytes()};
+void proc_sampling_begin(struct proc_sampling *sampling) {
+    *sampling = (struct proc_sampling){.reaped_cpu_start = reaped_cpu_ns(), .files_start = file_bytes()};
 }
 
 static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
 
-void sample_take(struct sample *sample, const struct slot *slot, uint64_t memory_limit) {
+void proc_sampling_update(struct proc_sampling *sampling, const struct slot *slot, uint64_t memory_limit) {
     if (slot->proc_rw_fd < 0)
         return;
     struct sums sums = sum_over_box(slot->proc_rw_fd, add_process);
-    uint64_t apart = sums.anonymous_bytes + ownerless_bytes(sample);
-    sample->cpu_ns = larger(sample->cpu_ns, reaped_cpu_ns() - sample->reaped_cpu_start + sums.cpu_ns);
-    sample->tasks_peak = larger(sample->tasks_peak, sums.tasks);
-    if (larger(sums.resident_bytes, apart) > memory_limit) {
-        struct sums fair = sum_over_box(slot->proc_rw_fd, add_proportional);
-        uint64_t shared = sums.resident_bytes > fair.resident_bytes ? sums.resident_bytes - fair.resident_bytes : 0;
-        sums.resident_bytes = fair.resident_bytes;
-        apart = apart > shared ? apart - shared : 0;
+    uint64_t unshared = sums.anonymous_bytes + unattributed_bytes(sampling);
+    sampling->cpu_ns = larger(sampling->cpu_ns, reaped_cpu_ns() - sampling->reaped_cpu_start + sums.cpu_ns);
+    sampling->tasks_peak = larger(sampling->tasks_peak, sums.tasks);
+    if (larger(sums.resident_bytes, unshared) > memory_limit) {
+        struct sums proportional = sum_over_box(slot->proc_rw_fd, add_proportional);
+        uint64_t all = sums.resident_bytes, once = proportional.resident_bytes;
+        uint64_t shared = all > once ? all - once : 0;
+        sums.resident_bytes = proportional.resident_bytes;
+        unshared = unshared > shared ? unshared - shared : 0;
     }
-    sample->memory_bytes = larger(sums.resident_bytes, apart);
-    sample->peak_bytes = larger(sample->peak_bytes, sample->memory_bytes);
+    sampling->memory_bytes = larger(sums.resident_bytes, unshared);
+    sampling->peak_bytes = larger(sampling->peak_bytes, sampling->memory_bytes);
 }
 
 /* Pages cannot be touched faster than this, so a program cannot go far beyond its limit between two looks. */
 #define TOUCH_BYTES_PER_MS (4ULL * 1024 * 1024)
 
-uint64_t sample_pause_ns(const struct sample *sample, uint64_t memory_limit, uint64_t elapsed_ns) {
-    uint64_t room = memory_limit > sample->memory_bytes ? memory_limit - sample->memory_bytes : 0;
-    uint64_t pause = room / TOUCH_BYTES_PER_MS * NS_PER_MS;
+uint64_t proc_sampling_interval_ns(const struct proc_sampling *sampling, uint64_t memory_limit, uint64_t elapsed_ns) {
+    uint64_t headroom = memory_limit > sampling->memory_bytes ? memory_limit - sampling->memory_bytes : 0;
+    uint64_t interval = headroom / TOUCH_BYTES_PER_MS * NS_PER_MS;
     uint64_t longest = elapsed_ns < 10 * NS_PER_MS ? NS_PER_MS : 4 * NS_PER_MS;
-    if (pause > longest)
-        pause = longest;
-    return pause < NS_PER_MS / 4 ? NS_PER_MS / 4 : pause;
+    if (interval > longest)
+        interval = longest;
+    return interval < NS_PER_MS / 4 ? NS_PER_MS / 4 : interval;
 }
 
-void sample_finish(struct sample *sample, uint64_t largest_process_bytes) {
-    uint64_t cpu = reaped_cpu_ns() - sample->reaped_cpu_start;
-    if (cpu > sample->cpu_ns || sample->cpu_ns - cpu < 20 * NS_PER_MS)
-        sample->cpu_ns = cpu; /* exact; ticks were only an estimate. A larger sum had children nobody waited for. */
-    sample->peak_bytes = larger(sample->peak_bytes, largest_process_bytes);
+void proc_sampling_finish(struct proc_sampling *sampling, uint64_t largest_process_bytes) {
+    uint64_t cpu = reaped_cpu_ns() - sampling->reaped_cpu_start;
+    if (cpu > sampling->cpu_ns || sampling->cpu_ns - cpu < 20 * NS_PER_MS)
+        sampling->cpu_ns = cpu; /* exact; ticks were only an estimate. A larger sum had children nobody waited for. */
+    sampling->peak_bytes = larger(sampling->peak_bytes, largest_process_bytes);
 }

@@ -4,7 +4,7 @@
 
 #include "box.h"
 
-struct sample {
+struct proc_sampling {
     uint64_t reaped_cpu_start; /* CPU of children we had waited for before this run */
     uint64_t files_start;      /* what was in the work directory and /tmp before the program came */
     uint64_t cpu_ns;           /* whole tree so far */
@@ -13,9 +13,9 @@ struct sample {
     uint64_t tasks_peak;       /* processes and threads */
 };
 
-void sample_begin(struct sample *sample);
-void sample_take(struct sample *sample, const struct slot *slot, uint64_t memory_limit);
-uint64_t sample_pause_ns(const struct sample *sample, uint64_t memory_limit, uint64_t elapsed_ns);
-void sample_finish(struct sample *sample, uint64_t largest_process_bytes); /* when all are gone and waited for */
+void proc_sampling_begin(struct proc_sampling *sampling);
+void proc_sampling_update(struct proc_sampling *sampling, const struct slot *slot, uint64_t memory_limit);
+uint64_t proc_sampling_interval_ns(const struct proc_sampling *sampling, uint64_t memory_limit, uint64_t elapsed_ns);
+void proc_sampling_finish(struct proc_sampling *sampling, uint64_t largest_process_bytes); /* when all are gone and waited for */
 
 #endif

@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-#define STAND_INS "../procfs" /* seen from the program's root; the agent has it as /procfs */
+#define REPLACEMENTS "../procfs" /* seen from the program's root; the agent has it as /procfs */
 #define TEXT_BYTES (512u * 1024)
 
 /* Of the reader's own namespaces, or the same for ever. */
-static const char *const shown[] = {"self",    "thread-self", "mounts", "net", "sysvipc", "filesystems", "version", "consoles",
-                                    "devices", "dma",         "execdomains", "misc"};
-static const char *const stand_ins[] = {"cpuinfo", "loadavg", "meminfo", "stat", "sys", "uptime"};
+static const char *const visible_entries[] = {"self",        "thread-self", "mounts",   "net",     "sysvipc", "filesystems",
+                                              "version",     "consoles",    "devices",  "dma",     "execdomains", "misc"};
+static const char *const replaced_entries[] = {"cpuinfo", "loadavg", "meminfo", "stat", "sys", "uptime"};
 
 static bool is_among(const char *name, const char *const *list, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -33,8 +33,8 @@ static bool is_among(const char *name, const char *const *list, size_t count) {
     return false;
 }
 
-static bool is_shown(const char *name) {
-    return name[0] == '.' || (name[0] >= '0' && name[0] <= '9') || is_among(name, shown, COUNT(shown));
+static bool is_visible(const char *name) {
+    return name[0] == '.' || (name[0] >= '0' && name[0] <= '9') || is_among(name, visible_entries, COUNT(visible_entries));
 }
 
 /* All processors idle since ever. */
@@ -44,7 +44,7 @@ static bool write_stat(int dir_fd, char *text) {
     for (int cpu = 0; cpu < count && (size_t)used < TEXT_BYTES - 256; cpu++)
         used += snprintf(text + used, 64, "cpu%d %s", cpu, zeros);
     snprintf(text + used, 128, "intr 0\nctxt 0\nbtime 0\nprocesses 1\nprocs_running 1\nprocs_blocked 0\nsoftirq 0\n");
-    return root_write_file(dir_fd, "stat", text);
+    return rootfs_write_file(dir_fd, "stat", text);
 }
 
 /* All memory free. */
@@ -57,7 +57,7 @@ static bool write_meminfo(int dir_fd, char *text) {
              "MemTotal:       %llu kB\nMemFree:        %llu kB\nMemAvailable:   %llu kB\nBuffers:        0 kB\n"
              "Cached:         0 kB\nSwapCached:     0 kB\nSwapTotal:      0 kB\nSwapFree:       0 kB\nShmem:          0 kB\n",
              total_kb, total_kb, total_kb);
-    return root_write_file(dir_fd, "meminfo", text);
+    return rootfs_write_file(dir_fd, "meminfo", text);
 }
 
 /* Without the clock rate of the moment, which follows the load. */
@@ -78,7 +78,7 @@ static bool write_cpuinfo(int dir_fd, char *text) {
         used += length;
     }
     fclose(source);
-    return root_write_file(dir_fd, "cpuinfo", text);
+    return rootfs_write_file(dir_fd, "cpuinfo", text);
 }
 
 /* What C libraries ask for; all else below /proc/sys is not there. */
@@ -91,19 +91,19 @@ static bool write_constants(int dir_fd, char *text) {
     if (mkdirat(dir_fd, "sys", 0755) != 0 || mkdirat(dir_fd, "sys/kernel", 0755) != 0 || mkdirat(dir_fd, "sys/vm", 0755) != 0 ||
         uname(&kernel) != 0)
         return false;
-    if (known && !root_write_file(dir_fd, "sys/vm/overcommit_memory", text))
+    if (known && !rootfs_write_file(dir_fd, "sys/vm/overcommit_memory", text))
         return false;
     snprintf(text, TEXT_BYTES, "%s\n", kernel.release);
-    return root_write_file(dir_fd, "sys/kernel/osrelease", text);
+    return rootfs_write_file(dir_fd, "sys/kernel/osrelease", text);
 }
 
 /* The host's /proc is still in sight here. */
-static bool write_stand_ins(void) {
+static bool write_replacements(void) {
     char *text = malloc(TEXT_BYTES);
-    bool done = text != NULL && mkdir(STAND_INS, 0755) == 0;
-    int dir_fd = done ? open(STAND_INS, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    done = dir_fd >= 0 && mkdirat(dir_fd, "empty", 0555) == 0 && root_write_file(dir_fd, "loadavg", "0.00 0.00 0.00 1/1 1\n") &&
-           root_write_file(dir_fd, "uptime", "1.00 1.00\n") && write_stat(dir_fd, text) && write_meminfo(dir_fd, text) &&
+    bool done = text != NULL && mkdir(REPLACEMENTS, 0755) == 0;
+    int dir_fd = done ? open(REPLACEMENTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    done = dir_fd >= 0 && mkdirat(dir_fd, "empty", 0555) == 0 && rootfs_write_file(dir_fd, "loadavg", "0.00 0.00 0.00 1/1 1\n") &&
+           rootfs_write_file(dir_fd, "uptime", "1.00 1.00\n") && write_stat(dir_fd, text) && write_meminfo(dir_fd, text) &&
            write_cpuinfo(dir_fd, text) && write_constants(dir_fd, text);
     if (dir_fd >= 0)
         close(dir_fd);
@@ -113,13 +113,14 @@ static bool write_stand_ins(void) {
 
 /* What is root's alone needs no mask: no program is root, and every mask has its price. */
 static bool mask(int proc_fd, const char *name) {
-    char stand_in[512], path[512];
+    char replacement[512], path[512];
     struct stat info;
     if (fstatat(proc_fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || (info.st_mode & (S_IROTH | S_IWOTH)) == 0)
         return true;
     snprintf(path, sizeof path, "proc/%s", name);
-    snprintf(stand_in, sizeof stand_in, STAND_INS "/%s", name);
-    const char *source = is_among(name, stand_ins, COUNT(stand_ins)) ? stand_in : S_ISDIR(info.st_mode) ? STAND_INS "/empty" : "dev/null";
+    snprintf(replacement, sizeof replacement, REPLACEMENTS "/%s", name);
+    const char *empty = S_ISDIR(info.st_mode) ? REPLACEMENTS "/empty" : "dev/null";
+    const char *source = is_among(name, replaced_entries, COUNT(replaced_entries)) ? replacement : empty;
     return mount(source, path, NULL, MS_BIND, NULL) == 0;
 }
 
@@ -128,7 +129,7 @@ static bool mask_all(int root_fd) {
     struct dirent *entry;
     bool done = entries != NULL;
     while (done && (entry = readdir(entries)) != NULL)
-        done = is_shown(entry->d_name) || mask(dirfd(entries), entry->d_name);
+        done = is_visible(entry->d_name) || mask(dirfd(entries), entry->d_name);
     if (entries != NULL)
         closedir(entries);
     return done;
@@ -139,7 +140,7 @@ static bool mount_proc(const char *options) {
     return mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) == 0;
 }
 
-bool procfs_show(int root_fd, struct slot *slot, struct fault *fault) {
+bool procfs_mount_masked(int root_fd, struct slot *slot, struct fault *fault) {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
     if (mkdirat(root_fd, "proc", 0555) != 0)
         return fail_at(fault, "root_proc", -1);
@@ -149,7 +150,7 @@ bool procfs_show(int root_fd, struct slot *slot, struct fault *fault) {
     slot->proc_rw_fd = open_tree(root_fd, "proc", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (slot->proc_rw_fd < 0)
         return fail_at(fault, "root_proc", -1);
-    if (!write_stand_ins() || !mask_all(root_fd))
+    if (!write_replacements() || !mask_all(root_fd))
         return fail_at(fault, "root_proc_mask", -1);
     if (mount_setattr(root_fd, "proc", AT_RECURSIVE, &attr, sizeof attr) != 0) /* the masks too */
         return fail_at(fault, "root_proc", -1);

@@ -10,6 +10,6 @@
 
 /* The working directory is the new root, with a directory above it that programs do not see. Inside a container of
  * somebody else's, /proc may be refused: programs then run without one, and the hello of the agent says so. */
-bool procfs_show(int root_fd, struct slot *slot, struct fault *fault);
+bool procfs_mount_masked(int root_fd, struct slot *slot, struct fault *fault);
 
 #endif

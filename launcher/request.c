@@ -60,7 +60,7 @@ static bool take_fd(struct reader *reader, const struct request *request, unsign
 }
 
 /* No empty, "." or ".." part: such a path stays below where it starts. */
-static bool parts_are_plain(const char *path) {
+static bool components_are_safe(const char *path) {
     if (strlen(path) > REQUEST_NAME_MAX)
         return false;
     for (const char *part = path;;) {
@@ -73,9 +73,9 @@ static bool parts_are_plain(const char *path) {
     }
 }
 
-static bool is_plain_name(const char *name) { return name[0] != '/' && parts_are_plain(name); }
+static bool is_safe_name(const char *name) { return name[0] != '/' && components_are_safe(name); }
 
-static bool is_plain_target(const char *target) { return target[0] == '/' && parts_are_plain(target + 1); }
+static bool is_safe_target(const char *target) { return target[0] == '/' && components_are_safe(target + 1); }
 
 static bool is_job_id(const char *text) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-";
@@ -131,7 +131,7 @@ static bool parse_file(struct reader *reader, struct request *request, enum file
         return false;
     if (kind == FILE_BIND && (!take_string(reader, &file->source) || file->source[0] != '/'))
         return false;
-    if (!take_string(reader, &file->name) || !is_plain_name(file->name))
+    if (!take_string(reader, &file->name) || !is_safe_name(file->name))
         return false;
     if (kind != FILE_INLINE)
         return true;
@@ -148,14 +148,14 @@ static bool parse_mount(struct reader *reader, struct request *request) {
         return false;
     entry->writable = writable == 1;
     return take_string(reader, &entry->source) && entry->source[0] == '/' && take_string(reader, &entry->target) &&
-           is_plain_target(entry->target);
+           is_safe_target(entry->target);
 }
 
 static bool parse_collect(struct reader *reader, struct request *request) {
     if (request->collect_count == REQUEST_COLLECT_MAX)
         return false;
     const char **name = &request->collect[request->collect_count++];
-    return take_string(reader, name) && is_plain_name(*name);
+    return take_string(reader, name) && is_safe_name(*name);
 }
 
 static bool is_host_word(const char *text) {

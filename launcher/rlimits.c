@@ -7,13 +7,13 @@
 #include <sys/resource.h>
 
 /* Without a cgroup the limits below also count us: the agent's threads and its parent, in the same user namespace. */
-#define OUR_PROCESSES (2 + STARTER_THREADS)
+#define OUR_PROCESSES (2 + SPAWNER_THREADS)
 #define QUEUED_SIGNALS 1024
 #define THREAD_STACK_BYTES (64ULL * 1024 * 1024)
 
 static rlim_t hard[RLIM_NLIMITS];
 
-void limits_read(void) {
+void rlimits_read_hard(void) {
     struct rlimit now;
     for (int which = 0; which < RLIM_NLIMITS; which++)
         hard[which] = getrlimit((__rlimit_resource_t)which, &now) == 0 ? now.rlim_max : 0;
@@ -41,7 +41,7 @@ static const char *apply_without_cgroup(const struct limits *limits, uint64_t st
     return NULL;
 }
 
-const char *limits_apply_fixed(void) {
+const char *rlimits_apply_fixed(void) {
     /* One byte, not none: the kernel starts a piped core_pattern's program, on the host, even for a limit of 0, but
      * never for 1 (it takes that for the crash of the handler itself). A file of one byte is too small to be made. */
     if (!lower(RLIMIT_CORE, 1))
@@ -54,7 +54,7 @@ const char *limits_apply_fixed(void) {
     return lower(RLIMIT_MSGQUEUE, 0) ? NULL : "limit_queues";
 }
 
-const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
+const char *rlimits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled) {
     uint64_t stack = stack_bytes(limits, kind);
     if (!lower(RLIMIT_NOFILE, limits->open_files))
         return "limit_open_files";

@@ -4,9 +4,9 @@
 
 #include "cgroup.h"
 
-void limits_read(void); /* once, by the agent: hard limits that may not be exceeded */
+void rlimits_read_hard(void); /* once, by the agent: hard limits that may not be exceeded */
 /* By the child: NULL, or the name of the step that failed, with errno. */
-const char *limits_apply_fixed(void); /* what no request changes */
-const char *limits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled);
+const char *rlimits_apply_fixed(void); /* what no request changes */
+const char *rlimits_apply(const struct limits *limits, enum cgroup_kind kind, bool sampled);
 
 #endif

@@ -40,7 +40,7 @@ static const char *const device_links[][2] = {{"/proc/self/fd", "fd"},
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-bool root_write_file(int dir_fd, const char *path, const char *text) {
+bool rootfs_write_file(int dir_fd, const char *path, const char *text) {
     int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);
     bool done = fd >= 0 && write_all(fd, text, strlen(text));
     if (fd >= 0)
@@ -48,7 +48,7 @@ bool root_write_file(int dir_fd, const char *path, const char *text) {
     return done;
 }
 
-int root_copy_tree(const char *path, uint64_t attributes) {
+int rootfs_clone_tree(const char *path, uint64_t attributes) {
     struct mount_attr attr = {.attr_set = attributes};
     int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     if (fd < 0)
@@ -63,7 +63,7 @@ int root_copy_tree(const char *path, uint64_t attributes) {
 }
 
 /* Both views are open at once while the root is built: host paths are absolute, box paths below the new root's fd. */
-static bool show(int root_fd, const char *host_path, const char *box_path, uint64_t attributes) {
+static bool bind_read_only(int root_fd, const char *host_path, const char *box_path, uint64_t attributes) {
     struct stat info;
     if (stat(host_path, &info) != 0)
         return errno == ENOENT || errno == EACCES;
@@ -76,7 +76,7 @@ static bool show(int root_fd, const char *host_path, const char *box_path, uint6
             return false;
         close(fd);
     }
-    int tree = root_copy_tree(host_path, attributes);
+    int tree = rootfs_clone_tree(host_path, attributes);
     if (tree < 0)
         return false;
     bool done = move_mount(tree, "", root_fd, box_path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
@@ -86,7 +86,7 @@ static bool show(int root_fd, const char *host_path, const char *box_path, uint6
     return done;
 }
 
-static bool show_system(int root_fd, struct fault *fault) {
+static bool bind_system_directories(int root_fd, struct fault *fault) {
     char target[PATH_MAX];
     for (size_t i = 0; i < COUNT(system_dirs); i++) {
         ssize_t length = readlink(system_dirs[i], target, sizeof target - 1);
@@ -94,7 +94,7 @@ static bool show_system(int root_fd, struct fault *fault) {
             target[length] = '\0';
             if (symlinkat(target, root_fd, system_dirs[i] + 1) != 0)
                 return fail_at(fault, "root_system", (int)i);
-        } else if (!show(root_fd, system_dirs[i], system_dirs[i] + 1, READ_ONLY)) {
+        } else if (!bind_read_only(root_fd, system_dirs[i], system_dirs[i] + 1, READ_ONLY)) {
             return fail_at(fault, "root_system", (int)i);
         }
     }
@@ -105,29 +105,29 @@ static bool show_system(int root_fd, struct fault *fault) {
 static bool write_identity(int root_fd, const struct slot *slot, struct fault *fault) {
     char text[256];
     snprintf(text, sizeof text, "root:x:0:0:root:/:/bin/false\nbox:x:%u:%u:box:" BOX_WORK ":/bin/sh\n", slot->uid, slot->gid);
-    if (!root_write_file(root_fd, "etc/passwd", text))
+    if (!rootfs_write_file(root_fd, "etc/passwd", text))
         return fail_at(fault, "root_etc", -1);
     snprintf(text, sizeof text, "root:x:0:\nbox:x:%u:\n", slot->gid);
-    if (!root_write_file(root_fd, "etc/group", text) || !root_write_file(root_fd, "etc/hosts", "127.0.0.1 localhost\n") ||
-        !root_write_file(root_fd, "etc/hostname", "box\n"))
+    if (!rootfs_write_file(root_fd, "etc/group", text) || !rootfs_write_file(root_fd, "etc/hosts", "127.0.0.1 localhost\n") ||
+        !rootfs_write_file(root_fd, "etc/hostname", "box\n"))
         return fail_at(fault, "root_etc", -1);
     return true;
 }
 
-static bool show_etc(int root_fd, const struct slot *slot, struct fault *fault) {
+static bool write_etc(int root_fd, const struct slot *slot, struct fault *fault) {
     char host[64], box[64];
     if (mkdirat(root_fd, "etc", 0755) != 0 || mkdirat(root_fd, "etc/ssl", 0755) != 0)
         return fail_at(fault, "root_etc", -1);
     for (size_t i = 0; i < COUNT(etc_entries); i++) {
         snprintf(host, sizeof host, "/etc/%s", etc_entries[i]);
         snprintf(box, sizeof box, "etc/%s", etc_entries[i]);
-        if (!show(root_fd, host, box, READ_ONLY))
+        if (!bind_read_only(root_fd, host, box, READ_ONLY))
             return fail_at(fault, "root_etc", (int)i);
     }
     return write_identity(root_fd, slot, fault);
 }
 
-static bool show_devices(int root_fd, struct fault *fault) {
+static bool bind_devices(int root_fd, struct fault *fault) {
     char host[32], box[32];
     if (mkdirat(root_fd, "dev", 0755) != 0)
         return fail_at(fault, "root_dev", -1);
@@ -135,7 +135,7 @@ static bool show_devices(int root_fd, struct fault *fault) {
         snprintf(host, sizeof host, "/dev/%s", devices[i]);
         snprintf(box, sizeof box, "dev/%s", devices[i]);
         /* Read-only: one can still write to the device, not change the host's node. */
-        if (!show(root_fd, host, box, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC))
+        if (!bind_read_only(root_fd, host, box, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC))
             return fail_at(fault, "root_dev", (int)i);
     }
     for (size_t i = 0; i < COUNT(device_links); i++) {
@@ -152,13 +152,13 @@ static bool enter(struct slot *slot, struct fault *fault) {
     if (chdir("/tmp") != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
         return fail_at(fault, "root_pivot", -1);
     slot->root_rw_fd = open_tree(AT_FDCWD, BOX_ROOT, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (slot->root_rw_fd < 0 || !lumber_make() || mount_setattr(AT_FDCWD, BOX_ROOT, 0, &attr, sizeof attr) != 0 ||
+    if (slot->root_rw_fd < 0 || !deferred_umount_init() || mount_setattr(AT_FDCWD, BOX_ROOT, 0, &attr, sizeof attr) != 0 ||
         mount_setattr(AT_FDCWD, "/", 0, &attr, sizeof attr) != 0)
         return fail_at(fault, "root_read_only", -1);
     return true;
 }
 
-bool root_build(struct slot *slot, struct fault *fault) {
+bool rootfs_build(struct slot *slot, struct fault *fault) {
     slot->proc_rw_fd = slot->root_rw_fd = -1;
     slot->box_view_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC); /* the host's /proc: still in sight here */
     if (slot->box_view_fd < 0)
@@ -171,8 +171,8 @@ bool root_build(struct slot *slot, struct fault *fault) {
     int root_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root_fd < 0)
         return fail_at(fault, "root_tmpfs", -1);
-    bool done = show_system(root_fd, fault) && show_etc(root_fd, slot, fault) && show_devices(root_fd, fault) &&
-                procfs_show(root_fd, slot, fault);
+    bool done = bind_system_directories(root_fd, fault) && write_etc(root_fd, slot, fault) && bind_devices(root_fd, fault) &&
+                procfs_mount_masked(root_fd, slot, fault);
     if (done && (mkdirat(root_fd, BOX_WORK + 1, 0755) != 0 || mkdirat(root_fd, BOX_TMP + 1, 0755) != 0))
         done = fail_at(fault, "root_dirs", -1);
     close(root_fd);

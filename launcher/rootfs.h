@@ -10,12 +10,12 @@
 #include "box.h"
 
 /* In a fresh mount namespace of ours: builds the root, moves into it, lets go of the host's. */
-bool root_build(struct slot *slot, struct fault *fault);
+bool rootfs_build(struct slot *slot, struct fault *fault);
 
 /* A detached, restricted copy of what path names in the current mount namespace; -1 with errno. */
-int root_copy_tree(const char *path, uint64_t attributes);
+int rootfs_clone_tree(const char *path, uint64_t attributes);
 
 /* A new read-only file with this text. */
-bool root_write_file(int dir_fd, const char *path, const char *text);
+bool rootfs_write_file(int dir_fd, const char *path, const char *text);
 
 #endif

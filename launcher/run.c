@@ -30,7 +30,7 @@ struct run {
     int *fds;
     struct workdir *workdir;
     struct outputs outputs;
-    struct watch watch;
+    struct monitor monitor;
     struct child *child;
     struct usage usage;
     struct report report;
@@ -38,7 +38,7 @@ struct run {
 
 static struct run current;
 
-static int take_stdin(const struct run *run) {
+static int choose_stdin(const struct run *run) {
     const struct request *request = run->request;
     struct stat info;
     if (request->stdin_kind == STDIN_PATH)
@@ -53,11 +53,11 @@ static int take_stdin(const struct run *run) {
 }
 
 /* The pump takes our end of the pipe over. */
-static void open_output(struct run *run, struct pump *pump, enum output_kind kind, unsigned fd_index, int *pipe_end) {
-    pump->read_fd = *pipe_end;
+static void open_output(struct run *run, struct output_pipe *pipe, enum output_kind kind, unsigned fd_index, int *pipe_end) {
+    pipe->read_fd = *pipe_end;
     *pipe_end = -1;
     if (kind == OUTPUT_FD)
-        pump_set_target(pump, run->fds[fd_index]);
+        output_pipe_set_target(pipe, run->fds[fd_index]);
 }
 
 static void open_outputs(struct run *run) {
@@ -69,22 +69,22 @@ static void open_outputs(struct run *run) {
     outputs->out.capacity = box->stdout_capacity;
     outputs->err.buffer = box->capture + box->stdout_capacity;
     outputs->err.capacity = box->stderr_capacity;
-    open_output(run, &outputs->out, request->stdout_kind, request->stdout_fd, &box->ready.out[0]);
+    open_output(run, &outputs->out, request->stdout_kind, request->stdout_fd, &box->prefork.out[0]);
     if (request->stderr_kind != OUTPUT_MERGE)
-        open_output(run, &outputs->err, request->stderr_kind, request->stderr_fd, &box->ready.err[0]);
+        open_output(run, &outputs->err, request->stderr_kind, request->stderr_fd, &box->prefork.err[0]);
 }
 
 /* The child shares our descriptors until it is told to go, and keeps 0, 1 and 2 of them. So these are the program's
- * from here to its end, when take_stdio_back() gives up our share of them. */
-static bool give_stdio(struct run *run, struct fault *fault) {
-    const int *out = run->box->ready.out, *err = run->box->ready.err;
+ * from here to its end, when restore_stdio() gives up our share of them. */
+static bool pass_stdio(struct run *run, struct fault *fault) {
+    const int *out = run->box->prefork.out, *err = run->box->prefork.err;
     int target = run->request->stderr_kind == OUTPUT_MERGE ? out[1] : err[1];
-    if (dup2(take_stdin(run), 0) < 0 || dup2(out[1], 1) < 0 || dup2(target, 2) < 0)
+    if (dup2(choose_stdin(run), 0) < 0 || dup2(out[1], 1) < 0 || dup2(target, 2) < 0)
         return fail_at(fault, "stdio", -1);
     return true;
 }
 
-static void take_stdio_back(struct run *run) {
+static void restore_stdio(struct run *run) {
     for (int fd = 0; fd <= 2; fd++)
         dup2(run->box->null_fd, fd);
 }
@@ -101,7 +101,7 @@ static void close_own_stdin(struct run *run) {
     }
 }
 
-static bool open_way_out(struct run *run, struct fault *fault) {
+static bool open_egress(struct run *run, struct fault *fault) {
     if (run->request->egress_count == 0)
         return true;
     if (!run->box->once) {
@@ -115,20 +115,20 @@ static bool start(struct run *run, struct fault *fault) {
     struct box *box = run->box;
     struct child *child = run->child;
     if (!workdir_prepare(run->workdir, &box->slot, run->request, run->fds, fault) ||
-        !ready_make(box, run->request->egress_count > 0, fault))
+        !prefork_prepare(box, run->request->egress_count > 0, fault))
         return false;
     open_outputs(run);
-    if (!open_way_out(run, fault) || !give_stdio(run, fault))
+    if (!open_egress(run, fault) || !pass_stdio(run, fault))
         return false;
-    if (!ready_await(box, fault))
+    if (!prefork_wait(box, fault))
         return false;
-    if (!cgroup_begin(&box->cgroup, &run->request->limits, fault))
+    if (!cgroup_begin_run(&box->cgroup, &run->request->limits, fault))
         return false;
-    run->watch.program = child->pid;
-    run->watch.started_ns = now_ns();
-    ready_used(&box->ready); /* first: whoever wakes on our CPU runs when we sleep */
-    near_bring(child->pid);
-    child_go(child, run->request);
+    run->monitor.program = child->pid;
+    run->monitor.started_ns = now_ns();
+    prefork_release(&box->prefork); /* first: whoever wakes on our CPU runs when we sleep */
+    pin_to_current_cpu(child->pid);
+    child_start_program(child, run->request);
     return true;
 }
 
@@ -136,19 +136,19 @@ static bool start(struct run *run, struct fault *fault) {
 static void check_child(struct run *run, struct fault *fault) {
     struct child *child = run->child;
     if (child->started_ns != 0)
-        run->watch.started_ns = child->started_ns;
+        run->monitor.started_ns = child->started_ns;
     if (child->fault.step != NULL)
         *fault = child->fault;
-    else if (child->started_ns == 0 && run->watch.reason == STOP_NONE) {
+    else if (child->started_ns == 0 && run->monitor.reason == STOP_NONE) {
         errno = ECHILD;
         fail_at(fault, "spawn", -1);
     }
 }
 
 /* Ours, if anything of ours failed, whatever the program did meanwhile; else what stopped it; else how it ended. */
-static void decide(const struct run *run, struct report *report) {
+static void set_verdict(const struct run *run, struct report *report) {
     const struct limits *limits = &run->request->limits;
-    enum stop_reason reason = run->watch.reason;
+    enum stop_reason reason = run->monitor.reason;
     if (report->fault.step != NULL)
         report->verdict = VERDICT_SE;
     else if (reason == STOP_OUTPUT)
@@ -167,29 +167,30 @@ static void decide(const struct run *run, struct report *report) {
         report->verdict = VERDICT_OK;
 }
 
+static uint64_t smaller(uint64_t left, uint64_t right) { return left < right ? left : right; }
+
 static void measure(struct run *run, struct report *report) {
-    struct watch *watch = &run->watch;
-    cgroup_finish(&run->box->cgroup, &run->usage);
+    struct monitor *monitor = &run->monitor;
+    cgroup_finish_run(&run->box->cgroup, &run->usage);
     if (run->box->cgroup.kind == CGROUP_NONE) {
-        sample_finish(&watch->sample, watch->largest_process_bytes);
-        run->usage.cpu_ns = watch->sample.cpu_ns;
-        run->usage.peak_bytes = watch->sample.peak_bytes;
-        run->usage.processes_refused = watch->sample.tasks_peak >= run->request->limits.processes;
+        proc_sampling_finish(&monitor->sampling, monitor->largest_process_bytes);
+        run->usage.cpu_ns = monitor->sampling.cpu_ns;
+        run->usage.peak_bytes = monitor->sampling.peak_bytes;
+        run->usage.processes_refused = monitor->sampling.tasks_peak >= run->request->limits.processes;
     }
     report->cpu_ns = run->usage.cpu_ns;
     report->memory_bytes = run->usage.peak_bytes;
     if (run->box->cgroup.peak_is_sampled) { /* a burst between two looks is still seen in a process's own peak */
-        uint64_t largest = watch->largest_process_bytes < run->request->limits.memory_bytes ? watch->largest_process_bytes
-                                                                                            : run->request->limits.memory_bytes;
+        uint64_t largest = smaller(monitor->largest_process_bytes, run->request->limits.memory_bytes);
         report->memory_bytes = report->memory_bytes > largest ? report->memory_bytes : largest;
     }
     if (report->memory_bytes == 0) /* less than the kernel's counter moves by: at most that, and what it had resident */
-        report->memory_bytes = watch->largest_process_bytes < COUNTER_STEP_BYTES ? watch->largest_process_bytes : COUNTER_STEP_BYTES;
+        report->memory_bytes = smaller(monitor->largest_process_bytes, COUNTER_STEP_BYTES);
     report->processes_refused = run->usage.processes_refused;
-    report->wall_ns = watch->ended_ns - watch->started_ns;
-    report->ended_ns = watch->ended_ns;
-    report->exit_code = WIFEXITED(watch->status) ? WEXITSTATUS(watch->status) : -1;
-    report->exit_signal = WIFSIGNALED(watch->status) ? WTERMSIG(watch->status) : 0;
+    report->wall_ns = monitor->ended_ns - monitor->started_ns;
+    report->ended_ns = monitor->ended_ns;
+    report->exit_code = WIFEXITED(monitor->status) ? WEXITSTATUS(monitor->status) : -1;
+    report->exit_signal = WIFSIGNALED(monitor->status) ? WTERMSIG(monitor->status) : 0;
     report->output_bytes = run->outputs.total_bytes;
     report->stdout_bytes = run->outputs.out.kept;
     report->stderr_bytes = run->outputs.err.kept;
@@ -198,15 +199,15 @@ static void measure(struct run *run, struct report *report) {
 }
 
 static void supervise(struct run *run, struct report *report) {
-    struct watch *watch = &run->watch;
-    watch_run(watch);
-    watch_kill_all(watch);
+    struct monitor *monitor = &run->monitor;
+    monitor_run(monitor);
+    monitor_kill_all(monitor);
     check_child(run, &report->fault);
-    take_stdio_back(run);
+    restore_stdio(run);
     close_own_stdin(run);
-    watch_drain(watch);
+    monitor_drain(monitor);
     measure(run, report);
-    if (watch->reason == STOP_CANCEL) {
+    if (monitor->reason == STOP_CANCEL) {
         errno = ECANCELED;
         fail_at(&report->fault, "canceled", -1);
     }
@@ -219,15 +220,15 @@ static void supervise(struct run *run, struct report *report) {
 }
 
 /* A run that could not be started: whatever of it exists goes. */
-static void abandon(struct run *run) {
-    if (run->box->ready.made)
-        (void)child_await(run->child); /* it must be there to be killed */
-    watch_kill_all(&run->watch);
-    take_stdio_back(run);
-    ready_used(&run->box->ready);
-    pump_close(&run->outputs.out);
-    pump_close(&run->outputs.err);
-    cgroup_finish(&run->box->cgroup, &run->usage);
+static void kill_run(struct run *run) {
+    if (run->box->prefork.is_prepared)
+        (void)child_wait_ready(run->child); /* it must be there to be killed */
+    monitor_kill_all(&run->monitor);
+    restore_stdio(run);
+    prefork_release(&run->box->prefork);
+    output_pipe_close(&run->outputs.out);
+    output_pipe_close(&run->outputs.err);
+    cgroup_finish_run(&run->box->cgroup, &run->usage);
     run->usage = (struct usage){0};
 }
 
@@ -243,7 +244,7 @@ static bool clean_ipc(void) {
                  msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&queues) >= 0;
     if (known && shared.used_ids == 0 && semaphores.semusz == 0 && queues.msgpool == 0)
         return true;
-    starter_end(); /* it, and its children, would stay in the old one */
+    spawner_stop(); /* it, and its children, would stay in the old one */
     return unshare(CLONE_NEWIPC) == 0;
 }
 
@@ -255,15 +256,15 @@ static void close_all(int *fds, unsigned count) {
 
 static bool clean_up(struct run *run) {
     bool clean = workdir_release(run->workdir, &run->box->slot, run->request) && clean_ipc();
-    cgroup_clean(&run->box->cgroup);
+    cgroup_drop_page_cache(&run->box->cgroup);
     return clean;
 }
 
 /* The next run will most likely be one of the same kind. What cannot be made now is tried again, and reported, then. */
-static void look_ahead(struct run *run) {
+static void prepare_next_run(struct run *run) {
     struct fault ignored = {0};
     workdir_mount(run->workdir, &run->box->slot, &run->request->limits, &ignored);
-    ready_make(run->box, false, &ignored);
+    prefork_prepare(run->box, false, &ignored);
 }
 
 static bool send_report(struct box *box, const struct report *report, const struct request *request) {
@@ -279,32 +280,32 @@ enum run_result run_request(struct box *box, const struct request *request, int 
     run->box = box;
     run->request = request;
     run->fds = fds;
-    run->child = &box->ready.child;
-    run->workdir = &box->ready.workdir;
+    run->child = &box->prefork.child;
+    run->workdir = &box->prefork.workdir;
     run->outputs.out.read_fd = run->outputs.err.read_fd = -1;
-    run->watch = (struct watch){.slot = &box->slot,
-                                .limits = &request->limits,
-                                .cgroup = &box->cgroup,
-                                .outputs = &run->outputs,
-                                .control_fd = box->control_fd,
-                                .exec_ns = &run->child->started_ns};
+    run->monitor = (struct monitor){.slot = &box->slot,
+                                    .limits = &request->limits,
+                                    .cgroup = &box->cgroup,
+                                    .outputs = &run->outputs,
+                                    .control_fd = box->control_fd,
+                                    .exec_ns = &run->child->started_ns};
     report->cgroup_kind = box->cgroup.kind;
     report->exit_code = -1;
     if (start(run, &report->fault))
         supervise(run, report);
     else
-        abandon(run);
-    decide(run, report);
+        kill_run(run);
+    set_verdict(run, report);
     close_all(fds, request->fd_count);
-    bool sent = run->watch.reason != STOP_MASTER_GONE && send_report(box, report, request);
-    near_give_way(); /* our master has the report: what is left to do can wait for it */
+    bool sent = run->monitor.reason != STOP_CLIENT_GONE && send_report(box, report, request);
+    yield_cpu(); /* our master has the report: what is left to do can wait for it */
     bool clean = box->once || clean_up(run); /* a box for one run goes with all that is in it */
     if (sent && clean && !box->once)
-        look_ahead(run);
-    return !sent ? RUN_MASTER_GONE : clean ? RUN_CLEAN : RUN_DIRTY;
+        prepare_next_run(run);
+    return !sent ? RUN_CLIENT_GONE : clean ? RUN_CLEAN : RUN_CLEANUP_FAILED;
 }
 
-enum run_result run_refuse(struct box *box, const struct request *request, const struct fault *fault) {
+enum run_result run_report_fault(struct box *box, const struct request *request, const struct fault *fault) {
     struct report report = {.verdict = VERDICT_SE, .cgroup_kind = box->cgroup.kind, .fault = *fault, .exit_code = -1};
-    return send_report(box, &report, request) ? RUN_CLEAN : RUN_MASTER_GONE;
+    return send_report(box, &report, request) ? RUN_CLEAN : RUN_CLIENT_GONE;
 }

@@ -15,18 +15,18 @@ struct box {
     bool once;     /* the command: one run, then the box goes */
     char *capture; /* shared with our master: first stdout's bytes, then stderr's */
     size_t stdout_capacity, stderr_capacity;
-    struct ready ready;
+    struct prefork prefork;
 };
 
 enum run_result {
     RUN_CLEAN,      /* the report was sent, the box is as before */
-    RUN_MASTER_GONE,
-    RUN_DIRTY,      /* the report was sent, but something could not be cleaned: the box must go */
+    RUN_CLIENT_GONE,
+    RUN_CLEANUP_FAILED,      /* the report was sent, but something could not be cleaned: the box must go */
 };
 
 /* fds: the descriptors that came with the request; all are closed here. */
 enum run_result run_request(struct box *box, const struct request *request, int *fds);
 /* Answers a request that cannot even be read. */
-enum run_result run_refuse(struct box *box, const struct request *request, const struct fault *fault);
+enum run_result run_report_fault(struct box *box, const struct request *request, const struct fault *fault);
 
 #endif

@@ -31,7 +31,7 @@
 #elif defined(__aarch64__)
 #define OUR_ARCH AUDIT_ARCH_AARCH64
 #else
-#error "the filter knows x86-64 and aarch64"
+#return_errno "the filter knows x86-64 and aarch64"
 #endif
 
 #define X32_BIT 0x40000000u
@@ -83,7 +83,7 @@ static const unsigned denied[] = {
 #endif
 };
 
-static const unsigned missing[] = {
+static const unsigned unimplemented[] = {
     /* Libraries try these and go on without: clone3 hides its flags from a filter, queues would outlive the run. */
     SYS_clone3, SYS_memfd_secret, SYS_mq_open, SYS_mq_unlink, SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify,
     SYS_mq_getsetattr,
@@ -135,7 +135,7 @@ static const struct rule inspected[] = {
 };
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-#define RULES_MAX (COUNT(denied) + COUNT(missing) + COUNT(without_effect) + COUNT(inspected))
+#define RULES_MAX (COUNT(denied) + COUNT(unimplemented) + COUNT(without_effect) + COUNT(inspected))
 #define RANGES_MAX (2 * RULES_MAX + 3)
 #define PROGRAM_MAX 512
 static struct rule rules[RULES_MAX];
@@ -161,33 +161,33 @@ static void load_argument(struct builder *b, unsigned index) {
     load(b, offsetof(struct seccomp_data, args) + index * sizeof(uint64_t));
 }
 
-static void answer(struct builder *b, uint32_t action) { emit(b, BPF_RET | BPF_K, 0, 0, action); }
+static void emit_return(struct builder *b, uint32_t action) { emit(b, BPF_RET | BPF_K, 0, 0, action); }
 
-static uint32_t error(int code_of) { return SECCOMP_RET_ERRNO | (uint32_t)code_of; }
+static uint32_t return_errno(int code_of) { return SECCOMP_RET_ERRNO | (uint32_t)code_of; }
 
 static void if_equal(struct builder *b, uint32_t value, uint32_t action) {
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, value);
-    answer(b, action);
+    emit_return(b, action);
 }
 
 static void if_between(struct builder *b, uint32_t first, uint32_t last, uint32_t action) {
     emit(b, BPF_JMP | BPF_JGE | BPF_K, 0, 2, first);
     emit(b, BPF_JMP | BPF_JGT | BPF_K, 1, 0, last);
-    answer(b, action);
+    emit_return(b, action);
 }
 
 static void check_abi(struct builder *b) {
     load(b, offsetof(struct seccomp_data, arch));
     emit(b, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, OUR_ARCH);
-    answer(b, SECCOMP_RET_KILL_PROCESS);
+    emit_return(b, SECCOMP_RET_KILL_PROCESS);
     load(b, offsetof(struct seccomp_data, nr));
 }
 
 static void check_namespaces(struct builder *b) {
     load_argument(b, 0);
     emit(b, BPF_JMP | BPF_JSET | BPF_K, 0, 1, NAMESPACE_FLAGS);
-    answer(b, error(EPERM));
-    answer(b, SECCOMP_RET_ALLOW);
+    emit_return(b, return_errno(EPERM));
+    emit_return(b, SECCOMP_RET_ALLOW);
 }
 
 static void check_socket(struct builder *b) {
@@ -199,14 +199,14 @@ static void check_socket(struct builder *b) {
         emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xf);
         if_equal(b, SOCK_STREAM, SECCOMP_RET_ALLOW);
     }
-    answer(b, error(EAFNOSUPPORT));
+    emit_return(b, return_errno(EAFNOSUPPORT));
 }
 
 /* Limits and placement of others: where the program has the launcher's uid, the kernel alone would allow it. */
 static void check_self_only(struct builder *b) {
     load_argument(b, 0);
     if_equal(b, 0, SECCOMP_RET_ALLOW);
-    answer(b, error(EPERM));
+    emit_return(b, return_errno(EPERM));
 }
 
 static void check_personality(struct builder *b) {
@@ -214,23 +214,23 @@ static void check_personality(struct builder *b) {
     if_equal(b, 0, SECCOMP_RET_ALLOW);
     if_equal(b, PERSONALITY_NO_RANDOM, SECCOMP_RET_ALLOW);
     if_equal(b, PERSONALITY_QUERY, SECCOMP_RET_ALLOW);
-    answer(b, error(EPERM));
+    emit_return(b, return_errno(EPERM));
 }
 
 /* Files in memory that nobody maps are in no process's figures: without a cgroup they would be nobody's. */
-static void check_hidden_memory(struct builder *b) { answer(b, b->memory_counted ? SECCOMP_RET_ALLOW : error(ENOSYS)); }
+static void check_hidden_memory(struct builder *b) { emit_return(b, b->memory_counted ? SECCOMP_RET_ALLOW : return_errno(ENOSYS)); }
 
 /* Descriptors, owners, pipe sizes and seals are allowed. Setting a lock succeeds and does nothing. Asking for another's
  * lock, leases, directory notifications and write hints are unknown commands. */
 static void check_fcntl(struct builder *b) {
     load_argument(b, 1);
     if_between(b, 0, F_SETFL, SECCOMP_RET_ALLOW);
-    if_between(b, F_SETLK, F_SETLKW, error(0));
+    if_between(b, F_SETLK, F_SETLKW, return_errno(0));
     if_between(b, F_SETOWN, F_GETOWNER_UIDS, SECCOMP_RET_ALLOW);
-    if_between(b, F_OFD_SETLK, F_OFD_SETLKW, error(0));
+    if_between(b, F_OFD_SETLK, F_OFD_SETLKW, return_errno(0));
     if_equal(b, F_DUPFD_QUERY, SECCOMP_RET_ALLOW);
     if_between(b, F_DUPFD_CLOEXEC, F_GET_SEALS, SECCOMP_RET_ALLOW);
-    answer(b, error(EINVAL));
+    emit_return(b, return_errno(EINVAL));
 }
 
 /* Terminals, pipes and sockets. The others are of file systems and devices, and show counters of the whole machine. */
@@ -239,32 +239,32 @@ static void check_ioctl(struct builder *b) {
     emit(b, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0xff00);
     if_equal(b, IOCTL_TERMINAL, SECCOMP_RET_ALLOW);
     if_equal(b, IOCTL_SOCKET, SECCOMP_RET_ALLOW);
-    answer(b, error(ENOTTY));
+    emit_return(b, return_errno(ENOTTY));
 }
 
 /* No program puts pages out of memory: a file's may be another box's too. */
 static void check_madvise(struct builder *b) {
     load_argument(b, 2);
-    if_between(b, MADV_COLD, MADV_PAGEOUT, error(EINVAL));
-    answer(b, SECCOMP_RET_ALLOW);
+    if_between(b, MADV_COLD, MADV_PAGEOUT, return_errno(EINVAL));
+    emit_return(b, SECCOMP_RET_ALLOW);
 }
 
 /* Reading only what is in memory tells what others have read; reading without keeping it there tells others. */
 static void check_cache_flags(struct builder *b) {
     load_argument(b, 5);
     emit(b, BPF_JMP | BPF_JSET | BPF_K, 0, 1, CACHE_FLAGS);
-    answer(b, error(EOPNOTSUPP));
-    answer(b, SECCOMP_RET_ALLOW);
+    emit_return(b, return_errno(EOPNOTSUPP));
+    emit_return(b, SECCOMP_RET_ALLOW);
 }
 
-static void decide(struct builder *b, enum check check) {
+static void emit_check(struct builder *b, enum check check) {
     switch (check) {
-    case CHECK_ALLOW: answer(b, SECCOMP_RET_ALLOW); break;
-    case CHECK_KILL: answer(b, SECCOMP_RET_KILL_PROCESS); break;
+    case CHECK_ALLOW: emit_return(b, SECCOMP_RET_ALLOW); break;
+    case CHECK_KILL: emit_return(b, SECCOMP_RET_KILL_PROCESS); break;
     case CHECK_COUNT: break;
-    case CHECK_EPERM: answer(b, error(EPERM)); break;
-    case CHECK_ENOSYS: answer(b, error(ENOSYS)); break;
-    case CHECK_NO_EFFECT: answer(b, error(0)); break;
+    case CHECK_EPERM: emit_return(b, return_errno(EPERM)); break;
+    case CHECK_ENOSYS: emit_return(b, return_errno(ENOSYS)); break;
+    case CHECK_NO_EFFECT: emit_return(b, return_errno(0)); break;
     case CHECK_NAMESPACES: check_namespaces(b); break;
     case CHECK_SOCKET: check_socket(b); break;
     case CHECK_SELF_ONLY: check_self_only(b); break;
@@ -274,7 +274,7 @@ static void decide(struct builder *b, enum check check) {
     case CHECK_IOCTL: check_ioctl(b); break;
     case CHECK_MADVISE: check_madvise(b); break;
     case CHECK_CACHE_FLAGS: check_cache_flags(b); break;
-    case CHECK_SYSINFO: answer(b, SECCOMP_RET_USER_NOTIF); break; /* the agent answers (sysinfo.c) */
+    case CHECK_SYSINFO: emit_return(b, SECCOMP_RET_USER_NOTIF); break; /* the agent answers (sysinfo.c) */
     }
 }
 
@@ -311,8 +311,8 @@ static void sort_rules(void) {
     size_t used = 0;
     for (size_t i = 0; i < COUNT(denied); i++)
         rules[used++] = (struct rule){denied[i], CHECK_EPERM};
-    for (size_t i = 0; i < COUNT(missing); i++)
-        rules[used++] = (struct rule){missing[i], CHECK_ENOSYS};
+    for (size_t i = 0; i < COUNT(unimplemented); i++)
+        rules[used++] = (struct rule){unimplemented[i], CHECK_ENOSYS};
     for (size_t i = 0; i < COUNT(without_effect); i++)
         rules[used++] = (struct rule){without_effect[i], CHECK_NO_EFFECT};
     for (size_t i = 0; i < COUNT(inspected); i++)
@@ -349,7 +349,7 @@ static void build(unsigned which, bool allow_internet, bool memory_counted) {
     b.next += range_count - 1;
     for (int check = CHECK_ALLOW; check < CHECK_COUNT; check++) {
         b.blocks[check] = b.next;
-        decide(&b, (enum check)check);
+        emit_check(&b, (enum check)check);
     }
     programs[which] = (struct sock_fprog){.len = (unsigned short)(b.next - code[which]), .filter = code[which]};
     b.next = start;

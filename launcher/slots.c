@@ -25,7 +25,7 @@ static int open_locked(int state_fd, int number) {
 }
 
 /* The file lists one directory per line. Only names of ours are touched, whatever it says. */
-static void sweep(int lock_fd) {
+static void remove_leftovers(int lock_fd) {
     char text[CGROUP_DIRS_MAX * (CGROUP_PATH_MAX + 1) + 1];
     char *rest = text, *line;
     if (read_text(lock_fd, text, sizeof text) <= 0)
@@ -35,11 +35,11 @@ static void sweep(int lock_fd) {
         if (line[0] == '/' && last != NULL && strncmp(last + 1, PREFIX, strlen(PREFIX)) == 0)
             cgroup_remove_dir(line);
     }
-    slot_forget(lock_fd);
+    slot_clear_record(lock_fd);
 }
 
 /* Slots that nobody holds but whose files are not empty: their owners died without a chance to clean up. */
-static void sweep_others(int state_fd) {
+static void remove_leftovers_of_free_slots(int state_fd) {
     DIR *entries = fdopendir(openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     struct dirent *entry;
     struct stat info;
@@ -50,7 +50,7 @@ static void sweep_others(int state_fd) {
             continue;
         int fd = open_locked(state_fd, atoi(entry->d_name + 5));
         if (fd >= 0) {
-            sweep(fd);
+            remove_leftovers(fd);
             close(fd);
         }
     }
@@ -73,7 +73,7 @@ static int open_state_dir(const char *state_dir) {
     return fd;
 }
 
-bool slot_take(const char *state_dir, int *number, int *lock_fd, char *name, size_t name_size, struct fault *fault) {
+bool slot_acquire(const char *state_dir, int *number, int *lock_fd, char *name, size_t name_size, struct fault *fault) {
     struct stat info;
     int state_fd = open_state_dir(state_dir);
     if (state_fd < 0 || fstat(state_fd, &info) != 0)
@@ -86,8 +86,8 @@ bool slot_take(const char *state_dir, int *number, int *lock_fd, char *name, siz
         close(state_fd);
         return fail_at(fault, "slot_lock", -1);
     }
-    sweep(*lock_fd);
-    sweep_others(state_fd);
+    remove_leftovers(*lock_fd);
+    remove_leftovers_of_free_slots(state_fd);
     close(state_fd);
     /* The state directory is part of the name: two of them never share a cgroup. */
     snprintf(name, name_size, PREFIX "%lx-%d", (unsigned long)info.st_ino, *number);
@@ -95,14 +95,14 @@ bool slot_take(const char *state_dir, int *number, int *lock_fd, char *name, siz
 }
 
 bool slot_record(int lock_fd, const struct cgroup *cgroup, struct fault *fault) {
-    slot_forget(lock_fd);
+    slot_clear_record(lock_fd);
     for (size_t i = 0; i < cgroup->dir_count; i++)
         if (!write_all(lock_fd, cgroup->dirs[i], strlen(cgroup->dirs[i])) || !write_all(lock_fd, "\n", 1))
             return fail_at(fault, "slot_record", (int)i);
     return true;
 }
 
-void slot_forget(int lock_fd) {
+void slot_clear_record(int lock_fd) {
     if (ftruncate(lock_fd, 0) == 0)
         lseek(lock_fd, 0, SEEK_SET);
 }

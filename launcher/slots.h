@@ -9,8 +9,8 @@
 #define SLOT_UID_BASE 1900000000u
 
 /* Takes the lowest free number; the lock lives as long as any copy of *lock_fd. Sweeps all slots nobody holds. */
-bool slot_take(const char *state_dir, int *number, int *lock_fd, char *name, size_t name_size, struct fault *fault);
+bool slot_acquire(const char *state_dir, int *number, int *lock_fd, char *name, size_t name_size, struct fault *fault);
 bool slot_record(int lock_fd, const struct cgroup *cgroup, struct fault *fault);
-void slot_forget(int lock_fd);
+void slot_clear_record(int lock_fd);
 
 #endif

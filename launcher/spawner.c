@@ -14,41 +14,41 @@
 
 #define STACK_BYTES (64 * 1024)
 
-enum starter_state { STARTER_SETTLES, STARTER_WAITS, STARTER_WORKS, STARTER_ENDS };
+enum spawner_state { SPAWNER_STARTING, SPAWNER_READY, SPAWNER_CLONING, SPAWNER_STOPPED };
 
 static struct {
     pthread_t thread;
     pid_t task;
-    bool runs;
+    bool is_running;
     const struct cgroup *cgroup;
     bool allow_internet, confined;
-    int state;           /* a sign: enum starter_state */
+    int state;           /* a sign: enum spawner_state */
     struct child *child; /* of the order */
     struct fault fault;
-} starter;
+} spawner;
 
-static bool settle(struct fault *fault) {
+static bool confine(struct fault *fault) {
     if (unshare(CLONE_FS) != 0 || chroot(BOX_ROOT) != 0 || chdir("/") != 0)
         return fail_at(fault, "root", -1);
-    return !starter.confined || privilege_confine(starter.cgroup, starter.allow_internet, fault);
+    return !spawner.confined || privilege_confine(spawner.cgroup, spawner.allow_internet, fault);
 }
 
 /* The order is done before the child is born: the next one comes when that child is gone. */
-static void work(struct child *child) {
-    starter.state = STARTER_WAITS;
-    if (spawn(cgroup_clone_fd(child->cgroup), &child->pid, &child->state, child_main, child))
+static void clone_requested(struct child *child) {
+    spawner.state = SPAWNER_READY;
+    if (clone_child(cgroup_clone_fd(child->cgroup), &child->pid, &child->state, child_main, child))
         return;
     fail_at(&child->fault, "spawn", -1);
-    sign_set(&child->state, CHILD_GONE);
+    futex_word_store(&child->state, CHILD_DONE);
 }
 
-static void *serve(void *nothing) {
-    starter.task = gettid();
-    bool fine = settle(&starter.fault);
-    sign_set(&starter.state, fine ? STARTER_WAITS : STARTER_ENDS);
-    while (fine && sign_await_change(&starter.state, STARTER_WAITS) == STARTER_WORKS)
-        work(starter.child);
-    return nothing;
+static void *serve(void *unused) {
+    spawner.task = gettid();
+    bool fine = confine(&spawner.fault);
+    futex_word_store(&spawner.state, fine ? SPAWNER_READY : SPAWNER_STOPPED);
+    while (fine && futex_word_wait(&spawner.state, SPAWNER_READY) == SPAWNER_CLONING)
+        clone_requested(spawner.child);
+    return unused;
 }
 
 /* It blocks no signal that we do not: an ordinary user's programs may send it some, and the kernel drops what the first
@@ -57,43 +57,43 @@ static bool create(void) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    int error = pthread_create(&starter.thread, &attributes, serve, NULL);
+    int error = pthread_create(&spawner.thread, &attributes, serve, NULL);
     pthread_attr_destroy(&attributes);
     errno = error;
     return error == 0;
 }
 
-bool starter_begin(const struct cgroup *cgroup, bool allow_internet, struct fault *fault) {
-    starter.cgroup = cgroup;
-    starter.confined = cgroup->kind != CGROUP_V2;
-    starter.allow_internet = allow_internet;
-    starter.fault = (struct fault){0};
-    starter.state = STARTER_SETTLES;
+bool spawner_start(const struct cgroup *cgroup, bool allow_internet, struct fault *fault) {
+    spawner.cgroup = cgroup;
+    spawner.confined = cgroup->kind != CGROUP_V2;
+    spawner.allow_internet = allow_internet;
+    spawner.fault = (struct fault){0};
+    spawner.state = SPAWNER_STARTING;
     if (!create())
-        return fail_at(fault, "starter", -1);
-    sign_await_change(&starter.state, STARTER_SETTLES);
-    starter.runs = starter.fault.step == NULL;
-    if (!starter.runs) {
-        pthread_join(starter.thread, NULL);
-        *fault = starter.fault;
+        return fail_at(fault, "spawner", -1);
+    futex_word_wait(&spawner.state, SPAWNER_STARTING);
+    spawner.is_running = spawner.fault.step == NULL;
+    if (!spawner.is_running) {
+        pthread_join(spawner.thread, NULL);
+        *fault = spawner.fault;
     }
-    return starter.runs;
+    return spawner.is_running;
 }
 
-void starter_end(void) {
-    if (!starter.runs)
+void spawner_stop(void) {
+    if (!spawner.is_running)
         return;
-    sign_set(&starter.state, STARTER_ENDS);
-    pthread_join(starter.thread, NULL);
-    starter.runs = false;
+    futex_word_store(&spawner.state, SPAWNER_STOPPED);
+    pthread_join(spawner.thread, NULL);
+    spawner.is_running = false;
 }
 
-bool starter_runs(void) { return starter.runs; }
+bool spawner_is_running(void) { return spawner.is_running; }
 
-void starter_order(struct child *child) {
-    child->allow_internet = starter.allow_internet;
-    child->confined = starter.confined;
-    starter.child = child;
-    near_bring(starter.task); /* and its child is born there */
-    sign_set(&starter.state, STARTER_WORKS);
+void spawner_submit(struct child *child) {
+    child->allow_internet = spawner.allow_internet;
+    child->confined = spawner.confined;
+    spawner.child = child;
+    pin_to_current_cpu(spawner.task); /* and its child is born there */
+    futex_word_store(&spawner.state, SPAWNER_CLONING);
 }

@@ -6,12 +6,12 @@
 
 #include "child.h"
 
-#define STARTER_THREADS 1 /* tasks that the agent has besides its first */
+#define SPAWNER_THREADS 1 /* tasks that the agent has besides its first */
 
-bool starter_begin(const struct cgroup *cgroup, bool allow_internet, struct fault *fault);
-void starter_end(void); /* nothing may be under way; harmless when there is no starter */
-bool starter_runs(void);
-/* A child is born and waits for child_go(). Failures are found in the child's own fault. */
-void starter_order(struct child *child);
+bool spawner_start(const struct cgroup *cgroup, bool allow_internet, struct fault *fault);
+void spawner_stop(void); /* nothing may be under way; harmless when there is no starter */
+bool spawner_is_running(void);
+/* A child is born and waits for child_start_program(). Failures are found in the child's own fault. */
+void spawner_submit(struct child *child);
 
 #endif

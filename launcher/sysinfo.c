@@ -29,7 +29,7 @@ void sysinfo_listen(int listener_fd) {
 int sysinfo_fd(void) { return listener; }
 
 /* 0, or the error that the program sees. The process may be gone by now, and its number another's. */
-static int put(const struct seccomp_notif *call) {
+static int write_reply(const struct seccomp_notif *call) {
     struct sysinfo info = constant;
     struct timespec up;
     if (clock_gettime(CLOCK_BOOTTIME, &up) == 0) /* which any program may read */
@@ -42,7 +42,7 @@ static int put(const struct seccomp_notif *call) {
     return errno == EFAULT ? -EFAULT : -ENOSYS;
 }
 
-void sysinfo_answer(void) {
+void sysinfo_reply(void) {
     struct seccomp_notif call;
     struct seccomp_notif_resp reply;
     memset(&call, 0, sizeof call);
@@ -50,6 +50,6 @@ void sysinfo_answer(void) {
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0)
         return; /* killed meanwhile */
     reply.id = call.id;
-    reply.error = put(&call);
+    reply.error = write_reply(&call);
     (void)!ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);
 }

@@ -7,6 +7,6 @@ void sysinfo_init(void); /* once */
 /* By whoever installed a filter, in the agent's memory and descriptors: where calls are to be heard of; -1: nowhere. */
 void sysinfo_listen(int listener_fd);
 int sysinfo_fd(void);      /* readable when a program waits for an answer; -1: none will */
-void sysinfo_answer(void); /* one program, if it still waits */
+void sysinfo_reply(void); /* one program, if it still waits */
 
 #endif

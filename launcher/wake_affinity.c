@@ -8,9 +8,9 @@
 static cpu_set_t all;
 static bool has_choice;
 
-void near_init(void) { has_choice = sched_getaffinity(0, sizeof all, &all) == 0 && CPU_COUNT(&all) > 1; }
+void wake_affinity_init(void) { has_choice = sched_getaffinity(0, sizeof all, &all) == 0 && CPU_COUNT(&all) > 1; }
 
-void near_bring(pid_t task) {
+void pin_to_current_cpu(pid_t task) {
     cpu_set_t here;
     int cpu = has_choice ? sched_getcpu() : -1;
     if (cpu < 0)
@@ -21,9 +21,9 @@ void near_bring(pid_t task) {
 }
 
 /* Refused only where all these CPUs were taken from us meanwhile; then the kernel has chosen others already. */
-void near_leave(void) {
+void allow_all_cpus(void) {
     if (has_choice)
         sched_setaffinity(0, sizeof all, &all);
 }
 
-void near_give_way(void) { sched_yield(); }
+void yield_cpu(void) { sched_yield(); }

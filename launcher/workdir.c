@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SHOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define BIND_ATTRIBUTES (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 static bool needs_host_view(const struct request *request) {
     for (size_t i = 0; i < request->file_count; i++)
@@ -40,7 +40,7 @@ static int open_view(int tree) {
  * has the uid of the file's owner. */
 static int open_stdin(const char *path, uint64_t size_max) {
     struct stat info;
-    int tree = root_copy_tree(path, SHOWN | MOUNT_ATTR_RDONLY);
+    int tree = rootfs_clone_tree(path, BIND_ATTRIBUTES | MOUNT_ATTR_RDONLY);
     if (tree < 0)
         return -1;
     int fd = open_view(tree);
@@ -62,7 +62,7 @@ static int open_stdin(const char *path, uint64_t size_max) {
 
 /* What anyone may run is shown; a private file is opened, to be copied for the program like other input. Decided on the
  * very file that was found, so that its name cannot come to mean another one in between. */
-static bool choose_way(int *tree, bool *shown) {
+static bool open_if_private(int *tree, bool *is_bound) {
     struct stat info;
     if (fstat(*tree, &info) != 0)
         return false;
@@ -70,23 +70,23 @@ static bool choose_way(int *tree, bool *shown) {
         errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
         return false;
     }
-    *shown = (info.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
-    if (!*shown)
+    *is_bound = (info.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH);
+    if (!*is_bound)
         *tree = open_view(*tree);
     return *tree >= 0;
 }
 
-static bool copy_views(struct workdir *workdir, const struct request *request, struct fault *fault) {
+static bool clone_host_trees(struct workdir *workdir, const struct request *request, struct fault *fault) {
     for (size_t i = 0; i < request->file_count; i++) {
         if (request->files[i].kind != FILE_BIND)
             continue;
-        workdir->file_trees[i] = root_copy_tree(request->files[i].source, SHOWN | MOUNT_ATTR_RDONLY);
-        if (workdir->file_trees[i] < 0 || !choose_way(&workdir->file_trees[i], &workdir->file_shown[i]))
+        workdir->file_trees[i] = rootfs_clone_tree(request->files[i].source, BIND_ATTRIBUTES | MOUNT_ATTR_RDONLY);
+        if (workdir->file_trees[i] < 0 || !open_if_private(&workdir->file_trees[i], &workdir->file_bound[i]))
             return fail_at(fault, "file", (int)i);
     }
     for (size_t i = 0; i < request->mount_count; i++) {
-        workdir->mount_trees[i] = root_copy_tree(request->mounts[i].source,
-                                                 request->mounts[i].writable ? SHOWN : SHOWN | MOUNT_ATTR_RDONLY);
+        uint64_t attributes = request->mounts[i].writable ? BIND_ATTRIBUTES : BIND_ATTRIBUTES | MOUNT_ATTR_RDONLY;
+        workdir->mount_trees[i] = rootfs_clone_tree(request->mounts[i].source, attributes);
         if (workdir->mount_trees[i] < 0)
             return fail_at(fault, "mount", (int)i);
     }
@@ -99,33 +99,33 @@ static bool copy_views(struct workdir *workdir, const struct request *request, s
 }
 
 /* Paths of the host can only be resolved where the host is in sight: a look there, and back. */
-static bool visit_host(struct workdir *workdir, const struct slot *slot, const struct request *request, struct fault *fault) {
+static bool open_host_files(struct workdir *workdir, const struct slot *slot, const struct request *request, struct fault *fault) {
     if (!needs_host_view(request))
         return true;
     if (setns(slot->host_view_fd, CLONE_NEWNS) != 0)
         return fail_at(fault, "host_view", -1);
-    bool done = copy_views(workdir, request, fault);
+    bool done = clone_host_trees(workdir, request, fault);
     if (setns(slot->box_view_fd, CLONE_NEWNS) != 0)
         return fail_at(fault, "box_view", -1);
     return done;
 }
 
-#define FRESH (MS_NOSUID | MS_NODEV | MS_NOATIME)
+#define TMPFS_FLAGS (MS_NOSUID | MS_NODEV | MS_NOATIME)
 
-static bool mount_fresh(const struct slot *slot, const struct limits *limits, const char *point, const char *mode) {
+static bool mount_tmpfs(const struct slot *slot, const struct limits *limits, const char *point, const char *mode) {
     char options[160];
     snprintf(options, sizeof options, "size=%" PRIu64 ",nr_inodes=%" PRIu64 ",mode=%s,uid=%u,gid=%u", limits->work_bytes,
              limits->work_inodes + 1, mode, slot->uid, slot->gid);
-    return mount("tmpfs", point, "tmpfs", FRESH, options) == 0;
+    return mount("tmpfs", point, "tmpfs", TMPFS_FLAGS, options) == 0;
 }
 
-static bool change_caps(const struct limits *limits, const char *point) {
+static bool resize_tmpfs(const struct limits *limits, const char *point) {
     char options[96];
     snprintf(options, sizeof options, "size=%" PRIu64 ",nr_inodes=%" PRIu64, limits->work_bytes, limits->work_inodes + 1);
-    return mount(NULL, point, NULL, MS_REMOUNT | FRESH, options) == 0;
+    return mount(NULL, point, NULL, MS_REMOUNT | TMPFS_FLAGS, options) == 0;
 }
 
-static bool open_point(const char *point, int *fd) {
+static bool open_mount_point(const char *point, int *fd) {
     if (*fd < 0)
         *fd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return *fd >= 0;
@@ -134,27 +134,27 @@ static bool open_point(const char *point, int *fd) {
 void workdir_init(struct workdir *workdir) { workdir->work_fd = workdir->tmp_fd = workdir->stdin_fd = -1; }
 
 bool workdir_mount(struct workdir *workdir, const struct slot *slot, const struct limits *limits, struct fault *fault) {
-    bool same = workdir->has_caps && workdir->bytes_cap == limits->work_bytes && workdir->inodes_cap == limits->work_inodes;
-    workdir->has_caps = false; /* until both have them: after a failure in between nobody knows */
-    if (workdir->work_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_WORK)
-                              : !mount_fresh(slot, limits, BOX_ROOT BOX_WORK, "0700"))
+    bool same = workdir->size_is_known && workdir->size_bytes == limits->work_bytes && workdir->size_inodes == limits->work_inodes;
+    workdir->size_is_known = false; /* until both have them: after a failure in between nobody knows */
+    if (workdir->work_mounted ? !same && !resize_tmpfs(limits, BOX_ROOT BOX_WORK)
+                              : !mount_tmpfs(slot, limits, BOX_ROOT BOX_WORK, "0700"))
         return fail_at(fault, "work_directory", -1);
     workdir->work_mounted = true;
-    if (workdir->tmp_mounted ? !same && !change_caps(limits, BOX_ROOT BOX_TMP)
-                             : !mount_fresh(slot, limits, BOX_ROOT BOX_TMP, "1777"))
+    if (workdir->tmp_mounted ? !same && !resize_tmpfs(limits, BOX_ROOT BOX_TMP)
+                             : !mount_tmpfs(slot, limits, BOX_ROOT BOX_TMP, "1777"))
         return fail_at(fault, "tmp_directory", -1);
     workdir->tmp_mounted = true;
-    if (!open_point(BOX_ROOT BOX_WORK, &workdir->work_fd))
+    if (!open_mount_point(BOX_ROOT BOX_WORK, &workdir->work_fd))
         return fail_at(fault, "work_directory", -1);
-    if (!open_point(BOX_ROOT BOX_TMP, &workdir->tmp_fd))
+    if (!open_mount_point(BOX_ROOT BOX_TMP, &workdir->tmp_fd))
         return fail_at(fault, "tmp_directory", -1);
-    workdir->bytes_cap = limits->work_bytes;
-    workdir->inodes_cap = limits->work_inodes;
-    workdir->has_caps = true;
+    workdir->size_bytes = limits->work_bytes;
+    workdir->size_inodes = limits->work_inodes;
+    workdir->size_is_known = true;
     return true;
 }
 
-static bool own(const struct slot *slot, int dir_fd, const char *path) {
+static bool give_to_program(const struct slot *slot, int dir_fd, const char *path) {
     return slot->rootless || fchownat(dir_fd, path, slot->uid, slot->gid, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -162,7 +162,7 @@ static bool make_parents(const struct slot *slot, int dir_fd, const char *name) 
     char path[REQUEST_NAME_MAX + 1];
     for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         snprintf(path, sizeof path, "%.*s", (int)(slash - name), name);
-        if (mkdirat(dir_fd, path, 0755) == 0 ? !own(slot, dir_fd, path) : errno != EEXIST)
+        if (mkdirat(dir_fd, path, 0755) == 0 ? !give_to_program(slot, dir_fd, path) : errno != EEXIST)
             return false;
     }
     return true;
@@ -179,11 +179,11 @@ static bool copy_fd(int from, int to) {
     }
 }
 
-static bool place_file(const struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i,
+static bool write_input_file(const struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i,
                        const int *fds) {
     const struct input_file *file = &request->files[i];
     int tree = workdir->file_trees[i];
-    bool shown = file->kind == FILE_BIND && workdir->file_shown[i];
+    bool is_bound = file->kind == FILE_BIND && workdir->file_bound[i];
     if (!make_parents(slot, workdir->work_fd, file->name))
         return false;
     int fd = openat(workdir->work_fd, file->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -191,13 +191,13 @@ static bool place_file(const struct workdir *workdir, const struct slot *slot, c
     if (fd < 0)
         return false;
     bool done = true;
-    if (shown)
+    if (is_bound)
         done = move_mount(tree, "", workdir->work_fd, file->name, MOVE_MOUNT_F_EMPTY_PATH) == 0;
     else if (file->kind != FILE_INLINE)
         done = copy_fd(file->kind == FILE_BIND ? tree : fds[file->fd_index], fd);
     else
         done = write_all(fd, file->data, file->size);
-    if (done && !shown && !slot->rootless)
+    if (done && !is_bound && !slot->rootless)
         done = fchown(fd, slot->uid, slot->gid) == 0;
     int saved = errno;
     close(fd);
@@ -205,55 +205,55 @@ static bool place_file(const struct workdir *workdir, const struct slot *slot, c
     return done;
 }
 
-static bool place_files(const struct workdir *workdir, const struct slot *slot, const struct request *request,
+static bool write_input_files(const struct workdir *workdir, const struct slot *slot, const struct request *request,
                         const int *fds, struct fault *fault) {
     for (size_t i = 0; i < request->file_count; i++)
-        if (!place_file(workdir, slot, request, i, fds))
+        if (!write_input_file(workdir, slot, request, i, fds))
             return fail_at(fault, "file", (int)i);
     return true;
 }
 
 /* Makes a mount point below dir_fd; gives how many parts of its path were new, -1 on failure. */
-static int make_point(int dir_fd, const char *path, bool directory) {
+static int create_mount_point(int dir_fd, const char *path, bool directory) {
     char part[REQUEST_NAME_MAX + 1];
-    int made = 0;
+    int created = 0;
     for (const char *slash = strchr(path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
         if (mkdirat(dir_fd, part, 0755) == 0)
-            made++;
+            created++;
         else if (errno != EEXIST)
             return -1;
     }
     if (directory)
-        return mkdirat(dir_fd, path, 0755) == 0 ? made + 1 : -1;
+        return mkdirat(dir_fd, path, 0755) == 0 ? created + 1 : -1;
     int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
     if (fd < 0)
         return -1;
     close(fd);
-    return made + 1;
+    return created + 1;
 }
 
-static void name_in_box(char *path, size_t size, const char *target) { snprintf(path, size, BOX_ROOT "%s", target); }
+static void path_in_box(char *path, size_t size, const char *target) { snprintf(path, size, BOX_ROOT "%s", target); }
 
 /* Below the work directory or /tmp a mount point goes with them; elsewhere we make it through our own view of the root. */
-static bool make_target(struct workdir *workdir, const struct slot *slot, const char *target, bool directory, size_t i) {
+static bool create_mount_target(struct workdir *workdir, const struct slot *slot, const char *target, bool directory, size_t i) {
     bool fresh = strncmp(target, BOX_WORK "/", sizeof BOX_WORK) == 0 || strncmp(target, BOX_TMP "/", sizeof BOX_TMP) == 0;
     int box_fd = fresh ? open(BOX_ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC) : slot->root_rw_fd;
-    int made = make_point(box_fd, target + 1, directory);
+    int created = create_mount_point(box_fd, target + 1, directory);
     if (fresh)
         close(box_fd);
-    else if (made > 0)
-        workdir->made_depth[i] = made;
-    return made >= 0;
+    else if (created > 0)
+        workdir->created_depth[i] = created;
+    return created >= 0;
 }
 
 static bool attach(struct workdir *workdir, const struct slot *slot, const struct request *request, size_t i) {
     char path[sizeof BOX_ROOT + REQUEST_NAME_MAX];
     struct stat source, point;
-    name_in_box(path, sizeof path, request->mounts[i].target);
+    path_in_box(path, sizeof path, request->mounts[i].target);
     if (fstat(workdir->mount_trees[i], &source) != 0)
         return false;
-    if (lstat(path, &point) != 0 && !make_target(workdir, slot, request->mounts[i].target, S_ISDIR(source.st_mode), i))
+    if (lstat(path, &point) != 0 && !create_mount_target(workdir, slot, request->mounts[i].target, S_ISDIR(source.st_mode), i))
         return false;
     if (move_mount(workdir->mount_trees[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0)
         return false;
@@ -269,7 +269,7 @@ static bool attach_all(struct workdir *workdir, const struct slot *slot, const s
 }
 
 /* What was mounted ahead is as old as the last run's end, which is nobody's business. */
-static bool date_now(const struct workdir *workdir, struct fault *fault) {
+static bool set_timestamps(const struct workdir *workdir, struct fault *fault) {
     if (futimens(workdir->work_fd, NULL) != 0)
         return fail_at(fault, "work_directory", -1);
     return futimens(workdir->tmp_fd, NULL) == 0 || fail_at(fault, "tmp_directory", -1);
@@ -282,20 +282,20 @@ bool workdir_prepare(struct workdir *workdir, const struct slot *slot, const str
     for (size_t i = 0; i < request->mount_count; i++) {
         workdir->mount_trees[i] = -1;
         workdir->mount_attached[i] = false;
-        workdir->made_depth[i] = 0;
+        workdir->created_depth[i] = 0;
     }
-    if (!visit_host(workdir, slot, request, fault))
+    if (!open_host_files(workdir, slot, request, fault))
         return false;
-    bool ahead = workdir->work_mounted;
+    bool mounted_before = workdir->work_mounted;
     if (!workdir_mount(workdir, slot, &request->limits, fault))
         return false;
-    if (ahead && !date_now(workdir, fault))
+    if (mounted_before && !set_timestamps(workdir, fault))
         return false;
-    return place_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
+    return write_input_files(workdir, slot, request, fds, fault) && attach_all(workdir, slot, request, fault);
 }
 
 /* Takes back the last parts of a mount point's path that we made in the root. */
-static bool unmake_point(const struct slot *slot, const char *target, int depth) {
+static bool remove_mount_point(const struct slot *slot, const char *target, int depth) {
     char path[REQUEST_NAME_MAX + 1];
     snprintf(path, sizeof path, "%s", target + 1);
     for (; depth > 0; depth--) {
@@ -322,18 +322,18 @@ bool workdir_release(struct workdir *workdir, const struct slot *slot, const str
     close_fd(&workdir->stdin_fd);
     for (size_t i = request->mount_count; i-- > 0;) {
         char path[sizeof BOX_ROOT + REQUEST_NAME_MAX];
-        name_in_box(path, sizeof path, request->mounts[i].target);
+        path_in_box(path, sizeof path, request->mounts[i].target);
         close_fd(&workdir->mount_trees[i]);
-        if (workdir->mount_attached[i] && !lumber_put_away(path))
+        if (workdir->mount_attached[i] && !deferred_umount_add(path))
             clean = false;
-        if (workdir->made_depth[i] > 0 && !unmake_point(slot, request->mounts[i].target, workdir->made_depth[i]))
+        if (workdir->created_depth[i] > 0 && !remove_mount_point(slot, request->mounts[i].target, workdir->created_depth[i]))
             clean = false;
     }
     for (size_t i = 0; i < request->file_count; i++)
         close_fd(&workdir->file_trees[i]);
-    if (workdir->work_mounted && !lumber_put_away(BOX_ROOT BOX_WORK))
+    if (workdir->work_mounted && !deferred_umount_add(BOX_ROOT BOX_WORK))
         clean = false;
-    if (workdir->tmp_mounted && !lumber_put_away(BOX_ROOT BOX_TMP))
+    if (workdir->tmp_mounted && !deferred_umount_add(BOX_ROOT BOX_TMP))
         clean = false;
     workdir->work_mounted = workdir->tmp_mounted = false;
     return clean;

@@ -10,13 +10,13 @@ struct workdir {
     int tmp_fd;                            /* /tmp, for dating it */
     int stdin_fd;                          /* opened here where stdin is a path; else -1 */
     int file_trees[REQUEST_FILES_MAX];     /* detached views of files that are shown; private ones, opened to be copied */
-    bool file_shown[REQUEST_FILES_MAX];
+    bool file_bound[REQUEST_FILES_MAX];
     int mount_trees[REQUEST_MOUNTS_MAX];
     bool mount_attached[REQUEST_MOUNTS_MAX];
-    int made_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
+    int created_depth[REQUEST_MOUNTS_MAX];    /* how many last parts of the mount point's path we made in the root */
     bool work_mounted, tmp_mounted;
-    bool has_caps;                         /* whether the following are the caps of both */
-    uint64_t bytes_cap, inodes_cap;
+    bool size_is_known;                         /* whether the following are the caps of both */
+    uint64_t size_bytes, size_inodes;
 };
 
 void workdir_init(struct workdir *workdir);

@@ -98,7 +98,7 @@ def run_leg(name: str, uid: int, configured: dict[str, str]) -> int:
         "PYTHONPATH": f"{configured['repository']}/src",
         "ADJUDGE_TEST_TIME_SCALE": configured.get("time_scale", "1"),
         "ADJUDGE_TEST_PROGRAMS": "/programs",
-        "ADJUDGE_TEST_WAYS": configured.get("ways", "agent,command"),
+        "ADJUDGE_TEST_MODES": configured.get("ways", "agent,command"),
     }
     repository = configured["repository"]
     # Each leg is one user here, so the test that runs the suite as another is left to `make test`; so is the command

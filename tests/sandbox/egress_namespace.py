@@ -59,7 +59,7 @@ def _check(result: int, step: str) -> None:
         raise OSError(ctypes.get_errno(), f"{step}: {os.strerror(ctypes.get_errno())}")
 
 
-def leave_the_host(hosts: Path) -> None:
+def enter_private_network(hosts: Path) -> None:
     """Enter namespaces in which nothing but loopback is there, and only our names are known."""
     user, group = os.geteuid(), os.getegid()
     kinds = _CLONE_NEWNS | _CLONE_NEWNET | (_CLONE_NEWUSER if user else 0)
@@ -94,12 +94,12 @@ async def main(state: Path) -> None:
         limits=Limits(cpu_ms=20_000, wall_ms=60_000),
         egress=(Egress("allowed.test", _PORT),),
     )
-    async with Sandbox(unsafe=True, state_dir=state) as box:
-        report = await box.run(spec)
+    async with Sandbox(unsafe=True, state_dir=state) as sandbox:
+        report = await sandbox.run(spec)
     for server in servers:
         server.close()
-    told = {"verdict": report.verdict, "stderr": report.stderr.decode(), "heard": heard}
-    sys.stdout.write(json.dumps(told | {"reached": json.loads(report.stdout or b"null")}))
+    result = {"verdict": report.verdict, "stderr": report.stderr.decode(), "heard": heard}
+    sys.stdout.write(json.dumps(result | {"reached": json.loads(report.stdout or b"null")}))
 
 
 if __name__ == "__main__":
@@ -107,5 +107,5 @@ if __name__ == "__main__":
         names.write(_NAMES)
         names.flush()
         Path(names.name).chmod(0o644)
-        leave_the_host(Path(names.name))
+        enter_private_network(Path(names.name))
         asyncio.run(main(Path(sys.argv[1])))

@@ -17,7 +17,7 @@ from pathlib import Path
 import adjudge.cli
 
 
-class WarmCommandLine:
+class ForkedCli:
     """Our side: looks like ``subprocess.run([\"adjudge\", …])``."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class WarmCommandLine:
         self._server.wait()
 
 
-def _become(request: Mapping[str, list[str]]) -> int:
+def _run_command(request: Mapping[str, list[str]]) -> int:
     """Be one call of the command line; gives its exit code."""
     for number, path in enumerate(request["streams"]):
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -73,7 +73,7 @@ def serve() -> None:
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
-            os._exit(_become(json.loads(line)))
+            os._exit(_run_command(json.loads(line)))
         sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
         sys.stdout.flush()
 

@@ -17,14 +17,14 @@ from typing import Final
 
 LAUNCHERS: Final = frozenset({"adjudge-box", "adjudge-agent"})
 """The names of our own processes: keepers and agents."""
-WAITING: Final = "adjudge-next"
+PREPARED_CHILD: Final = "adjudge-next"
 """A process of an agent's that will be the next program."""
 _TRACE_KEY: Final = str(0x5EED)
 _SLOT_UIDS: Final = 1_900_000_000
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """Make orphans of the sandbox's children ours: whatever is left running is then below us, and is seen."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -51,7 +51,7 @@ def processes() -> dict[int, Process]:
     return found
 
 
-APART: Final[set[int]] = set()
+EXCLUDED_CHILDREN: Final[set[int]] = set()
 """Children of ours that live a life of their own, with all below them: the same suite, as another user."""
 
 
@@ -62,7 +62,7 @@ def descendants(root: int | None = None) -> dict[int, Process]:
     frontier = [root or os.getpid()]
     children: dict[int, list[int]] = {}
     for process in everyone.values():
-        if process.pid not in APART:
+        if process.pid not in EXCLUDED_CHILDREN:
             children.setdefault(process.parent, []).append(process.pid)
     while frontier:
         for pid in children.get(frontier.pop(), []):
@@ -110,9 +110,11 @@ def cgroups_of(state: Path) -> list[str]:
     return sorted(found)
 
 
-def strangers(among: dict[int, Process]) -> list[Process]:
+def unexpected_processes(among: dict[int, Process]) -> list[Process]:
     """Those that are neither launchers nor the one child with which an agent waits for its next run."""
-    waiting = [process for process in among.values() if process.name == WAITING and _is_agent(among, process.parent)]
+    waiting = [
+        process for process in among.values() if process.name == PREPARED_CHILD and _is_agent(among, process.parent)
+    ]
     agents = [process.parent for process in waiting]
     ours = {process.pid for process in waiting if agents.count(process.parent) == 1}
     return [process for process in among.values() if process.name not in LAUNCHERS and process.pid not in ours]
@@ -122,22 +124,22 @@ def _is_agent(among: dict[int, Process], pid: int) -> bool:
     return pid in among and among[pid].name == "adjudge-agent"
 
 
-def newcomers(had: dict[int, Process], now: dict[int, Process]) -> list[Process]:
+def new_processes(had: dict[int, Process], now: dict[int, Process]) -> list[Process]:
     """Strangers that were not there before.
 
     Nor are they of somebody who was: a database server of the tests starts processes of its own whenever it likes.
     What waited for its run and became a program is a newcomer, though its number is known.
     """
-    settled = {pid for pid, process in had.items() if process.name not in LAUNCHERS and process.name != WAITING}
+    settled = {pid for pid, process in had.items() if process.name not in LAUNCHERS and process.name != PREPARED_CHILD}
 
     def is_settled(pid: int) -> bool:
         return pid in settled or (pid in now and is_settled(now[pid].parent))
 
-    return [process for process in strangers(now) if not is_settled(process.pid)]
+    return [process for process in unexpected_processes(now) if not is_settled(process.pid)]
 
 
 @dataclass
-class Services:
+class HostListeners:
     """Listeners on the host that count who reaches them."""
 
     folder: Path
@@ -194,7 +196,7 @@ class Services:
 
 
 @dataclass
-class Host:
+class HostState:
     """The host with its canaries: secrets that anybody could read, and files that anybody could write, if seen."""
 
     folder: Path
@@ -209,13 +211,13 @@ class Host:
         self.secret.write_text(self.canary)
         self.secret.chmod(0o666)
         os.environ["ADJUDGE_CANARY"] = self.canary
-        self.services = Services(self.folder)
-        self.services.start()
+        self.listeners = HostListeners(self.folder)
+        self.listeners.start()
         self.bystander = subprocess.Popen(["/bin/sleep", "100000"])
 
     def close(self) -> None:
         """Take the canaries away."""
-        self.services.stop()
+        self.listeners.stop()
         self.bystander.kill()
         self.bystander.wait()
         del os.environ["ADJUDGE_CANARY"]
@@ -225,7 +227,7 @@ class Host:
         seen = [(str(path), path.lstat().st_size, path.lstat().st_mode) for path in sorted(self.folder.rglob("*"))]
         return seen + self.slots_in_use()
 
-    def _await_walls(self, launchers: int, cgroups: list[str], files: list[tuple[str, int, int]]) -> None:
+    def _wait_for_cleanup(self, launchers: int, cgroups: list[str], files: list[tuple[str, int, int]]) -> None:
         """An empty box may come down after its report was given: launcher, cgroup and lock go within moments."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and (
@@ -242,19 +244,19 @@ class Host:
         return [(str(path), path.stat().st_size, 0) for path in files if path.stat().st_size]
 
     @contextmanager
-    def unharmed(self) -> Iterator[None]:
+    def assert_unchanged(self) -> Iterator[None]:
         """Assert that what happens inside changes nothing here."""
         had, mounted, files, ipc = descendants(), mounts(), self.files(), ipc_objects()
         cgroups = cgroups_of(self.state)
         yield
-        left = newcomers(had, descendants())
+        left = new_processes(had, descendants())
         assert not left, f"left running: {left[:5]}, {len(left)} in all"
         assert mounts() == mounted
-        self._await_walls(_count_launchers(had), cgroups, files)
+        self._wait_for_cleanup(_count_launchers(had), cgroups, files)
         assert self.secret.read_text() == self.canary
         assert ipc_objects() <= ipc
         assert self.bystander.poll() is None
-        self.services.check()
+        self.listeners.check()
 
 
 def _count_launchers(among: dict[int, Process]) -> int:

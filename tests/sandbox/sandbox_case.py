@@ -27,7 +27,7 @@ SMALL: Final = Limits(
 )
 
 
-ROOMY: Final = replace(SMALL, cpu_ms=round(2_000 * SCALE), memory_bytes=128 * MIB, output_bytes=1 * MIB)
+LARGE: Final = replace(SMALL, cpu_ms=round(2_000 * SCALE), memory_bytes=128 * MIB, output_bytes=1 * MIB)
 """For programs that are to end well, and for starting an interpreter."""
 
 
@@ -42,12 +42,12 @@ def limits(**changes: int) -> Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class SandboxCase:
     """A sandbox and the programs to run in it."""
 
     sandbox: Sandbox
     programs: Path
-    way: str
+    mode: str
 
     def spec(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunSpec:
         """One program of the set, by name; Python ones end in ``.py``."""
@@ -56,7 +56,7 @@ class Box:
         files = (source, *more.pop("files", ()))
         return RunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
 
-    def script(self, code: str, *arguments: str, within: Limits = ROOMY, **more: Any) -> RunSpec:
+    def script(self, code: str, *arguments: str, within: Limits = LARGE, **more: Any) -> RunSpec:
         """A few lines of Python."""
         return RunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
 
@@ -69,7 +69,7 @@ class Box:
         return report
 
 
-def refused_if_known(report: RunReport) -> bool:
+def is_process_limit_hit(report: RunReport) -> bool:
     """Whether the process limit was run into; without a cgroup nobody counts that."""
     return report.processes_refused or report.memory_source is MemorySource.RLIMIT
 
@@ -85,6 +85,6 @@ def breaches(report: RunReport) -> list[str]:
     return [line for line in report.stdout.decode(errors="replace").splitlines() if line.startswith("breach")]
 
 
-def held(report: RunReport) -> int:
+def count_blocked(report: RunReport) -> int:
     """How many of its attempts were stopped: proof that they were made."""
-    return sum(line.startswith("held") for line in report.stdout.decode(errors="replace").splitlines())
+    return sum(line.startswith("blocked") for line in report.stdout.decode(errors="replace").splitlines())

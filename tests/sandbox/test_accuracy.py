@@ -6,35 +6,35 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import MemorySource, RunVerdict
-from tests.sandbox.sandbox_case import SCALE, Box, limits, ms
+from tests.sandbox.sandbox_case import SCALE, SandboxCase, limits, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
-ROOMY = limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(60_000))
+LARGE = limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(60_000))
 
 
-async def test_64_mib_touched_are_64_mib_reported(box: Box) -> None:
-    report = await box.run("touch", "64", within=ROOMY)
+async def test_memory_of_64_mib_is_measured(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("touch", "64", within=LARGE)
     assert report.verdict is RunVerdict.OK
     assert abs(report.mem_kb - 65_536) <= 65_536 * 0.02, report
 
 
-async def test_a_small_program_is_reported_small(box: Box) -> None:
-    report = await box.run("static_noop", within=ROOMY)
+async def test_memory_of_minimal_program_is_small(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("static_noop", within=LARGE)
     assert report.mem_kb <= 4_096
 
 
-async def test_the_figures_of_one_run_do_not_leak_into_the_next(box: Box) -> None:
-    await box.run("touch", "128", within=ROOMY)
-    await box.run("burn", "300", within=ROOMY)
-    report = await box.run("static_noop", within=ROOMY)
+async def test_usage_does_not_leak_into_next_run(sandbox_case: SandboxCase) -> None:
+    await sandbox_case.run("touch", "128", within=LARGE)
+    await sandbox_case.run("burn", "300", within=LARGE)
+    report = await sandbox_case.run("static_noop", within=LARGE)
     assert report.mem_kb <= 4_096
     assert report.time_ms <= 100
 
 
-async def test_200_ms_of_cpu_are_200_ms_reported(box: Box) -> None:
+async def test_cpu_time_of_200_ms_is_measured(sandbox_case: SandboxCase) -> None:
     """Within 5 % or 10 ms; an emulated machine pays its own tax on start-up, scaled like every time here."""
-    reports = [await box.run("burn", "200", within=ROOMY) for _ in range(3)]
+    reports = [await sandbox_case.run("burn", "200", within=LARGE) for _ in range(3)]
     assert [report.verdict for report in reports] == [RunVerdict.OK] * 3
     # The middle one: whoever lends us our processor may take it away at the wrong moment, and lets us pay for it.
     usual_ms = sorted(report.time_ms for report in reports)[1]
@@ -42,8 +42,8 @@ async def test_200_ms_of_cpu_are_200_ms_reported(box: Box) -> None:
 
 
 @pytest.mark.slow
-async def test_memory_of_a_whole_tree_is_counted(box: Box) -> None:
-    report = await box.run(
+async def test_memory_of_process_tree_is_measured(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run(
         "eat_memory", "children", "128", within=limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(3_000))
     )
     assert report.verdict is RunVerdict.TLE

@@ -9,34 +9,38 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import LimitKind, RunVerdict, Sandbox
-from tests.sandbox.host_state import Host, descendants
-from tests.sandbox.sandbox_case import Box, breaches, limits, ms
+from tests.sandbox.host_state import HostState, descendants
+from tests.sandbox.sandbox_case import SandboxCase, breaches, limits, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 MANY = limits(processes=1_100, memory_bytes=512 * MIB, cpu_ms=ms(10_000), wall_ms=ms(60_000))
 
 
-async def test_a_tree_of_a_thousand_dies_with_its_root(box: Box) -> None:
-    report = await box.run("tree", "1000", within=MANY)
+async def test_process_tree_is_killed_when_program_exits(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("tree", "1000", within=MANY)
     assert (report.verdict, report.stdout) == (RunVerdict.OK, b"1000\n")
 
 
 @pytest.mark.parametrize("how", ["close", "hold"])
-async def test_a_daemon_dies_and_is_not_waited_for(box: Box, how: str) -> None:
+async def test_daemon_is_killed_without_waiting(sandbox_case: SandboxCase, how: str) -> None:
     within = limits(wall_ms=ms(60_000))
-    report = await asyncio.wait_for(box.run("daemonise", how, within=within), ms(50_000) / 1000)
+    report = await asyncio.wait_for(sandbox_case.run("daemonise", how, within=within), ms(50_000) / 1000)
     assert (report.verdict, report.stdout) == (RunVerdict.OK, b"left behind\n")
 
 
-async def test_stopped_processes_die(box: Box) -> None:
-    report = await box.run("stopped", within=limits(wall_ms=ms(300)))
+async def test_stopped_processes_are_killed(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("stopped", within=limits(wall_ms=ms(300)))
     assert (report.verdict, report.limit) == (RunVerdict.TLE, LimitKind.WALL)
 
 
-async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box: Box, host: Host) -> None:
-    async with Sandbox(unsafe=True, slots=1, use_agent=box.way == "agent", state_dir=host.state / "traces") as sandbox:
-        alone = Box(sandbox, box.programs, box.way)
+async def test_next_run_in_slot_finds_no_traces(
+    program_folder: object, sandbox_case: SandboxCase, host: HostState
+) -> None:
+    async with Sandbox(
+        unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=host.state / "traces"
+    ) as sandbox:
+        alone = SandboxCase(sandbox, sandbox_case.programs, sandbox_case.mode)
         for _ in range(2):
             left = await alone.run("leave_traces")
             assert left.verdict is RunVerdict.OK
@@ -47,52 +51,54 @@ async def test_the_next_run_of_a_slot_finds_nothing(program_folder: object, box:
             assert found.verdict is RunVerdict.OK
 
 
-async def test_directories_are_as_old_as_their_own_run(box: Box, host: Host) -> None:
+async def test_directory_timestamps_are_set_per_run(sandbox_case: SandboxCase, host: HostState) -> None:
     """They may be made ahead, and must not tell when the last run ended."""
     code = "import os; print(*(int(os.stat(name).st_mtime_ns) for name in ('/work', '/tmp')))"
-    async with Sandbox(unsafe=True, slots=1, use_agent=box.way == "agent", state_dir=host.state / "dates") as sandbox:
+    async with Sandbox(
+        unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=host.state / "dates"
+    ) as sandbox:
         for _ in range(2):
             asked_ns = time.time_ns()
-            report = await sandbox.run(box.script(code))
+            report = await sandbox.run(sandbox_case.script(code))
             # The kernel dates files by its last tick.
             assert all(int(date) > asked_ns - 20_000_000 for date in report.stdout.split()), report
             await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb", "stopped", "flood"])
-async def test_a_cancelled_run_is_gone_at_once_and_its_slot_is_free(box: Box, program: str) -> None:
+async def test_canceled_run_is_killed_and_frees_slot(sandbox_case: SandboxCase, program: str) -> None:
     runs = [
         asyncio.create_task(
-            box.run(program, within=limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), output_bytes=512 * MIB))
+            sandbox_case.run(program, within=limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), output_bytes=512 * MIB))
         )
         for _ in range(2)
     ]
-    await _until_started(program)
+    await _wait_until_started(program)
     for run in runs:
         run.cancel()
     for outcome in await asyncio.gather(*runs, return_exceptions=True):
         assert isinstance(outcome, asyncio.CancelledError)
     assert not [process for process in descendants().values() if process.name == program]
-    reports = await asyncio.gather(*(box.run("static_noop") for _ in range(2)))
+    reports = await asyncio.gather(*(sandbox_case.run("static_noop") for _ in range(2)))
     assert [report.verdict for report in reports] == [RunVerdict.OK] * 2
 
 
-async def _until_started(program: str) -> None:
+async def _wait_until_started(program: str) -> None:
     async with asyncio.timeout(ms(50_000) / 1000):
         while not [process for process in descendants().values() if process.name == program]:
             await asyncio.sleep(0.005)
 
 
-async def test_a_run_cancelled_at_any_moment_leaves_the_slot_usable(box: Box) -> None:
+async def test_slot_is_usable_after_cancel_at_any_time(sandbox_case: SandboxCase) -> None:
     for step_us in range(0, 4_000, 250):
-        run = asyncio.create_task(box.run("burn", "1"))
+        run = asyncio.create_task(sandbox_case.run("burn", "1"))
         await asyncio.sleep(step_us / 1_000_000)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-    assert (await box.run("static_noop")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
 
 
-async def test_a_hundred_hostile_neighbours_leave_both_slots_clean(box: Box) -> None:
+async def test_parallel_runs_do_not_affect_each_other(sandbox_case: SandboxCase) -> None:
     """Slots in parallel, programs that end in every way: every report is its own."""
     mix = [
         ("static_noop", (), RunVerdict.OK),
@@ -101,5 +107,5 @@ async def test_a_hundred_hostile_neighbours_leave_both_slots_clean(box: Box) -> 
     ]
     mix.append(("daemonise", ("hold",), RunVerdict.OK))
     jobs = [mix[number % len(mix)] for number in range(40)]
-    reports = await asyncio.gather(*(box.run(name, *arguments) for name, arguments, _ in jobs))
+    reports = await asyncio.gather(*(sandbox_case.run(name, *arguments) for name, arguments, _ in jobs))
     assert [report.verdict for report in reports] == [verdict for *_, verdict in jobs]

@@ -8,10 +8,10 @@ import pytest
 
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import RunVerdict
-from tests.sandbox.host_state import Host
-from tests.sandbox.sandbox_case import Box
+from tests.sandbox.host_state import HostState
+from tests.sandbox.sandbox_case import SandboxCase
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 TRAPS = (
     "symlink", "symlink_inside", "symlink_relative", "loop", "symlink_proc", "hardlink", "hardlink_exe", "fifo",
@@ -19,8 +19,10 @@ TRAPS = (
 )  # fmt: skip
 
 
-async def test_only_plain_files_of_the_program_come_out(box: Box, host: Host, tmp_path: Path) -> None:
-    report = await box.run("trap_collector", str(host.secret), collect=TRAPS, collect_to=tmp_path)
+async def test_collect_copies_only_regular_files_of_program(
+    sandbox_case: SandboxCase, host: HostState, tmp_path: Path
+) -> None:
+    report = await sandbox_case.run("trap_collector", str(host.secret), collect=TRAPS, collect_to=tmp_path)
     assert (report.verdict, report.stdout.splitlines()[-1]) == (RunVerdict.OK, b"laid")
     result = {entry.name: entry for entry in report.collected}
     assert list(result) == list(TRAPS)
@@ -45,18 +47,18 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
 
-async def test_collected_files_belong_to_the_caller_and_carry_no_rights(box: Box, tmp_path: Path) -> None:
+async def test_collected_files_have_caller_as_owner_and_no_set_uid(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     code = "import os\nopen('out','w').write('x')\nos.chmod('out',0o6777)"
-    report = await box.sandbox.run(box.script(code, collect=("out",), collect_to=tmp_path))
+    report = await sandbox_case.sandbox.run(sandbox_case.script(code, collect=("out",), collect_to=tmp_path))
     assert report.verdict is RunVerdict.OK, report
     seen = (tmp_path / "out").stat()
     assert not seen.st_mode & 0o6000
     assert seen.st_uid == tmp_path.stat().st_uid
 
 
-async def test_a_collected_folder_comes_out_whole(box: Box, tmp_path: Path) -> None:
+async def test_collect_copies_whole_directory(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     code = "import os\nos.mkdir('d')\nfor i in range(40): open(f'd/{i}','wb').write(b'x'*100_000)"
-    report = await box.sandbox.run(box.script(code, collect=("d",), collect_to=tmp_path))
+    report = await sandbox_case.sandbox.run(sandbox_case.script(code, collect=("d",), collect_to=tmp_path))
     assert report.verdict is RunVerdict.OK, report
     assert (report.collected[0].files, report.collected[0].size_bytes) == (40, 4_000_000)
     assert len(list((tmp_path / "d").iterdir())) == 40

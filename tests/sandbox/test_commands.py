@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.forked_cli import WarmCommandLine
-from tests.sandbox.host_state import Host
+from tests.sandbox.forked_cli import ForkedCli
+from tests.sandbox.host_state import HostState
 
-pytestmark = pytest.mark.usefixtures("unharmed")
+pytestmark = pytest.mark.usefixtures("unchanged_host")
 
 STRICT = {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "false"}
 
 
 @pytest.fixture(scope="session")
-def cli() -> Iterator[WarmCommandLine]:
+def forked_cli() -> Iterator[ForkedCli]:
     """One warm command line for all."""
-    warm = WarmCommandLine()
-    yield warm
-    warm.close()
+    forked = ForkedCli()
+    yield forked
+    forked.close()
 
 
-def test_the_doctor_says_whether_untrusted_code_is_safe_here() -> None:
+def test_doctor_json_reports_isolation() -> None:
     """Started as a person would, with nothing warm."""
     argv = [sys.executable, "-m", "adjudge", "doctor", "--json"]
     done = subprocess.run(argv, capture_output=True, check=False, env=os.environ | STRICT)
@@ -42,8 +42,8 @@ def test_the_doctor_says_whether_untrusted_code_is_safe_here() -> None:
         assert check["state"] == "ok" or check["fix"]
 
 
-def test_the_doctor_tells_people_the_same(cli: WarmCommandLine) -> None:
-    done = cli.run("doctor")
+def test_doctor_text_reports_isolation(forked_cli: ForkedCli) -> None:
+    done = forked_cli.run("doctor")
     assert b"ok        seccomp" in done.stdout
     counted = b"ok        cgroup use" in done.stdout
     assert done.returncode == 0, "it is allowed without a cgroup in these tests"
@@ -51,9 +51,9 @@ def test_the_doctor_tells_people_the_same(cli: WarmCommandLine) -> None:
     assert (b"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true" in done.stdout) is not counted
 
 
-def test_without_a_cgroup_programs_run_only_where_that_is_allowed(cli: WarmCommandLine) -> None:
+def test_run_without_cgroup_requires_permission(forked_cli: ForkedCli) -> None:
     """With one, nothing need be allowed. As root the box has one; an ordinary user mostly has none."""
-    source = json.loads(cli.run("run", "--unsafe", "--json", "--", "true").stdout)["memory_source"]
+    source = json.loads(forked_cli.run("run", "--unsafe", "--json", "--", "true").stdout)["memory_source"]
     argv = [sys.executable, "-m", "adjudge", "run", "--", "true"]
     strict = os.environ | STRICT
     done = subprocess.run(argv, capture_output=True, check=False, env=strict)
@@ -66,8 +66,8 @@ def test_without_a_cgroup_programs_run_only_where_that_is_allowed(cli: WarmComma
         assert done.returncode == 0, done.stderr
 
 
-def test_output_is_passed_through_and_the_report_is_on_stderr(cli: WarmCommandLine) -> None:
-    done = cli.run("run", "--", "python3", "-c", "import sys; print('out'); print('err', file=sys.stderr)")
+def test_run_writes_report_to_stderr(forked_cli: ForkedCli) -> None:
+    done = forked_cli.run("run", "--", "python3", "-c", "import sys; print('out'); print('err', file=sys.stderr)")
     assert (done.returncode, done.stdout) == (0, b"out\n")
     report = done.stderr.decode().splitlines()
     assert report[0] == "err"
@@ -84,20 +84,20 @@ def test_output_is_passed_through_and_the_report_is_on_stderr(cli: WarmCommandLi
         (("--", "/work/not-there"), 2, "SE", None),
     ],
 )
-def test_exit_codes_tell_whose_fault_it_was(
-    cli: WarmCommandLine, arguments: tuple[str, ...], code: int, verdict: str, limit: str
+def test_run_exit_code_separates_program_and_system_errors(
+    forked_cli: ForkedCli, arguments: tuple[str, ...], code: int, verdict: str, limit: str
 ) -> None:
-    done = cli.run("run", "--json", *arguments)
+    done = forked_cli.run("run", "--json", *arguments)
     body = json.loads(done.stdout)
     assert (done.returncode, body["verdict"], body["limit"]) == (code, verdict, limit), body
 
 
-def test_files_stdin_mounts_and_variables_reach_the_program(cli: WarmCommandLine, host: Host, tmp_path: Path) -> None:
+def test_run_passes_files_stdin_mounts_and_env(forked_cli: ForkedCli, host: HostState, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "import os\nprint(input(), open('/data/answer.txt').read(), os.environ['A'])\nopen('made','w').write('x')"
     )
-    done = cli.run(
+    done = forked_cli.run(
         "run", "--file", f"program.py={program}", "--mount", f"{host.secret.parent}:/data", "--env", "A=b=c",
         "--stdin", "-", "--collect", "made", "--collect-to", str(tmp_path), "--", "python3", "program.py",
         stdin=b"hello\n",
@@ -121,7 +121,7 @@ def test_files_stdin_mounts_and_variables_reach_the_program(cli: WarmCommandLine
         ((), "ARGV"),
     ],
 )
-def test_a_wrong_request_names_what_is_wrong(cli: WarmCommandLine, arguments: tuple[str, ...], named: str) -> None:
-    done = cli.run("run", *arguments)
+def test_run_names_invalid_option(forked_cli: ForkedCli, arguments: tuple[str, ...], named: str) -> None:
+    done = forked_cli.run("run", *arguments)
     assert (done.returncode, done.stdout) == (3, b"")
     assert named in done.stderr.decode()

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict
-from tests.sandbox.host_state import Host
-from tests.sandbox.sandbox_case import PYTHON, ROOMY, Box, ms
+from tests.sandbox.host_state import HostState
+from tests.sandbox.sandbox_case import LARGE, PYTHON, SandboxCase, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 CHANNELS: Final = (
     "flock",
@@ -39,8 +39,8 @@ OPPOSITE: Final = MESSAGE ^ (1 << 64) - 1
 READY: Final = b"ready\n"
 PAGE_CACHE: Final = frozenset({"mincore", "nowait", "cachestat"})
 """Channels that need pages which can be dropped from memory."""
-TRIES: Final = 20
-IS_LEG: Final = "ADJUDGE_TEST_PROGRAMS" in os.environ
+ATTEMPTS: Final = 20
+IS_UNPRIVILEGED_RUN: Final = "ADJUDGE_TEST_PROGRAMS" in os.environ
 """Whether this is the second leg of the suite, which runs beside the first and would be heard by its controls."""
 
 
@@ -60,9 +60,11 @@ def _pipes() -> Iterator[tuple[int, int, int, int]]:
 
 
 @asynccontextmanager
-async def _beside(box: Box, spec_of: RunSpec, stdin: int, output: int) -> AsyncIterator[asyncio.Task[RunReport]]:
+async def _run_beside(
+    sandbox_case: SandboxCase, spec_of: RunSpec, stdin: int, output: int
+) -> AsyncIterator[asyncio.Task[RunReport]]:
     """Run a program in one slot until it has said that it is ready, and until the end of the block."""
-    task = asyncio.create_task(box.sandbox.run(spec_of))
+    task = asyncio.create_task(sandbox_case.sandbox.run(spec_of))
     try:
         assert await asyncio.wait_for(asyncio.to_thread(os.read, output, 64), ms(120_000) / 1000) == READY
         yield task
@@ -74,31 +76,31 @@ async def _beside(box: Box, spec_of: RunSpec, stdin: int, output: int) -> AsyncI
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _received(box: Box, channel: str, message: int) -> str:
+async def _received(sandbox_case: SandboxCase, channel: str, message: int) -> str:
     with _pipes() as (stdin, to_stdin, output, stdout):
-        sender = box.spec("covert", "send", channel, f"{message:x}", within=ROOMY, stdin=stdin, stdout=stdout)
-        async with _beside(box, sender, to_stdin, output) as running:
-            report = await box.run("covert", "receive", channel, within=ROOMY)
+        sender = sandbox_case.spec("covert", "send", channel, f"{message:x}", within=LARGE, stdin=stdin, stdout=stdout)
+        async with _run_beside(sandbox_case, sender, to_stdin, output) as running:
+            report = await sandbox_case.run("covert", "receive", channel, within=LARGE)
             assert not running.done()
     assert report.verdict is RunVerdict.OK
     return report.stdout.decode().strip()
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_what_a_box_receives_does_not_depend_on_what_another_sends(box: Box, channel: str) -> None:
-    received = await _received(box, channel, MESSAGE)
+async def test_channel_does_not_pass_message_between_sandboxes(sandbox_case: SandboxCase, channel: str) -> None:
+    received = await _received(sandbox_case, channel, MESSAGE)
     assert len(received) == 64
-    assert received == await _received(box, channel, OPPOSITE)
+    assert received == await _received(sandbox_case, channel, OPPOSITE)
 
 
-@pytest.mark.skipif(IS_LEG, reason="the first leg has shown it, and would be disturbed")
+@pytest.mark.skipif(IS_UNPRIVILEGED_RUN, reason="the first leg has shown it, and would be disturbed")
 @pytest.mark.parametrize("channel", CHANNELS)
-async def test_outside_a_box_the_same_programs_pass_the_message(program_folder: Path, channel: str) -> None:
+async def test_channel_passes_message_outside_sandbox(program_folder: Path, channel: str) -> None:
     """The control: where the kernel lets them, so that the test above proves something."""
     received = ""
-    for _ in range(TRIES):  # others on this machine may read the same files
+    for _ in range(ATTEMPTS):  # others on this machine may read the same files
         received = await asyncio.to_thread(_received_outside, program_folder / "covert", channel)
-        if received == _bits(MESSAGE) or "?" in received or _is_owners_alone(channel):
+        if received == _bits(MESSAGE) or "?" in received or _is_owner_only(channel):
             return
     if channel in PAGE_CACHE and received == "1" * 64:
         pytest.skip("the file system of /usr keeps all pages in memory, as tmpfs does")
@@ -113,7 +115,7 @@ def _received_outside(program: Path, channel: str) -> str:
         return subprocess.run([program, "receive", channel], capture_output=True, check=True).stdout.decode().strip()
 
 
-def _is_owners_alone(channel: str) -> bool:
+def _is_owner_only(channel: str) -> bool:
     """Whether the kernel answers only those who own the files, which an ordinary user does not."""
     return os.getuid() != 0 and channel in {"write_hint", "mincore"}
 
@@ -130,23 +132,23 @@ for _ in range(20):
 """
 
 
-async def test_no_figure_of_the_whole_machine_moves_while_another_box_works(box: Box) -> None:
+async def test_host_counters_are_constant_in_sandbox(sandbox_case: SandboxCase) -> None:
     with _pipes() as (stdin, to_stdin, output, stdout):
-        watcher = box.spec("counters", within=ROOMY, stdin=stdin, stdout=stdout)
-        async with _beside(box, watcher, to_stdin, output):
-            assert (await box.sandbox.run(box.script(BUSY))).verdict is RunVerdict.OK
+        watcher = sandbox_case.spec("counters", within=LARGE, stdin=stdin, stdout=stdout)
+        async with _run_beside(sandbox_case, watcher, to_stdin, output):
+            assert (await sandbox_case.sandbox.run(sandbox_case.script(BUSY))).verdict is RunVerdict.OK
         seen = os.read(output, 65_536).decode().split("\n")
-    assert [line for line in seen if line.startswith("moves")] == []
+    assert [line for line in seen if line.startswith("changed")] == []
     assert seen[-2].startswith("read ")
 
 
-async def test_outside_a_box_figures_of_the_whole_machine_move(program_folder: Path) -> None:
-    told = await asyncio.to_thread(_moving_outside, program_folder / "counters")
-    assert b"moves sysinfo" in told
-    assert b"moves /proc/stat" in told
+async def test_host_counters_change_outside_sandbox(program_folder: Path) -> None:
+    output_text = await asyncio.to_thread(_changed_outside, program_folder / "counters")
+    assert b"changed sysinfo" in output_text
+    assert b"changed /proc/stat" in output_text
 
 
-def _moving_outside(program: Path) -> bytes:
+def _changed_outside(program: Path) -> bytes:
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watcher:
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == READY
@@ -154,15 +156,15 @@ def _moving_outside(program: Path) -> bytes:
         return watcher.communicate(b"\n")[0]
 
 
-async def test_reading_a_shared_file_leaves_no_date_on_it(box: Box, host: Host) -> None:
+async def test_reading_mounted_file_keeps_access_time(sandbox_case: SandboxCase, host: HostState) -> None:
     shared = host.folder / "shared"
     shared.mkdir()
     try:
         file = shared / "file"
         file.write_text("read me")
         os.utime(file, (1, 2))  # read before it was written: the next read would be noted
-        report = await box.sandbox.run(
-            box.script("print(open('/shared/file').read())", mounts=(Mount(shared, "/shared"),))
+        report = await sandbox_case.sandbox.run(
+            sandbox_case.script("print(open('/shared/file').read())", mounts=(Mount(shared, "/shared"),))
         )
         assert report.stdout == b"read me\n"
         assert file.stat().st_atime == 1
@@ -172,8 +174,11 @@ async def test_reading_a_shared_file_leaves_no_date_on_it(box: Box, host: Host) 
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's boxes all have that user's identity")
-async def test_boxes_have_users_of_their_own_so_that_limits_of_a_user_are_not_shared(box: Box) -> None:
-    both = [box.sandbox.run(box.script("import os, time; print(os.getuid()); time.sleep(0.2)")) for _ in range(2)]
+async def test_slots_have_different_uids(sandbox_case: SandboxCase) -> None:
+    both = [
+        sandbox_case.sandbox.run(sandbox_case.script("import os, time; print(os.getuid()); time.sleep(0.2)"))
+        for _ in range(2)
+    ]
     users = [report.stdout for report in await asyncio.gather(*both)]
     assert users[0] != users[1]
 
@@ -197,7 +202,7 @@ print(os.isatty(0), len(os.listdir("/proc/self/fd")) > 3, "MemTotal" in open("/p
 """
 
 
-async def test_programs_that_lock_their_own_files_and_ask_about_the_machine_run(box: Box) -> None:
-    report = await box.sandbox.run(RunSpec(argv=(PYTHON, "-I", "-c", OWN_LOCKS), limits=ROOMY))
+async def test_file_locks_and_sysconf_work_in_sandbox(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.sandbox.run(RunSpec(argv=(PYTHON, "-I", "-c", OWN_LOCKS), limits=LARGE))
     assert report.stderr == b""
     assert report.stdout.split() == [b"4950", b"True", b"True", b"3", b"False", b"True", b"True"]

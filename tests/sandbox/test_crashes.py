@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from adjudge.sandbox import MemorySource, NoMetrics, RunSpec, RunVerdict, Sandbox
-from tests.sandbox.host_state import LAUNCHERS, WAITING, Host, cgroups_of, descendants
-from tests.sandbox.sandbox_case import Box, limits, ms
+from tests.sandbox.host_state import LAUNCHERS, PREPARED_CHILD, HostState, cgroups_of, descendants
+from tests.sandbox.sandbox_case import SandboxCase, limits, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 LONG = limits(cpu_ms=ms(60_000), wall_ms=ms(60_000), processes=4)
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_agent_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Try an agent again soon: the wait is the same for two seconds as for a fifth of one."""
     monkeypatch.setattr("adjudge.sandbox.pool.AGENT_RETRY_SECONDS", 0.2)
 
@@ -49,11 +49,11 @@ def _new_agent(before: set[int]) -> int:
     return agent
 
 
-def _runs(program: str, below: int | None = None) -> bool:
+def _is_running(program: str, below: int | None = None) -> bool:
     return any(process.name == program for process in descendants(below).values())
 
 
-async def _until(condition: Callable[[], bool]) -> None:
+async def _wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(ms(120_000) / 1000):
         while not condition():
             await asyncio.sleep(0.005)
@@ -61,80 +61,84 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("killed", ["adjudge-agent", "adjudge-box", "adjudge-"])
 @pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb"])
-async def test_a_launcher_killed_in_a_run_leaves_nothing_and_the_next_run_works(
-    program_folder: Path, host: Host, program: str, killed: str
+async def test_killed_launcher_leaves_no_processes_and_recovers(
+    program_folder: Path, host: HostState, program: str, killed: str
 ) -> None:
     """The agent, its keeper, or both: the run is done again by the command, then an agent is back."""
     before = set(descendants())
     state, metrics = host.state / "killed", CountedDegradation()
     async with Sandbox(unsafe=True, slots=1, state_dir=state, metrics=metrics) as sandbox:
-        box = Box(sandbox, program_folder, "agent")
-        run = asyncio.create_task(sandbox.run(box.spec(program, within=LONG)))
-        await _until(lambda: _runs(program))
+        sandbox_case = SandboxCase(sandbox, program_folder, "agent")
+        run = asyncio.create_task(sandbox.run(sandbox_case.spec(program, within=LONG)))
+        await _wait_until(lambda: _is_running(program))
         for pid, name in _launchers().items():
             if pid not in before and name.startswith(killed):
                 os.kill(pid, signal.SIGKILL)
-        await _until(lambda: metrics.reasons == ["agent_died"] and _runs(program))
+        await _wait_until(lambda: metrics.reasons == ["agent_died"] and _is_running(program))
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-        await _until(lambda: not _runs(program))
-        await _until_recovered(box)
-    await _until(lambda: set(descendants()) <= before)
+        await _wait_until(lambda: not _is_running(program))
+        await _wait_until_recovered(sandbox_case)
+    await _wait_until(lambda: set(descendants()) <= before)
     assert cgroups_of(state) == []
 
 
-async def _until_recovered(box: Box) -> None:
+async def _wait_until_recovered(sandbox_case: SandboxCase) -> None:
     async with asyncio.timeout(ms(120_000) / 1000):
-        while (report := await box.sandbox.run(box.spec("static_noop"))).degraded:
+        while (report := await sandbox_case.sandbox.run(sandbox_case.spec("static_noop"))).degraded:
             assert report.verdict is RunVerdict.OK
             await asyncio.sleep(0.05)
     assert report.verdict is RunVerdict.OK
 
 
-async def test_an_idle_agent_killed_is_noticed_by_the_next_run_and_replaced(program_folder: Path, host: Host) -> None:
+async def test_killed_idle_agent_is_replaced(program_folder: Path, host: HostState) -> None:
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "idle") as sandbox:
-        box = Box(sandbox, program_folder, "agent")
+        sandbox_case = SandboxCase(sandbox, program_folder, "agent")
         for _ in range(2):
             for pid, name in _launchers().items():
                 if pid not in before and name == "adjudge-agent":
                     os.kill(pid, signal.SIGKILL)
             before_it = sandbox.is_degraded
-            assert (await sandbox.run(box.spec("static_noop"))).verdict is RunVerdict.OK
+            assert (await sandbox.run(sandbox_case.spec("static_noop"))).verdict is RunVerdict.OK
             assert (before_it, sandbox.is_degraded) == (False, True)
-            await _until_recovered(box)
+            await _wait_until_recovered(sandbox_case)
         assert (sandbox.is_degraded,) == (False,)
 
 
-async def test_a_waiting_child_killed_costs_nothing(program_folder: Path, host: Host) -> None:
+async def test_killed_prepared_child_is_replaced(program_folder: Path, host: HostState) -> None:
     """The agent makes the next program's process ahead; if somebody kills it, another is made."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "waiting") as sandbox:
-        box = Box(sandbox, program_folder, "agent")
+        sandbox_case = SandboxCase(sandbox, program_folder, "agent")
         for _ in range(3):
-            await _until(lambda: bool(_waiting(before)))
-            for pid in _waiting(before):
+            await _wait_until(lambda: bool(_prepared_children(before)))
+            for pid in _prepared_children(before):
                 os.kill(pid, signal.SIGKILL)
-            await _until(lambda: not _waiting(before))
-            assert (await box.run("static_noop")).verdict is RunVerdict.OK
+            await _wait_until(lambda: not _prepared_children(before))
+            assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
 
 
-def _waiting(before: set[int]) -> list[int]:
-    return [process.pid for process in descendants().values() if process.name == WAITING and process.pid not in before]
+def _prepared_children(before: set[int]) -> list[int]:
+    return [
+        process.pid
+        for process in descendants().values()
+        if process.name == PREPARED_CHILD and process.pid not in before
+    ]
 
 
-async def test_an_agent_short_of_descriptors_says_what_for_and_keeps_none(program_folder: Path, host: Host) -> None:
+async def test_agent_reports_failed_step_without_leaking_descriptors(program_folder: Path, host: HostState) -> None:
     """Two directories, then two pipes, are made ahead: with fewer and fewer, each of them is missed in its turn."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "short") as sandbox:
         agent = _new_agent(before)
-        missed = await _missed_below(sandbox, agent, 48)
-        assert await _missed_below(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
+        missed = await _failed_steps(sandbox, agent, 48)
+        assert await _failed_steps(sandbox, agent, 48) == missed, "none was kept when the next could not be had"
     steps = [step for step in dict.fromkeys(missed.values()) if not step.startswith("cgroup_")]  # of which v2 has more
     assert steps == ["stderr", "stdout", "tmp_directory", "work_directory"]
 
 
-async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, str]:
+async def _failed_steps(sandbox: Sandbox, agent: int, most: int) -> dict[int, str]:
     """How many descriptors the agent may have → what it could not make then."""
     usual, missed = resource.prlimit(agent, resource.RLIMIT_NOFILE), dict[int, str]()
     for count in range(most, 0, -1):
@@ -150,43 +154,43 @@ async def _missed_below(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
     return missed
 
 
-async def test_a_run_that_failed_hands_its_limits_on_to_nobody(program_folder: Path, host: Host) -> None:
+async def test_failed_run_does_not_leave_its_size_limits(program_folder: Path, host: HostState) -> None:
     """Short of descriptors, directories are mounted ahead and not opened: a smaller run must not get them like that."""
     before = set(descendants())
     async with Sandbox(unsafe=True, slots=1, state_dir=host.state / "caps") as sandbox:
-        agent, box = _new_agent(before), Box(sandbox, program_folder, "agent")
+        agent, sandbox_case = _new_agent(before), SandboxCase(sandbox, program_folder, "agent")
         small, large = limits(work_bytes=1 << 20), limits(work_bytes=8 << 20)
         usual = resource.prlimit(agent, resource.RLIMIT_NOFILE)
-        assert (await box.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
+        assert (await sandbox_case.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, usual[1]))
         for _ in range(2):  # the first may have been prepared when there were more
             await sandbox.run(RunSpec(argv=("/bin/true",), limits=small))
         fault = (await sandbox.run(RunSpec(argv=("/bin/true",), limits=large))).sandbox_error
         assert fault is not None
         assert fault.step == "work_directory"
-        await _until(lambda: _has_looked_ahead(agent, "size=8192k"))
+        await _wait_until(lambda: _has_prepared_next_run(agent, "size=8192k"))
         resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
-        assert (await box.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
+        assert (await sandbox_case.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
 
 
-def _has_looked_ahead(agent: int, size: str) -> bool:
+def _has_prepared_next_run(agent: int, size: str) -> bool:
     """Whether it has mounted both directories for the next run, and waits for it."""
     mounts, state = Path(f"/proc/{agent}/mountinfo").read_text(), Path(f"/proc/{agent}/stat").read_text()
     return mounts.count(size) == 2 and state.rpartition(") ")[2].startswith("S")
 
 
-async def test_closing_twice_and_in_the_middle_of_a_run_is_fine(box: Box, host: Host) -> None:
+async def test_close_is_idempotent_and_safe_during_run(sandbox_case: SandboxCase, host: HostState) -> None:
     """Killing and cleaning up are idempotent (INV-10)."""
-    sandbox = Sandbox(unsafe=True, slots=1, use_agent=box.way == "agent", state_dir=host.state / "twice")
+    sandbox = Sandbox(unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=host.state / "twice")
     await sandbox.__aenter__()
-    run = asyncio.create_task(sandbox.run(box.spec("sleep_forever", within=LONG)))
-    await _until(lambda: _runs("sleep_forever"))
+    run = asyncio.create_task(sandbox.run(sandbox_case.spec("sleep_forever", within=LONG)))
+    await _wait_until(lambda: _is_running("sleep_forever"))
     run.cancel()
     run.cancel()
     await asyncio.gather(run, return_exceptions=True)
     for _ in range(3):
         await sandbox.close()
-    assert not _runs("sleep_forever")
+    assert not _is_running("sleep_forever")
     assert cgroups_of(host.state / "twice") == []
 
 
@@ -194,47 +198,49 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from adjudge.sandbox import InputFile, Limits, RunSpec, Sandbox
-programs, state, way, program = sys.argv[1:]
+programs, state, mode, program = sys.argv[1:]
 async def main():
-    async with Sandbox(unsafe=True, slots=1, use_agent=way == "agent", state_dir=Path(state)) as box:
-        await box.run(RunSpec(argv=("/work/x",), limits=Limits(cpu_ms=60_000, wall_ms=60_000, processes=32),
+    async with Sandbox(unsafe=True, slots=1, use_agent=mode == "agent", state_dir=Path(state)) as sandbox:
+        await sandbox.run(RunSpec(argv=("/work/x",), limits=Limits(cpu_ms=60_000, wall_ms=60_000, processes=32),
             files=(InputFile("x", Path(programs) / program, executable=True),)))
 asyncio.run(main())
 """
 
 
-async def _start_worker(box: Box, state: Path, program: str) -> subprocess.Popen[bytes]:
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(box.programs), str(state), box.way, program])
-    await _until(lambda: _runs("x", worker.pid))
+async def _start_worker(sandbox_case: SandboxCase, state: Path, program: str) -> subprocess.Popen[bytes]:
+    worker = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(sandbox_case.programs), str(state), sandbox_case.mode, program]
+    )
+    await _wait_until(lambda: _is_running("x", worker.pid))
     return worker
 
 
 @pytest.mark.parametrize("program", ["sleep_forever", "fork_bomb", "stopped"])
-async def test_a_worker_killed_in_a_run_leaves_nothing(box: Box, host: Host, program: str) -> None:
+async def test_killed_worker_leaves_no_processes(sandbox_case: SandboxCase, host: HostState, program: str) -> None:
     before = set(descendants())
     state = host.state / "worker"
-    worker = await _start_worker(box, state, program)
+    worker = await _start_worker(sandbox_case, state, program)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
-    await _until(lambda: set(descendants()) <= before)
+    await _wait_until(lambda: set(descendants()) <= before)
     assert cgroups_of(state) == []
 
 
-async def test_what_a_power_cut_left_is_swept_at_the_next_start(box: Box, host: Host) -> None:
+async def test_next_start_removes_leftovers_after_simultaneous_kill(sandbox_case: SandboxCase, host: HostState) -> None:
     """Worker, keeper and agent end at one stroke: nobody is left to clean up, until somebody starts again."""
     before = set(descendants())
     state = host.state / "power-cut"
-    worker = await _start_worker(box, state, "sleep_forever")
+    worker = await _start_worker(sandbox_case, state, "sleep_forever")
     had = cgroups_of(state)
     for pid in (worker.pid, *_launchers(worker.pid)):
         os.kill(pid, signal.SIGSTOP)
     for pid in (*_launchers(worker.pid), worker.pid):
         os.kill(pid, signal.SIGKILL)
     worker.wait()
-    await _until(lambda: set(descendants()) <= before)
+    await _wait_until(lambda: set(descendants()) <= before)
     assert cgroups_of(state) == had
     async with Sandbox(unsafe=True, slots=1, state_dir=state) as sandbox:
-        report = await sandbox.run(box.spec("static_noop"))
+        report = await sandbox.run(sandbox_case.spec("static_noop"))
         assert report.verdict is RunVerdict.OK
         assert bool(had) == (report.memory_source is not MemorySource.RLIMIT)
     assert cgroups_of(state) == []

@@ -14,15 +14,15 @@ import pytest
 
 from adjudge.sandbox import Egress, RunSpec, launcher
 from adjudge.sandbox.launcher import Launcher
-from tests.sandbox.host_state import Host
-from tests.sandbox.sandbox_case import Box
+from tests.sandbox.host_state import HostState
+from tests.sandbox.sandbox_case import SandboxCase
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-pytestmark = pytest.mark.usefixtures("unharmed")
+pytestmark = pytest.mark.usefixtures("unchanged_host")
 
 
-def test_an_allowed_host_is_reached_and_no_other(host: Host) -> None:
+def test_only_listed_host_is_reachable(host: HostState) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.sandbox.egress_namespace", str(host.state / "egress")],
         cwd=REPOSITORY,
@@ -31,9 +31,9 @@ def test_an_allowed_host_is_reached_and_no_other(host: Host) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdict"] == "OK", told
-    assert told["reached"] == {
+    result = json.loads(done.stdout)
+    assert result["verdict"] == "OK", result
+    assert result["reached"] == {
         "the allowed host and port": "hello from allowed",
         "once more": "hello from allowed",
         "another port": "ConnectionRefusedError",
@@ -44,12 +44,12 @@ def test_an_allowed_host_is_reached_and_no_other(host: Host) -> None:
         "datagrams": "OSError",
         "the newer protocol": "OSError",
     }
-    assert told["heard"] == {"allowed": 2, "other port": 0, "other host": 0}
+    assert result["heard"] == {"allowed": 2, "other port": 0, "other host": 0}
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_a_program_that_ends_before_its_ways_out_are_open_has_its_report(
-    box: Box, monkeypatch: pytest.MonkeyPatch
+async def test_report_arrives_if_program_ends_before_proxy_starts(
+    sandbox_case: SandboxCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, reported, receive = [], asyncio.Event(), Launcher._receive
 
@@ -67,5 +67,5 @@ async def test_a_program_that_ends_before_its_ways_out_are_open_has_its_report(
     monkeypatch.setattr(Launcher, "_receive", noted)
     monkeypatch.setattr(launcher, "carrying", slowly)
     async with asyncio.timeout(120):
-        report = await box.sandbox.run(RunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
+        report = await sandbox_case.sandbox.run(RunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
     assert report.ok, report

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from adjudge.sandbox import Mount, RunVerdict
-from tests.sandbox.host_state import Host
-from tests.sandbox.sandbox_case import ROOMY, Box, breaches, held, limits, ms
+from tests.sandbox.host_state import HostState
+from tests.sandbox.sandbox_case import LARGE, SandboxCase, breaches, count_blocked, limits, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 
-NEIGHBOUR = """
+OTHER_SLOT = """
 import sys, time
 for path in ("/work/s", "/tmp/s", "/dev/shm/s"):
     open(path, "w").write(sys.argv[1])
@@ -27,20 +27,20 @@ time.sleep(1000)
 """
 
 
-async def test_no_system_call_opens_a_door(box: Box) -> None:
-    report = await box.run("kernel_interfaces", within=ROOMY)
+async def test_dangerous_system_calls_are_blocked(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("kernel_interfaces", within=LARGE)
     assert breaches(report) == []
-    assert held(report) >= 70
+    assert count_blocked(report) >= 70
     assert report.verdict is RunVerdict.OK
 
 
-async def test_nobody_outside_can_be_reached(box: Box, host: Host) -> None:
-    services = host.services
-    report = await box.run(
-        "network", str(services.port), str(services.path), services.abstract, _own_address(), within=ROOMY
+async def test_network_is_unreachable(sandbox_case: SandboxCase, host: HostState) -> None:
+    listeners = host.listeners
+    report = await sandbox_case.run(
+        "network", str(listeners.port), str(listeners.path), listeners.abstract, _own_address(), within=LARGE
     )
     assert breaches(report) == []
-    assert held(report) == 15
+    assert count_blocked(report) == 15
     assert report.verdict is RunVerdict.OK
 
 
@@ -53,31 +53,31 @@ def _own_address() -> str:
         return str(probe.getsockname()[0])
 
 
-async def test_nothing_of_the_host_can_be_read(box: Box, host: Host) -> None:
+async def test_host_files_cannot_be_read(sandbox_case: SandboxCase, host: HostState) -> None:
     paths = [host.secret, host.folder, host.state, Path(f"/proc/{os.getpid()}/environ"), Path.home(), Path.cwd()]
-    report = await box.run("spy", *map(str, paths), within=ROOMY)
+    report = await sandbox_case.run("spy", *map(str, paths), within=LARGE)
     assert breaches(report) == []
-    assert held(report) >= 20
+    assert count_blocked(report) >= 20
     assert report.verdict is RunVerdict.OK
 
 
-async def test_nothing_of_the_host_can_be_written(box: Box, host: Host) -> None:
-    report = await box.run("scribble", str(host.secret), str(host.folder), str(Path.cwd()), within=ROOMY)
+async def test_host_files_cannot_be_written(sandbox_case: SandboxCase, host: HostState) -> None:
+    report = await sandbox_case.run("scribble", str(host.secret), str(host.folder), str(Path.cwd()), within=LARGE)
     assert breaches(report) == []
-    assert held(report) >= 200
+    assert count_blocked(report) >= 200
     assert report.verdict is RunVerdict.OK
 
 
-async def test_a_mounted_file_can_be_read_but_not_written(box: Box, host: Host) -> None:
+async def test_read_only_mount_cannot_be_written(sandbox_case: SandboxCase, host: HostState) -> None:
     tests = Mount(host.secret.parent, "/data")
-    report = await box.run("scribble", "/data/answer.txt", "/data", within=ROOMY, mounts=(tests,))
+    report = await sandbox_case.run("scribble", "/data/answer.txt", "/data", within=LARGE, mounts=(tests,))
     assert breaches(report) == []
-    seen = await box.run("scan_files.py", host.canary, within=ROOMY, mounts=(tests,))
+    seen = await sandbox_case.run("scan_files.py", host.canary, within=LARGE, mounts=(tests,))
     assert json.loads(seen.stdout)["found"] == ["/data/answer.txt"]
 
 
-async def test_a_search_of_all_that_can_be_seen_finds_no_secret_and_no_place_to_write(box: Box, host: Host) -> None:
-    report = await box.run("scan_files.py", host.canary, within=ROOMY)
+async def test_file_scan_finds_no_secret_and_no_writable_path(sandbox_case: SandboxCase, host: HostState) -> None:
+    report = await sandbox_case.run("scan_files.py", host.canary, within=LARGE)
     seen = json.loads(report.stdout)
     # Its own command line holds the canary, under its own pid, which the search leaves out.
     assert seen["found"] == []
@@ -86,59 +86,61 @@ async def test_a_search_of_all_that_can_be_seen_finds_no_secret_and_no_place_to_
     assert not set(seen["environment"]) & (set(os.environ) - {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR"})
 
 
-async def test_another_slots_files_cannot_be_seen(box: Box, host: Host) -> None:
+async def test_files_of_other_slot_are_invisible(sandbox_case: SandboxCase, host: HostState) -> None:
     mark = f"{host.canary}-of-a-neighbour"
     read_end, write_end = os.pipe()
-    neighbour = asyncio.create_task(box.sandbox.run(box.script(NEIGHBOUR, mark, within=ROOMY, stdout=write_end)))
+    other_run = asyncio.create_task(
+        sandbox_case.sandbox.run(sandbox_case.script(OTHER_SLOT, mark, within=LARGE, stdout=write_end))
+    )
     try:
         line = await asyncio.wait_for(asyncio.to_thread(os.read, read_end, 16), ms(120_000) / 1000)
         assert line == b"laid\n"
-        report = await box.run("scan_files.py", mark, within=ROOMY)
+        report = await sandbox_case.run("scan_files.py", mark, within=LARGE)
         assert json.loads(report.stdout)["found"] == []
-        assert not neighbour.done()
+        assert not other_run.done()
     finally:
-        neighbour.cancel()
-        await asyncio.gather(neighbour, return_exceptions=True)
+        other_run.cancel()
+        await asyncio.gather(other_run, return_exceptions=True)
         os.close(read_end)
         os.close(write_end)
 
 
-async def test_a_set_uid_program_gives_nothing(box: Box, host: Host) -> None:
+async def test_set_uid_program_gains_no_privilege(sandbox_case: SandboxCase, host: HostState) -> None:
     planted = host.folder / "planted"
     planted.mkdir()
     try:
         program = planted / "setuid"
-        shutil.copy(box.programs / "setuid", program)
+        shutil.copy(sandbox_case.programs / "setuid", program)
         program.chmod(0o6755)
-        report = await box.run("setuid", "/planted/setuid", within=ROOMY, mounts=(Mount(planted, "/planted"),))
+        report = await sandbox_case.run("setuid", "/planted/setuid", within=LARGE, mounts=(Mount(planted, "/planted"),))
         assert breaches(report) == []
-        assert held(report) == 4
+        assert count_blocked(report) == 4
     finally:
         shutil.rmtree(planted)
 
 
-async def test_no_core_is_dumped(box: Box, host: Host, tmp_path: Path) -> None:
-    report = await box.run("crash", "core", collect=("core",), collect_to=tmp_path)
+async def test_crash_writes_no_core_file(sandbox_case: SandboxCase, host: HostState, tmp_path: Path) -> None:
+    report = await sandbox_case.run("crash", "core", collect=("core",), collect_to=tmp_path)
     assert report.verdict is RunVerdict.RE
     assert list(tmp_path.iterdir()) == []
     assert not list(Path.cwd().glob("core*"))
 
 
-async def test_no_descriptor_is_inherited(box: Box) -> None:
+async def test_no_descriptor_is_inherited(sandbox_case: SandboxCase) -> None:
     with Path("/etc/hostname").open("rb") as leaked:
         os.set_inheritable(leaked.fileno(), True)
-        report = await box.run("fds")
+        report = await sandbox_case.run("fds")
     assert breaches(report) == []
     assert report.verdict is RunVerdict.OK
 
 
-async def test_closed_stdio_is_the_programs_own_business(box: Box) -> None:
-    report = await box.run("close_stdio")
+async def test_program_may_close_stdio(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("close_stdio")
     assert report.verdict is RunVerdict.OK
     assert report.stdout == b""
 
 
-async def test_signals_reach_neither_the_launcher_nor_anybody_else(box: Box) -> None:
-    report = await box.run("signals", within=limits(wall_ms=ms(500)))
+async def test_signals_do_not_reach_launcher(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run("signals", within=limits(wall_ms=ms(500)))
     assert report.verdict in (RunVerdict.RE, RunVerdict.TLE)
-    assert (await box.run("static_noop")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK

@@ -11,10 +11,10 @@ import pytest
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import MIB
 from adjudge.sandbox import InputFile, Mount, RunSpec, RunVerdict
-from tests.sandbox.host_state import Host
-from tests.sandbox.sandbox_case import SMALL, Box, limits, ms
+from tests.sandbox.host_state import HostState
+from tests.sandbox.sandbox_case import SMALL, SandboxCase, limits, ms
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unharmed")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
 TRAVERSALS = ["../escape", "/escape", "a/../../escape", "..", ".", "", "a//b", "a/./b", "nul\0name", "x" * 300]
 INJECTIONS = [
@@ -23,9 +23,9 @@ INJECTIONS = [
 ]  # fmt: skip
 
 
-async def test_sandbox_blocks_argv_injection_and_path_traversal(box: Box, host: Host) -> None:
+async def test_sandbox_blocks_argv_injection_and_path_traversal(sandbox_case: SandboxCase, host: HostState) -> None:
     """OJ-spec §7: arguments arrive as they are, to no shell; names that traverse are refused, naming the field."""
-    report = await box.run("echo", *INJECTIONS)
+    report = await sandbox_case.run("echo", *INJECTIONS)
     assert report.verdict is RunVerdict.OK
     said = report.stdout.decode()
     for argument in INJECTIONS:
@@ -46,41 +46,39 @@ async def test_sandbox_blocks_argv_injection_and_path_traversal(box: Box, host: 
             RunSpec(argv=("/work/x",), env=env)
 
 
-async def test_a_private_program_is_copied_and_its_file_stays_out_of_sight(box: Box, tmp_path: Path) -> None:
+async def test_private_program_is_copied(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     """What anyone may run is shown as it is; of what not everyone may, the program gets a copy of its own."""
     program = tmp_path / "program"
-    program.write_bytes((box.programs / "echo").read_bytes())
+    program.write_bytes((sandbox_case.programs / "echo").read_bytes())
     owners = []
     for mode in (0o755, 0o700, 0o711, 0o754):
         program.chmod(mode)
         look = "import os,subprocess,sys; subprocess.run(['/work/p', 'hello'], check=True); sys.stdout.flush();"
         look += "print('inode', os.stat('/work/p').st_ino, oct(os.stat('/work/p').st_mode))"
         files = (InputFile("p", program, executable=True),)
-        report = await box.sandbox.run(box.script(look, files=files))
+        report = await sandbox_case.sandbox.run(sandbox_case.script(look, files=files))
         assert report.verdict is RunVerdict.OK, report
         assert b"arg 5 hello\n" in report.stdout
         owners.append(f"inode {program.stat().st_ino} ".encode() in report.stdout)
     assert owners == [True, False, False, False]
 
 
-async def test_a_program_that_is_missing_is_the_callers_error_and_one_that_is_no_file_ours(
-    box: Box, tmp_path: Path
-) -> None:
+async def test_missing_file_is_invalid_input_and_special_file_is_se(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(InvalidInput, match=r"files: .*missing cannot be opened"):
-        await box.sandbox.run(
+        await sandbox_case.sandbox.run(
             RunSpec(argv=("/work/p",), files=(InputFile("p", tmp_path / "missing", executable=True),))
         )
     for source in (tmp_path, tmp_path / "fifo", Path("/dev/null")):
         files = (InputFile("first", b""), InputFile("p", source, executable=True))
-        report = await box.sandbox.run(RunSpec(argv=("/work/p",), files=files))
+        report = await sandbox_case.sandbox.run(RunSpec(argv=("/work/p",), files=files))
         assert report.sandbox_error is not None, source
         assert (report.sandbox_error.step, report.sandbox_error.index) == ("file", 1)
-    assert (await box.run("echo", "still there")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("echo", "still there")).verdict is RunVerdict.OK
 
 
-async def test_giant_arguments_and_environment_pass_up_to_the_limit_and_are_refused_beyond(box: Box) -> None:
-    report = await box.run(
+async def test_argv_and_env_size_is_limited(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.run(
         "echo", "a" * 100_000, *["b"] * 5_000, env={"LONG": "c" * 100_000}, within=limits(output_bytes=2 * MIB)
     )
     assert report.verdict is RunVerdict.OK
@@ -95,24 +93,26 @@ async def test_giant_arguments_and_environment_pass_up_to_the_limit_and_are_refu
 
 
 @pytest.mark.parametrize("name", ["new\nline", "space name", "-rf", "ünï", "tab\t", "quote'\"$`", "deep/er/still"])
-async def test_odd_names_of_files_are_just_names(box: Box, tmp_path: Path, name: str) -> None:
+async def test_file_names_with_special_characters(sandbox_case: SandboxCase, tmp_path: Path, name: str) -> None:
     code = "import os, sys; name = sys.argv[1]; print(open(name).read()); os.rename(name, name + '2')"
-    spec = box.script(code, name, files=(InputFile(name, b"inside"),), collect=(f"{name}2",), collect_to=tmp_path)
-    report = await box.sandbox.run(spec)
+    spec = sandbox_case.script(
+        code, name, files=(InputFile(name, b"inside"),), collect=(f"{name}2",), collect_to=tmp_path
+    )
+    report = await sandbox_case.sandbox.run(spec)
     assert (report.verdict, report.stdout) == (RunVerdict.OK, b"inside\n"), report
     assert (tmp_path / f"{name}2").read_bytes() == b"inside"
 
 
-async def test_the_environment_is_what_was_asked_for_and_nothing_else(box: Box, host: Host) -> None:
-    report = await box.run("echo", env={"ASKED": "yes"})
+async def test_environment_contains_only_requested_variables(sandbox_case: SandboxCase, host: HostState) -> None:
+    report = await sandbox_case.run("echo", env={"ASKED": "yes"})
     names = {line.split(b" ", 2)[2].split(b"=")[0] for line in report.stdout.splitlines() if line.startswith(b"env ")}
     assert b"ASKED" in names
     assert names <= {b"ASKED", b"PATH", b"HOME", b"LANG", b"TMPDIR", b"LC_ALL"}
     assert host.canary.encode() not in report.stdout
 
 
-async def test_a_missing_program_is_said_plainly_and_is_no_verdict_about_the_program(box: Box) -> None:
-    report = await box.sandbox.run(RunSpec(argv=("/work/not-there",), limits=SMALL))
+async def test_missing_program_is_se_at_step_exec(sandbox_case: SandboxCase) -> None:
+    report = await sandbox_case.sandbox.run(RunSpec(argv=("/work/not-there",), limits=SMALL))
     assert report.verdict is RunVerdict.SE
     assert report.sandbox_error is not None
     assert report.sandbox_error.step == "exec"
@@ -120,40 +120,40 @@ async def test_a_missing_program_is_said_plainly_and_is_no_verdict_about_the_pro
     assert "No such file" in report.sandbox_error.text
 
 
-async def test_what_we_fail_at_is_se_with_step_and_errno(box: Box, host: Host) -> None:
+async def test_setup_failure_is_se_with_step_and_errno(sandbox_case: SandboxCase, host: HostState) -> None:
     missing = RunSpec(
         argv=("/usr/bin/true",), limits=SMALL, mounts=(Mount(host.folder, "/a"), Mount(host.folder / "no", "/b"))
     )
-    report = await box.sandbox.run(missing)
+    report = await sandbox_case.sandbox.run(missing)
     assert report.verdict is RunVerdict.SE
     assert report.sandbox_error is not None
     assert (report.sandbox_error.errno, report.sandbox_error.index) == (2, 1)
     assert report.sandbox_error.step
-    assert (await box.run("static_noop")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
 
 
-async def test_stdin_comes_from_bytes_file_descriptor_or_nothing(box: Box, tmp_path: Path) -> None:
+async def test_stdin_from_bytes_file_descriptor_or_none(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     body = os.urandom(100_000)
     file = tmp_path / "in"
     file.write_bytes(body)
     for source in (body, file):
-        report = await box.run("echo", stdin=source)
+        report = await sandbox_case.run("echo", stdin=source)
         assert report.stdout.endswith(body)
     with file.open("rb") as opened:
-        assert (await box.run("echo", stdin=opened.fileno())).stdout.endswith(body)
-    assert (await box.run("echo", stdin=None)).stdout.startswith(b"arg")
+        assert (await sandbox_case.run("echo", stdin=opened.fileno())).stdout.endswith(body)
+    assert (await sandbox_case.run("echo", stdin=None)).stdout.startswith(b"arg")
 
 
-async def test_output_goes_where_it_was_sent(box: Box, tmp_path: Path) -> None:
+async def test_stdout_to_file(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     target = tmp_path / "out"
-    report = await box.run("echo", "x", stdout=target)
+    report = await sandbox_case.run("echo", "x", stdout=target)
     assert report.stdout == b""
     assert b"arg 1 x\n" in target.read_bytes()
 
 
-async def test_more_runs_than_slots_wait_their_turn(box: Box) -> None:
+async def test_runs_wait_for_free_slot(sandbox_case: SandboxCase) -> None:
     reports = await asyncio.gather(
-        *(box.run("echo", str(number), within=limits(cpu_ms=ms(1_000))) for number in range(12))
+        *(sandbox_case.run("echo", str(number), within=limits(cpu_ms=ms(1_000))) for number in range(12))
     )
     for number, report in enumerate(reports):
         assert f"arg {len(str(number))} {number}\n".encode() in report.stdout

@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from tests.sandbox.conftest import Leg
+from tests.sandbox.conftest import UnprivilegedRun
 
 
 @pytest.mark.slow
-def test_the_whole_suite_passes_as_an_ordinary_user(ordinary_leg: Leg | None) -> None:
-    if ordinary_leg is None:
+def test_suite_passes_as_unprivileged_user(unprivileged_run: UnprivilegedRun | None) -> None:
+    if unprivileged_run is None:
         return  # every other test of this folder has just run as one
-    code = ordinary_leg.process.wait()
-    told = ordinary_leg.output.read_text(errors="replace")
-    passed = re.search(r"(\d+) passed", told)
-    assert code == 0, told[-20_000:]
+    code = unprivileged_run.process.wait()
+    output_text = unprivileged_run.output.read_text(errors="replace")
+    passed = re.search(r"(\d+) passed", output_text)
+    assert code == 0, output_text[-20_000:]
     assert passed
     assert int(passed[1]) > 100

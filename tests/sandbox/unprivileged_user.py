@@ -34,22 +34,22 @@ def _mount(source: str, target: Path, kind: str, flags: int, options: str = "") 
     _check(done, f"mount {source} on {target}")
 
 
-def _barrier(path: Path) -> Path | None:
+def _first_private_folder(path: Path) -> Path | None:
     """The topmost folder on the way to ``path`` that others may not enter."""
     return next((folder for folder in reversed((path, *path.parents)) if not folder.stat().st_mode & 0o001), None)
 
 
-def _open_the_way(paths: Iterable[Path], staging: Path) -> None:
+def _make_reachable(paths: Iterable[Path], staging: Path) -> None:
     """Make every path reachable for others, at its own name, in this mount namespace alone."""
     _check(_LIBC.unshare(_CLONE_NEWNS), "unshare")
     _mount("none", Path("/"), "", _MS_REC | _MS_PRIVATE)
-    barred = {path: barrier for path in paths if (barrier := _barrier(path))}
-    for number, path in enumerate(barred):
+    unreachable = {path: private_folder for path in paths if (private_folder := _first_private_folder(path))}
+    for number, path in enumerate(unreachable):
         (staging / str(number)).mkdir()
         _mount(str(path), staging / str(number), "", _MS_BIND | _MS_REC)
-    for barrier in sorted(set(barred.values())):
-        _mount("none", barrier, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
-    for number, path in enumerate(barred):
+    for private_folder in sorted(set(unreachable.values())):
+        _mount("none", private_folder, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
+    for number, path in enumerate(unreachable):
         path.mkdir(parents=True, exist_ok=True)
         _mount(str(staging / str(number)), path, "", _MS_BIND | _MS_REC)
 
@@ -69,7 +69,7 @@ def running(
             os.chown(Path(home) / name, UID, UID)
 
         def enter() -> None:
-            _open_the_way(paths, staging)
+            _make_reachable(paths, staging)
             os.setgroups([])
             os.setgid(UID)
             os.setuid(UID)

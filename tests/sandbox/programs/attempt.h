@@ -39,11 +39,11 @@ static inline void attempt(const char *name, int (*try)(void))
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        printf("held %s: killed by %d\n", name, WTERMSIG(status));
+        printf("blocked %s: killed by %d\n", name, WTERMSIG(status));
     else if (WEXITSTATUS(status) == THROUGH)
         breaches++, printf("breach %s\n", name);
     else
-        printf("held %s: %s\n", name, strerror(WEXITSTATUS(status)));
+        printf("blocked %s: %s\n", name, strerror(WEXITSTATUS(status)));
 }
 
 static inline int verdict(void)

@@ -70,13 +70,13 @@ int main(void)
     for (int i = 0; i < count; i++) {
         long size = take(paths[i], text);
         if (size != sizes[i] || (size > 0 && memcmp(text, before[i], (size_t)size) != 0))
-            printf("moves %s\n", paths[i]);
+            printf("changed %s\n", paths[i]);
     }
     ask(&second);
     if (memcmp(&first, &second, sizeof first) != 0)
-        printf("moves sysinfo\n");
+        printf("changed sysinfo\n");
     if (statfs("/usr", &disk) == 0)
-        printf("moves statfs\n");
+        printf("changed statfs\n");
     printf("read %d\n", count);
     return 0;
 }

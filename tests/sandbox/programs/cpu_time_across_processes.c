@@ -41,8 +41,8 @@ int main(int argc, char **argv)
             _exit(0);
         }
         if (child > 0) {
-            struct timespec nap = {0, 20000000};
-            nanosleep(&nap, NULL);
+            struct timespec pause_time = {0, 20000000};
+            nanosleep(&pause_time, NULL);
         }
     }
 }

@@ -43,16 +43,16 @@ static int bpf_map(void)
     return CALL(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map);
 }
 
-static int perf(void)
+static int perf_event(void)
 {
     struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE, .size = sizeof event, .config = PERF_COUNT_SW_CPU_CLOCK,
         .exclude_kernel = 1, .exclude_hv = 1};
     return CALL(SYS_perf_event_open, &event, 0, -1, -1, 0UL);
 }
 
-static int fault_handler(void) { return CALL(SYS_userfaultfd, O_CLOEXEC | 1); }
+static int userfault_fd(void) { return CALL(SYS_userfaultfd, O_CLOEXEC | 1); }
 
-static int ring(void)
+static int io_uring(void)
 {
     struct io_uring_params asked = {0};
     return CALL(SYS_io_uring_setup, 4, &asked);
@@ -127,8 +127,8 @@ static int above_root(void)
     errno = ENOENT;
     return stat("/", &top) == 0 && fstat(here, &above) == 0 && top.st_dev == above.st_dev && top.st_ino == above.st_ino ? -1 : 0;
 }
-static int lumber_room(void) { return open("/lumber", O_PATH); }
-static int lumber_above(void) { return open("/proc/self/root/../lumber", O_PATH); }
+static int deferred_umounts(void) { return open("/deferred_umount", O_PATH); }
+static int deferred_umounts_above_root(void) { return open("/proc/self/root/../deferred_umount", O_PATH); }
 static int root_of_init(void) { return open("/proc/1/root", O_PATH | O_DIRECTORY); }
 
 static int by_handle(void)
@@ -183,7 +183,7 @@ static int skew_time(void)
     return CALL(SYS_adjtimex, &skew);
 }
 static int host_name(void) { return CALL(SYS_sethostname, "breached", 8UL); }
-static int restart(void) { return CALL(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF, 0); }
+static int reboot_call(void) { return CALL(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF, 0); }
 static int kexec(void) { return CALL(SYS_kexec_load, 0UL, 0UL, 0, 0UL); }
 static int swap_on(void) { return CALL(SYS_swapon, "/work/swap", 0); }
 static int swap_off(void) { return CALL(SYS_swapoff, "/work/swap"); }
@@ -193,20 +193,20 @@ static int kernel_log(void)
     static char log[4096];
     return CALL(SYS_syslog, 3, log, (int)sizeof log);
 }
-static int ports(void) { return CALL(SYS_iopl, 3); }
-static int port(void) { return CALL(SYS_ioperm, 0x70UL, 2UL, 1); }
+static int io_privilege_level(void) { return CALL(SYS_iopl, 3); }
+static int io_port_permission(void) { return CALL(SYS_ioperm, 0x70UL, 2UL, 1); }
 static int quota(void) { return CALL(SYS_quotactl, 0x800001 << 8, "/dev/vda", 0, 0); }
-static int notify_all(void) { return CALL(SYS_fanotify_init, 0, O_RDONLY); }
+static int fanotify(void) { return CALL(SYS_fanotify_init, 0, O_RDONLY); }
 static int steal_descriptor(void)
 {
     int pid = CALL(SYS_pidfd_open, getppid() == 1 ? 1 : getppid(), 0);
     return pid < 0 ? -1 : CALL(SYS_pidfd_getfd, pid, 0, 0);
 }
-static int compare(void) { return CALL(SYS_kcmp, getpid(), 1, 0 /* KCMP_FILE */, 0UL, 0UL); }
+static int compare_descriptors(void) { return CALL(SYS_kcmp, getpid(), 1, 0 /* KCMP_FILE */, 0UL, 0UL); }
 
 static int become_root(void) { return CALL(SYS_setuid, 0); }
 static int become_root_group(void) { return CALL(SYS_setgid, 0); }
-static int become_slot_neighbour(void) { return CALL(SYS_setresuid, getuid() + 1, getuid() + 1, getuid() + 1); }
+static int become_user_of_next_slot(void) { return CALL(SYS_setresuid, getuid() + 1, getuid() + 1, getuid() + 1); }
 static int join_groups(void)
 {
     gid_t group = 0;
@@ -222,54 +222,54 @@ static int real_time(void)
     struct sched_param most = {1};
     return CALL(SYS_sched_setscheduler, 0, SCHED_FIFO, &most);
 }
-static int nicer(void) { return setpriority(PRIO_PROCESS, 0, -5); }
-static int more_memory(void)
+static int raise_priority(void) { return setpriority(PRIO_PROCESS, 0, -5); }
+static int raise_open_files_limit(void)
 {
     struct rlimit most = {RLIM_INFINITY, RLIM_INFINITY}, had;
     getrlimit(RLIMIT_NOFILE, &had);
     most.rlim_cur = most.rlim_max = had.rlim_max + 1;
     return setrlimit(RLIMIT_NOFILE, &most);
 }
-static int privileges_again(void) { return prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0); }
+static int clear_no_new_privs(void) { return prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0); }
 
 /* What one box could leave on, or read of, files and counters that all boxes share. */
 static int shared(void) { return open("/usr/bin/env", O_RDONLY); }
-static int ask_for_lock(void)
+static int query_lock(void)
 {
     struct flock lock = {.l_type = F_WRLCK};
     return fcntl(shared(), F_GETLK, &lock);
 }
 static int take_lease(void) { return fcntl(shared(), 1024 /* F_SETLEASE */, F_RDLCK); }
-static int ask_for_lease(void) { return fcntl(shared(), 1025 /* F_GETLEASE */); }
-static int watch_folder(void) { return fcntl(open("/usr/bin", O_RDONLY), 1026 /* F_NOTIFY */, 1 /* DN_ACCESS */); }
+static int query_lease(void) { return fcntl(shared(), 1025 /* F_GETLEASE */); }
+static int watch_directory(void) { return fcntl(open("/usr/bin", O_RDONLY), 1026 /* F_NOTIFY */, 1 /* DN_ACCESS */); }
 static int read_hint(void)
 {
     uint64_t hint;
     return fcntl(shared(), 1035 /* F_GET_RW_HINT */, &hint);
 }
 static int watch_files(void) { return CALL(SYS_inotify_init1, 0); }
-static int put_out_pages(void)
+static int page_out(void)
 {
     void *page = mmap(0, 4096, PROT_READ, MAP_PRIVATE, shared(), 0);
     return page == MAP_FAILED ? -1 : madvise(page, 4096, 21 /* MADV_PAGEOUT */);
 }
-static int read_without_keeping(void)
+static int read_uncached(void)
 {
     char byte;
     struct iovec into = {&byte, 1};
     return CALL(SYS_preadv2, shared(), &into, 1UL, 0UL, 0UL, 0x80 /* RWF_DONTCACHE */);
 }
-static int use_up_requests(void)
+static int create_aio_context(void)
 {
     unsigned long context = 0;
     return CALL(SYS_io_setup, 1024, &context);
 }
-static int count_entropy(void)
+static int read_entropy_count(void)
 {
     int bits;
     return ioctl(open("/dev/urandom", O_RDONLY), 0x80045200 /* RNDGETENTCNT */, &bits);
 }
-static int flags_of_file(void)
+static int read_file_flags(void)
 {
     long flags;
     return ioctl(shared(), 0x80086601 /* FS_IOC_GETFLAGS */, &flags);
@@ -277,40 +277,40 @@ static int flags_of_file(void)
 
 /* The same kernel, spoken to in another dialect: numbers mean other calls there, so a filter must know them all. */
 #ifdef __x86_64__
-static int dialect_of_32_bits(void)
+static int abi_i386(void)
 {
     long answer;
     __asm__ volatile("int $0x80" : "=a"(answer) : "a"(20L /* getpid */) : "memory", "cc", "r8", "r9", "r10", "r11");
     return answer > 0 ? 0 : -1;
 }
-static int dialect_of_x32(void) { return CALL(0x40000000 | SYS_getpid); }
+static int abi_x32(void) { return CALL(0x40000000 | SYS_getpid); }
 #endif
 
 int main(void)
 {
 #ifdef __x86_64__
-    attempt("dialect_of_32_bits", dialect_of_32_bits);
-    attempt("dialect_of_x32", dialect_of_x32);
+    attempt("abi_i386", abi_i386);
+    attempt("abi_x32", abi_x32);
 #endif
 #define TRY(name) attempt(#name, name)
     TRY(trace_init); TRY(trace_parent); TRY(trace_me);
     TRY(vm_read_init); TRY(vm_read_parent); TRY(vm_write_parent);
     TRY(key_add); TRY(key_ring); TRY(key_request);
-    TRY(bpf_map); TRY(perf); TRY(fault_handler); TRY(ring);
+    TRY(bpf_map); TRY(perf_event); TRY(userfault_fd); TRY(io_uring);
     TRY(new_user); TRY(new_mount); TRY(new_network); TRY(new_pid); TRY(clone_user); TRY(clone3_user);
     TRY(join_init_mount); TRY(join_init_net); TRY(join_init_user); TRY(join_own_ipc);
     TRY(mount_tmpfs); TRY(mount_proc); TRY(mount_bind); TRY(remount_root); TRY(unmount_work); TRY(unmount_root);
     TRY(pivot); TRY(open_fs); TRY(clone_tree); TRY(set_mount);
-    TRY(chroot_out); TRY(above_root); TRY(lumber_room); TRY(lumber_above); TRY(root_of_init); TRY(by_handle);
+    TRY(chroot_out); TRY(above_root); TRY(deferred_umounts); TRY(deferred_umounts_above_root); TRY(root_of_init); TRY(by_handle);
     TRY(load_module); TRY(load_module_file); TRY(drop_module);
     TRY(node_mem); TRY(node_disk); TRY(node_sda);
     TRY(dev_mem); TRY(dev_kmem); TRY(dev_port); TRY(dev_kmsg); TRY(dev_disk); TRY(dev_kvm); TRY(dev_fuse);
-    TRY(set_time); TRY(set_time_of_day); TRY(skew_time); TRY(host_name); TRY(restart); TRY(kexec);
-    TRY(swap_on); TRY(swap_off); TRY(account); TRY(kernel_log); TRY(ports); TRY(port); TRY(quota); TRY(notify_all);
-    TRY(steal_descriptor); TRY(compare);
-    TRY(ask_for_lock); TRY(take_lease); TRY(ask_for_lease); TRY(watch_folder); TRY(read_hint); TRY(watch_files);
-    TRY(put_out_pages); TRY(read_without_keeping); TRY(use_up_requests); TRY(count_entropy); TRY(flags_of_file);
-    TRY(become_root); TRY(become_root_group); TRY(become_slot_neighbour); TRY(join_groups); TRY(take_capabilities);
-    TRY(real_time); TRY(nicer); TRY(more_memory); TRY(privileges_again);
+    TRY(set_time); TRY(set_time_of_day); TRY(skew_time); TRY(host_name); TRY(reboot_call); TRY(kexec);
+    TRY(swap_on); TRY(swap_off); TRY(account); TRY(kernel_log); TRY(io_privilege_level); TRY(io_port_permission); TRY(quota); TRY(fanotify);
+    TRY(steal_descriptor); TRY(compare_descriptors);
+    TRY(query_lock); TRY(take_lease); TRY(query_lease); TRY(watch_directory); TRY(read_hint); TRY(watch_files);
+    TRY(page_out); TRY(read_uncached); TRY(create_aio_context); TRY(read_entropy_count); TRY(read_file_flags);
+    TRY(become_root); TRY(become_root_group); TRY(become_user_of_next_slot); TRY(join_groups); TRY(take_capabilities);
+    TRY(real_time); TRY(raise_priority); TRY(raise_open_files_limit); TRY(clear_no_new_privs);
     return verdict();
 }
