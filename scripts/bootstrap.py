@@ -111,7 +111,7 @@ def explain(found: list[Found]) -> str:
     usable = [version for version, _, _ in found if version >= OLDEST]
     package = "python{}.{}-venv".format(*usable[0][:2]) if usable else "python3.11 python3.11-venv"
     lines.append("On Debian or Ubuntu: apt-get install " + package)
-    lines.append("An interpreter elsewhere? ADJUDGE_PYTHON=/path/to/python make …")
+    lines.append("To use another interpreter: ADJUDGE_PYTHON=/path/to/python make …")
     return "\n".join(lines)
 
 
@@ -149,7 +149,7 @@ def has_uv() -> bool:
     try:
         run(fetch, env=environment())
     except subprocess.CalledProcessError:
-        say("uv cannot be had here: going on with pip, which takes a little longer")
+        say("uv is not available; using pip (slower)")
         return False
     return True
 
@@ -163,7 +163,7 @@ def install(arguments: list[Any]) -> None:
             run([*command, *arguments], env=env)
             return
         except subprocess.CalledProcessError:
-            say("uv did not manage: trying pip")
+            say("uv failed; trying pip")
     run([PYTHON, "-m", "pip", "install", "--quiet", *arguments], env=env)
 
 
@@ -178,10 +178,10 @@ def install_lock(name: str, *options: Any) -> None:
 def install_project() -> None:
     """Install the project itself; its build hook compiles the launcher and bundles the editor."""
     compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
-    say("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is left out)"))
+    say("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is not built)"))
     install(["--no-deps", "--no-build-isolation", "--editable", "."])
     if not compiler:
-        say("to judge submissions install a compiler (apt-get install gcc libc6-dev), then run this again")
+        say("to judge submissions, install a C compiler (apt-get install gcc libc6-dev) and run this again")
 
 
 def wanted_state(level: str) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def alone() -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say("another set-up is under way: waiting for it")
+            say("waiting for another setup process")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -264,7 +264,7 @@ def main(argv: list[str]) -> None:
     """Get ready to run (``run``), to work on it (``dev``), or to test without installed servers (``services``)."""
     level = argv[1] if len(argv) == 2 else ""
     if level not in ("run", "dev", "services"):
-        sys.exit("usage: python3 scripts/bootstrap.py run|dev|services")
+        sys.exit("usage: python3 scripts/bootstrap.py run|dev|test-servers")
     try:
         if level == "services":
             fetch_services()
@@ -273,7 +273,7 @@ def main(argv: list[str]) -> None:
     except MissingError as error:
         sys.exit("adjudge: " + str(error))
     except subprocess.CalledProcessError as error:
-        sys.exit("adjudge: set-up stopped: {} ended with {}".format(error.cmd[0], error.returncode))
+        sys.exit("adjudge: setup failed: {} exited with {}".format(error.cmd[0], error.returncode))
 
 
 if __name__ == "__main__":

@@ -343,11 +343,11 @@ def main() -> None:
     stale = [(path, text) for path, text in wanted() if not path.exists() or path.read_text("utf-8") != text]
     names = ", ".join(str(path.relative_to(ROOT)) for path, _ in stale)
     if "--check" in sys.argv[1:]:
-        sys.exit(f"out of date, run `make docs`: {names}" if stale else 0)
+        sys.exit(f"out of date: {names}; run `make docs`" if stale else 0)
     for path, text in stale:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    print(f"• written: {names}" if stale else "• everything is up to date")
+    print(f"• written: {names}" if stale else "up to date")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ DETAILS: dict[tuple[str, str], Detail] = {
     ),
     ("shout", "submissions/wrong_answer/tidies_up.py"): (WA, 0, "sample/1", ""),
     ("harvest", "sol/narrow_sums.cpp"): (PA, 40, "secret/02/004", ""),
-    # DMOJ's format and plain folders have no place for jury submissions: theirs are judged here only.
+    # DMOJ's format and plain folders have no place for jury solutions: theirs are judged here only.
     ("change", "solutions/table.cpp"): (AC, 10, None, ""),
     ("change", "solutions/ones.py"): (PA, 5, "secret/003/001", ""),
     ("change", "solutions/greedy.py"): (PA, 5, "secret/003/002", ""),

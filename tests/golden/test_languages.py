@@ -1,4 +1,4 @@
-"""Every language that is installed, with programs whose verdict is known: one folder each."""
+"""List languages that is installed, with programs whose verdict is known: one folder each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every language's template is a program that is accepted by the problem it is a template for."""
+"""List languages's template is a program that is accepted by the problem it is a template for."""
 
 from __future__ import annotations
 

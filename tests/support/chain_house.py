@@ -64,7 +64,7 @@ class House:
         return Authority((Grant(self.user_id),))
 
     async def define(self, name: str, dag: Mapping[str, Any]) -> str:
-        """Define a chain; return its id."""
+        """Create a chain; return its id."""
         check_dag(dag, registry.found())
         made = await self.database.transact(
             lambda tx: chains.create(tx, name=name, dag=dag, actor=self.user_id, authority=self.authority)
@@ -72,11 +72,11 @@ class House:
         return made.id
 
     async def apply(self, definition: Definition) -> str:
-        """Define a chain as a file has it."""
+        """Create a chain as a file has it."""
         return await self.define(definition.name, definition.dag)
 
     async def start(self, chain_id: str, **parameters: Any) -> str:
-        """Start a chain; return the run's id."""
+        """Start a run of a chain; return the run's id."""
         wanted = NewRun(chain_id, parameters, actor=self.user_id, authority=self.authority)
         return (await self.database.transact(lambda tx: self.engine.start(tx, wanted))).run_id
 
@@ -89,7 +89,7 @@ class House:
         return {node.node_id: node for node in await self.database.read(lambda tx: chain_runs.nodes(tx, run_id))}
 
     async def lines(self, run_id: str, node_id: str) -> list[str]:
-        """What a node wrote."""
+        """Get the log of a node."""
         return [line.text for line in await self.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id))]
 
     async def until_node(self, run_id: str, node_id: str, holds: Callable[[NodeView], bool]) -> NodeView:
@@ -123,7 +123,7 @@ class House:
             silence()
 
     async def run(self, dag: Mapping[str, Any], **parameters: Any) -> tuple[Run, dict[str, NodeView]]:
-        """Define a chain, start it, and wait until it is over."""
+        """Create a chain, start it, and wait until it is over."""
         run_id = await self.start(await self.define(new_id(), dag), **parameters)
         return await self.until_over(run_id), await self.nodes(run_id)
 

@@ -28,7 +28,7 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _SHELL_SEC: Final = 600
-_READY: Final = "Ctrl-C stops it."
+_READY: Final = "Press Ctrl-C to stop."
 _AWAIT: Final = """
 import ast, asyncio, sys
 code = compile(sys.stdin.read(), "example", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)

@@ -57,7 +57,7 @@ _CORS_HEADERS: Final = [
     "X-Request-Id",
 ]
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    "default": {"model": Problem, "description": "A problem with a stable code; see the reference of errors."}
+    "default": {"model": Problem, "description": "Error with a stable code (RFC 9457); see the error reference."}
 }
 
 
@@ -97,7 +97,7 @@ def _bare() -> FastAPI:
     return FastAPI(
         title="Adjudge",
         version=__version__,
-        summary="An online judge that never loses, duplicates or reorders a verdict.",
+        summary="Online judge and job chain engine.",
         openapi_url=OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,

@@ -62,7 +62,7 @@ class Audience:
             raise TooManyStreams(open=self._of_user[user_id], limit=self._per_user, retry_after_sec=_RETRY_AFTER_SEC)
         if len(self._seats) >= self._most:
             raise TooManyStreams(
-                "This server has as many event streams open as it may: come back later.",
+                "Too many open event streams on this server: retry later.",
                 limit=self._most,
                 retry_after_sec=_RETRY_AFTER_SEC,
             )

@@ -60,8 +60,8 @@ def token_in(authorization: str) -> str | None:
 async def _by_token(credentials: Credentials, given: str) -> Viewer:
     secret = token_in(given)
     if secret is None:
-        raise Unauthenticated("Authorization: give 'Bearer' and an API token.")
+        raise Unauthenticated("Authorization: expected 'Bearer <API token>'.")
     viewer = await credentials.of_token(secret)
     if viewer is None:
-        raise Unauthenticated("That token is unknown, expired or revoked; make a new one.")
+        raise Unauthenticated("Invalid API token: unknown, expired or revoked.")
     return viewer

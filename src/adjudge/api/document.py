@@ -15,13 +15,14 @@ from adjudge.api import errors
 
 _JSON: Final = "application/json"
 _SECURITY: Final = {
-    "token": {"type": "http", "scheme": "bearer", "description": "An API token, adj_…"},
+    "token": {"type": "http", "scheme": "bearer", "description": "API token (adj_…)."},
     "session": {
         "type": "apiKey",
         "in": "cookie",
         "name": "adjudge_session",
-        "description": "A browser's session (under https its name begins with __Host-); unsafe requests also need "
-        "X-CSRF-Token.",
+        "description": (
+            "Session cookie (prefixed with __Host- under HTTPS). Unsafe methods also require X-CSRF-Token."
+        ),
     },
 }
 Schema = Mapping[str, Any]
@@ -65,7 +66,7 @@ def example_of(schema: Schema, schemas: Mapping[str, Schema], place: str = "body
         return known[0]
     make = _MADE.get(schema.get("type", ""))
     if make is None:
-        raise NoExampleError(f"{place} has no example; add one to the model.")
+        raise NoExampleError(f"{place}: field has no example.")
     return make(schema, schemas, place)
 
 

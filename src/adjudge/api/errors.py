@@ -42,11 +42,11 @@ class ErrorRow:
 
 
 _HTTP_ROWS: Final = (
-    ErrorRow("ROUTE_NOT_FOUND", 404, False, "There is no such path."),
-    ErrorRow("METHOD_NOT_ALLOWED", 405, False, "The path exists, but not for this method."),
-    ErrorRow("MALFORMED_BODY", 400, False, "The body cannot be read: not JSON, not UTF-8, nested too deeply, cut off."),
-    ErrorRow("UNSUPPORTED_MEDIA_TYPE", 415, False, "The body's media type is not one that the route reads."),
-    ErrorRow(_NO_CODE, 418, False, "A failure of HTTP itself; its status says which."),
+    ErrorRow("ROUTE_NOT_FOUND", 404, False, "Path not found."),
+    ErrorRow("METHOD_NOT_ALLOWED", 405, False, "Method not allowed."),
+    ErrorRow("MALFORMED_BODY", 400, False, "Malformed body: invalid JSON or UTF-8, nested too deeply, or truncated."),
+    ErrorRow("UNSUPPORTED_MEDIA_TYPE", 415, False, "Unsupported media type."),
+    ErrorRow(_NO_CODE, 418, False, "HTTP error; see the status."),
 )
 _HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != _NO_CODE} | {
     BodyTooLarge.http_status: BodyTooLarge.code
@@ -80,7 +80,7 @@ def install(app: FastAPI) -> None:
         found = error.errors()
         wrong = [_field_problem(".".join(str(part) for part in item["loc"]), item["msg"]) for item in found[:MOST_TOLD]]
         if any(item["type"] == "json_invalid" for item in found[:MOST_TOLD]):
-            problem = _problem("MALFORMED_BODY", 400, "The body is no JSON.", request_id_of(request))
+            problem = _problem("MALFORMED_BODY", 400, "The body is not valid JSON.", request_id_of(request))
             return _response(problem.model_copy(update={"errors": wrong}), {})
         summary = "; ".join(f"{item.field}: {item.message}" for item in wrong) + _and_more(len(found))
         return respond(InvalidInput(summary), request_id_of(request), wrong)

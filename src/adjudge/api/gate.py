@@ -157,8 +157,8 @@ class Gate:
         missing = sorted(_lacking(sample, languages))
         if missing and self._limits.health_gate:
             raise NoWorkerForLanguage(
-                f"No worker can run {', '.join(missing)} (workers alive: {sample.workers}). Try again later, "
-                "or ask an operator.",
+                f"No online worker supports {', '.join(missing)} (workers online: "
+                f"{sample.workers}). Retry later or contact an operator.",
                 languages=",".join(missing),
                 retry_after_sec=self._limits.later_sec,
             )
@@ -262,7 +262,7 @@ def bucket_name(private: str) -> str:
 
 def _want(key: str, rate_per_sec: float, burst: int, count: int) -> Want:
     if count > burst:
-        raise InvalidInput(f"You may submit at most {burst} at once, not {count}: send smaller batches.", limit=burst)
+        raise InvalidInput(f"Batch too large: {count} submissions, at most {burst} allowed at once.", limit=burst)
     return Want(key, rate_per_sec, burst, count)
 
 

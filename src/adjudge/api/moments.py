@@ -26,9 +26,11 @@ def parse_moment(text: str, field: str) -> int:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"{field}: {text[:64]!r} is no moment; write 2026-01-31T12:00:00Z.", field=field) from None
+        raise InvalidInput(
+            f"{field}: {text[:64]!r} is not an RFC 3339 timestamp (example: 2026-01-31T12:00:00Z).", field=field
+        ) from None
     if parsed.tzinfo is None:
-        raise InvalidInput(f"{field}: {text[:64]!r} names no time zone; end it with Z for UTC.", field=field)
+        raise InvalidInput(f"{field}: {text[:64]!r} has no time zone (append Z for UTC).", field=field)
     try:
         return (parsed - _EPOCH) // timedelta(microseconds=1)
     except OverflowError:

@@ -91,7 +91,7 @@ class OidcProvider:
         kept_state, _, rest = cookie.partition(".")
         nonce, _, verifier = rest.partition(".")
         if not verifier or not hmac.compare_digest(kept_state.encode(), state.encode()):
-            raise LoginFailed("That login was not begun in this browser, or too long ago: begin again.")
+            raise LoginFailed("Login expired or started in another browser: start again.")
         about = await self._discover()
         token = await self._exchange(about, code, verifier, redirect_uri)
         claims = await self._believe(about, token, nonce)
@@ -115,10 +115,10 @@ class OidcProvider:
         answer = await self._ask("POST", str(about["token_endpoint"]), data=form, auth=auth)
         if answer.status_code >= 400:
             log.info("oidc.refused", status=answer.status_code)
-            raise LoginFailed("The provider did not accept the login: begin again.")
+            raise LoginFailed("The identity provider rejected the login: start again.")
         token = _json(answer).get("id_token")
         if not isinstance(token, str):
-            raise LoginFailed("The provider sent no id token.")
+            raise LoginFailed("The identity provider sent no ID token.")
         return token
 
     async def _believe(self, about: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class OidcProvider:
             claims = _signed(token, await self._key_set(about, anew=True))
         if claims is None:
             log.warning("oidc.token_refused")
-            raise LoginFailed("The provider's id token cannot be believed.")
+            raise LoginFailed("The ID token is invalid.")
         wanted = jwt.JWTClaimsRegistry(
             leeway=_LEEWAY_SEC,
             iss={"essential": True, "value": self._issuer},
@@ -142,9 +142,9 @@ class OidcProvider:
             wanted.validate(claims)
         except JoseError as error:
             log.warning("oidc.claims_refused", error=str(error))
-            raise LoginFailed("The provider's id token is not for this login.") from error
+            raise LoginFailed("The ID token belongs to another login (nonce mismatch).") from error
         if isinstance(claims["aud"], list) and len(claims["aud"]) > 1 and claims.get("azp") != self._client_id:
-            raise LoginFailed("The provider's id token was made for somebody else.")
+            raise LoginFailed("The ID token was issued for another client (audience mismatch).")
         return claims
 
     async def _discover(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class OidcProvider:
             url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
             about = _json(await self._ask("GET", url))
             if about.get("issuer") != self._issuer:
-                raise Unavailable("The provider calls itself something else than accounts.oidc_issuer says.")
+                raise Unavailable("The issuer does not match accounts.oidc_issuer.")
             self._about, self._keys, self._fetched_at = about, None, self._clock()
         return self._about
 
@@ -169,7 +169,7 @@ class OidcProvider:
                 return await client.request(method, url, **options)
         except (httpx.HTTPError, TimeoutError) as error:
             log.warning("oidc.away", error=type(error).__name__)
-            raise Unavailable("The provider to log in by does not answer.") from error
+            raise Unavailable("The identity provider does not respond.") from error
 
 
 def _signed(token: str, keys: KeySet) -> dict[str, Any] | None:
@@ -186,5 +186,5 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise Unavailable("The provider to log in by does not answer as it should.")
+        raise Unavailable("Unexpected response from the identity provider.")
     return found

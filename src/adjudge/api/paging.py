@@ -35,7 +35,5 @@ def place_of(cursor: str | None, kinds: Sequence[type]) -> list[Scalar] | None:
         ):
             raise ValueError
     except (ValueError, TypeError, binascii.Error, RecursionError):
-        raise InvalidInput(
-            "cursor: give the value of 'next' as it was answered, for the same list.", field="cursor"
-        ) from None
+        raise InvalidInput("cursor: invalid; use the 'next' value of the same list.", field="cursor") from None
     return list(values)

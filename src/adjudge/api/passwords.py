@@ -67,9 +67,12 @@ def _bytes_of(password: str) -> bytes:
 def check_choice(password: str, *, name: str, min_length: int) -> str:
     """Return a password that somebody chose, or say what is wrong with it."""
     if not min_length <= len(password) <= LONGEST:
-        raise InvalidInput(f"password: give {min_length} to {LONGEST} characters.", field="password")
+        raise InvalidInput(f"password: expected {min_length} to {LONGEST} characters.", field="password")
     if "\0" in password or len(set(password)) < 4 or name.lower() in password.lower():
-        raise InvalidInput("password: that is too easy to guess; choose one without your name in it.", field="password")
+        raise InvalidInput(
+            "password: too weak; use at least 4 different characters and do not include your username.",
+            field="password",
+        )
     return password
 
 

@@ -41,13 +41,15 @@ class Rules:
         if self.problem.mode is Mode.SUBMIT_ANSWER or not allowed:
             return
         if language.id not in allowed and language.code not in allowed:
-            raise InvalidInput(f"{field}: this problem takes {', '.join(allowed)}, not {language.name}.", field=field)
+            raise InvalidInput(
+                f"{field}: {language.name} is not allowed for this problem; allowed: {', '.join(allowed)}.", field=field
+            )
 
     def check_size(self, source_bytes: int, field: str) -> None:
         """Refuse a source that is too long."""
         most = self.problem.limits.code_bytes
         if source_bytes > most:
-            raise InvalidInput(f"{field}: {source_bytes} bytes; this problem takes at most {most}.", field=field)
+            raise InvalidInput(f"{field}: {source_bytes} bytes exceed the limit of {most}.", field=field)
 
     def deadline_ms(self, language: Language) -> int:
         """The sum of all limits and a margin: past it, judging has gone wrong."""

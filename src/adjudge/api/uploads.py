@@ -37,11 +37,11 @@ async def received(request: Request, file_name: str, at_most_bytes: int) -> Asyn
     try:
         form = await parser.parse()
     except MultiPartException as error:
-        raise InvalidInput(f"The form cannot be read: {error.message}", field=_FIELD) from error
+        raise InvalidInput(f"Malformed form: {error.message}", field=_FIELD) from error
     try:
         file = form.get(_FIELD)
         if not isinstance(file, UploadFile):
-            raise InvalidInput(f"{_FIELD}: send the archive as the form's file of that name.", field=_FIELD)
+            raise InvalidInput(f"{_FIELD}: expected a file upload in this field.", field=_FIELD)
         yield Upload(file_name or file.filename or "", pieces_of(file))
     finally:
         await form.close()
@@ -52,7 +52,7 @@ async def _bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncGen
     async for piece in pieces:
         total += len(piece)
         if total > at_most_bytes:
-            raise InvalidInput(f"{_FIELD}: more than {at_most_bytes} bytes.", field=_FIELD)
+            raise InvalidInput(f"{_FIELD}: exceeds {at_most_bytes} bytes.", field=_FIELD)
         yield piece
 
 

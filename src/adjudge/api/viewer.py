@@ -45,7 +45,7 @@ class Viewer:
             raise Unauthenticated
         if self.must_change_password:
             raise PasswordChangeRequired
-        raise Forbidden(f"That needs the permission {permission}, which you do not have.", permission=str(permission))
+        raise Forbidden(f"Permission required: {permission}.", permission=str(permission))
 
     @property
     def id(self) -> str:

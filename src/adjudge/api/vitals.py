@@ -30,7 +30,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Vital:
-    """One part's sign of life."""
+    """Health of one component."""
 
     name: str
     is_well: bool
@@ -52,7 +52,7 @@ def checks_of(database: Database, blobs: Blobs, stream: Stream, registry: Regist
 
     async def a_worker_lives() -> None:
         if not await registry.list():
-            raise Unavailable("No worker is alive.")
+            raise Unavailable("No workers online.")
 
     return {
         "database": database_answers,

@@ -131,7 +131,7 @@ class BlobCache:
                     excess -= sizes[path]
                     self._checked.pop(path.name, None)
             if excess > 0:
-                raise Unavailable(f"The blob cache {self._folder} is full of files in use; {excess} bytes are missing.")
+                raise Unavailable(f"Blob cache {self._folder}: no evictable files left; {excess} bytes short.")
             os.truncate(descriptor, size_bytes)
 
     def _survey(self) -> tuple[dict[Path, int], list[Path]]:

@@ -93,7 +93,9 @@ class Blobs(Protocol):
 def parse_digest(text: str, field: str = "digest") -> Digest:
     """Return ``text`` if it is a digest. Everything that becomes a path or a key passes here."""
     if not _DIGEST.fullmatch(text):
-        raise InvalidInput(f"{field}: {text[:80]!r} is not a SHA-256 in 64 small hexadecimal digits.", field=field)
+        raise InvalidInput(
+            f"{field}: {text[:80]!r} is not a SHA-256 digest (64 lowercase hexadecimal digits).", field=field
+        )
     return text
 
 

@@ -43,7 +43,9 @@ async def collect(
     With ``dry_run`` only say what would go.
     """
     if grace_sec < _LEAST_GRACE_SEC:
-        raise InvalidInput(f"grace_sec: at least {_LEAST_GRACE_SEC}, or files in use may go.", field="grace_sec")
+        raise InvalidInput(
+            f"grace_sec: must be at least {_LEAST_GRACE_SEC}, or blobs in use may be deleted.", field="grace_sec"
+        )
     now = now_us() if now_us else time.time_ns() // 1000
     before_us = now - int(grace_sec * 1e6)
     unused = {info.digest: info.size_bytes async for info in blobs.list() if info.stored_at_us < before_us}

@@ -80,7 +80,7 @@ async def verified(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerat
         total.update(piece)
         yield piece
     if total.hexdigest() != digest:
-        raise BlobCorrupt(f"Blob {digest} holds other bytes than its name says.", digest=digest)
+        raise BlobCorrupt(f"Blob {digest}: content does not match its digest.", digest=digest)
 
 
 async def write(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
@@ -146,7 +146,7 @@ def _disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(f"The disk did not take the file: {error.strerror}.") from error
+        raise Unavailable(f"Cannot write file: {error.strerror}.") from error
 
 
 def _settle(file: IO[bytes]) -> None:

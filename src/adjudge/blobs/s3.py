@@ -154,7 +154,7 @@ class S3Blobs:
                         offset += len(piece)
                         yield bytes(piece)
                 if offset < size:
-                    raise Unavailable(f"S3 at {self._place} ended an answer early.")
+                    raise Unavailable(f"S3 at {self._place}: response truncated.")
             except Unavailable:
                 broken += 1
                 if size is None or broken > _RESUMES:

@@ -107,7 +107,7 @@ class Cache:
         if self._flights.get(key) is flight:
             del self._flights[key]
         if not flight.cancelled() and (error := flight.exception()) is not None:
-            _log.debug("cache.load_failed", key=key, error=str(error))
+            _log.debug("cache_load_failed", key=key, error=str(error))
 
     async def _fetch(self, entity: Entity, key: str, load: Load) -> Entry:
         policy = POLICIES[entity]

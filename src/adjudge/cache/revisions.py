@@ -77,7 +77,7 @@ class Revisions:
                 await follower
 
     async def _follow(self, wakeup: Wakeup) -> None:
-        outage = Outage(_log, "cache.revisions_unknown", first_sec=POLL_MS / 1_000)
+        outage = Outage(_log, "cache_revisions_poll_failed", first_sec=POLL_MS / 1_000)
         while True:
             await wakeup.wait(POLL_MS)
             wakeup.clear()

@@ -100,8 +100,8 @@ class RedisTier:
             self._away_until = self._clock() + _PAUSE_SEC
             if not self._was_away:
                 self._was_away = True
-                _log.warning("cache.shared_tier_away", error=error.message)
+                _log.warning("cache_redis_unavailable", error=error.message)
             raise
         if self._was_away:
             self._was_away = False
-            _log.info("cache.shared_tier_back")
+            _log.info("cache_redis_recovered")

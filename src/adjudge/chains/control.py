@@ -87,9 +87,7 @@ class Control:
         await lock_chain_of(tx, run_id)
         run = await self._locked(tx, run_id)
         if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
-            raise WrongRunState(
-                f"Run {run_id!r} has ended as {run.status}; there is nothing to stop.", status=str(run.status)
-            )
+            raise WrongRunState(f"Run {run_id!r} is already {run.status}.", status=str(run.status))
         if run.status in (RunStatus.STOPPING, RunStatus.STOPPED):
             return run.status
         await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
@@ -159,7 +157,8 @@ class Control:
         sheet = await self._sheet(tx, run_id, node_id)
         if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != letter.origin_job_id:
             raise WrongNodeState(
-                f"Node {node_id!r} of run {run_id!r} has moved on; discard its letter.", node_id=node_id
+                f"Node {node_id!r} of run {run_id!r} was retried or completed since; discard the dead letter.",
+                node_id=node_id,
             )
         self._refuse(sheet, node_id, _RETRIABLE, "retried")
         starts = await self._retry_all(tx, sheet, [node_id], by)
@@ -212,7 +211,7 @@ class Control:
         base = base_id(node_id)
         if base != node_id and sheet.status[base] is NodeStatus.SUCCESS:
             raise WrongNodeState(
-                f"Node {node_id!r} is over: the mapped node {base!r} was completed by hand.", node_id=node_id
+                f"Node {node_id!r} cannot change: its mapped node {base!r} was completed manually.", node_id=node_id
             )
         if sheet.run.status is RunStatus.STOPPING and status is not NodeStatus.RUNNING:
             raise WrongRunState(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
@@ -270,7 +269,7 @@ class Control:
         jobs = [row for row in sheet.open_jobs if row["node_id"] == node_id]
         if not jobs or any(row["status"] == "running" for row in jobs):
             return False
-        await self._jobs.cancel(tx, [row["id"] for row in jobs], actor="engine", reason="a dependency runs again")
+        await self._jobs.cancel(tx, [row["id"] for row in jobs], actor="engine", reason="dependency_restarted")
         return True
 
     async def _go_on(

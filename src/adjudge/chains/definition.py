@@ -30,7 +30,7 @@ NAME: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$
 
 No dot stands in front: ``..`` would be taken for the place above.
 """
-NAME_RULE: Final = "it may have no slash, no control character, no dot in front and no space at either end"
+NAME_RULE: Final = "must not contain slashes or control characters, start with a dot, or start or end with a space"
 NAME_CHARACTERS: Final = 128
 _NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS, "$comment": NAME_RULE}
 _SCHEMA: Final[Mapping[str, Any]] = {
@@ -101,7 +101,7 @@ def read_definition(text: str, place: str = "chain") -> Definition:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{place}:{mark.line + 1}" if mark else place
-        raise InvalidInput(f"{where}: no YAML: {getattr(error, 'problem', None) or error}.", field=place) from None
+        raise InvalidInput(f"{where}: invalid YAML: {getattr(error, 'problem', None) or error}.", field=place) from None
     as_text(document, place)
     check_cfg(_SCHEMA, document, place=place)
     triggers = tuple(TriggerDefinition(**item) for item in document.get("triggers", ()))

@@ -144,7 +144,7 @@ class NodeOwner:
         return await close(
             tx,
             [
-                Closing(*node, status=NodeStatus.STOPPED, reason="the run is to stop")
+                Closing(*node, status=NodeStatus.STOPPED, reason="run_stopping")
                 for node in nodes
                 if not runs[node[0]].goes_on
             ],

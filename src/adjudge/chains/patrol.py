@@ -96,7 +96,7 @@ class ChainPatrol:
             return (await self._jobs.cancel(tx, job_ids, actor=self._name, reason="run_stopped")).done
 
         count = len(await self._isolation.run([job.id for job in jobs], cancel))
-        _log.info("chain_nodes_stopped", jobs=count)
+        _log.info("chain_jobs_canceled", jobs=count)
         return count
 
     async def end_due(self) -> int:
@@ -110,7 +110,7 @@ class ChainPatrol:
         ended = 0
         for wait in due:
             operation = partial(self._end, wait=wait, awaited=_at_its_moment(wait))
-            ended += await self._apart(operation, "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id)
+            ended += await self._apart(operation, "chain_wait_check_failed", run_id=wait.run_id, node_id=wait.node_id)
         return ended
 
     async def look_again(self) -> int:
@@ -127,7 +127,7 @@ class ChainPatrol:
         self._looked_at = waits[-1] if len(waits) == _BATCH else None
         looks = [
             await self._apart(
-                partial(self._look, wait=wait), "wait_not_ended", run_id=wait.run_id, node_id=wait.node_id
+                partial(self._look, wait=wait), "chain_wait_check_failed", run_id=wait.run_id, node_id=wait.node_id
             )
             for wait in waits
         ]
@@ -166,7 +166,7 @@ class ChainPatrol:
         found = await self._database.read(chain_runs.waited_for)
         share_out = self._engine.progress.share_out
         shares = [
-            await self._apart(partial(share_out, chain_id=chain_id), "places_not_shared_out", chain_id=chain_id)
+            await self._apart(partial(share_out, chain_id=chain_id), "chain_slot_allocation_failed", chain_id=chain_id)
             for chain_id in found
         ]
         return sum(shares)

@@ -107,8 +107,7 @@ class Progress:
         (run,) = (await lock(tx, [run_id])).values()
         if run.waits and over_runs.when_full is WhenFull.REFUSE:
             raise ChainFull(
-                f"Chain {chain_id!r} has as many runs under way as it may ({over_runs.max_runs}) and refuses more; "
-                "try it again when one has ended, or stop one.",
+                f"Chain {chain_id!r} already has max_runs={over_runs.max_runs} active runs; retry later or stop one.",
                 id=chain_id,
             )
 
@@ -176,7 +175,7 @@ class Progress:
         """Whether a thing has ended, and how; a kind that nobody knows of can never end, which is said at once."""
         probe = self._probes.get(on)
         if probe is None:
-            return Awaited(success=False, error=f"Nobody here knows how a wait for {on!r} could end.")
+            return Awaited(success=False, error=f"Unknown wait kind {on!r}.")
         return await probe(tx, key)
 
     def unmissable(self) -> list[str]:
@@ -257,4 +256,4 @@ def _measure(nodes: Sequence[EndedNode]) -> None:
 
 def _tell(end: RunEnded) -> None:
     metrics.CHAIN_RUNS.labels(str(end.status)).inc()
-    _log.info("chain_run_ended", run_id=end.run_id, chain_id=end.chain_id, status=str(end.status))
+    _log.info("chain_run_finished", run_id=end.run_id, chain_id=end.chain_id, status=str(end.status))

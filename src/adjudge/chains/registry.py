@@ -69,7 +69,7 @@ class Registry:
         if (broken := self.disabled.get(type_name)) is not None:
             raise InvalidInput(f"{place}: the executor {type_name!r} is disabled: {broken.reason}", field=place)
         raise InvalidInput(
-            f"{place}: there is no executor {type_name!r}; the types are: {', '.join(self.types())}.", field=place
+            f"{place}: unknown node type {type_name!r}; available: {', '.join(self.types())}.", field=place
         )
 
     def check(self, type_name: str, cfg: Any, *, place: str = "cfg", templated: bool = False) -> None:
@@ -138,7 +138,7 @@ def _built(described: Described, parts: Mapping[str, Any]) -> Executor:
         and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
     ]
     if missing:
-        raise TypeError(f"it asks for {', '.join(missing)}, which is not here; the parts are: {', '.join(parts)}")
+        raise TypeError(f"unknown constructor parameters {', '.join(missing)}; available: {', '.join(parts)}")
     executor: Executor = described.factory(**given)
     return executor
 

@@ -65,7 +65,9 @@ def _rewritten(node: Any) -> Any:
     if "map" in node:
         raise InvalidInput(f"node {node.get('id')!r}: it is of type map and has a map besides; keep one.", field="map")
     if "parameters" in cfg and "chain" not in cfg:
-        raise InvalidInput(f"{place}.parameters: they are a chain's; a node has them in its cfg.", field="parameters")
+        raise InvalidInput(
+            f"{place}.parameters: only valid with `chain`; put a node's parameters in its cfg.", field="parameters"
+        )
     fan = {name: cfg[name] for name in ("over", "as", "max_parallel") if name in cfg}
     if "chain" in cfg:
         inner = {"type": "chain", "cfg": {name: cfg[name] for name in ("chain", "parameters") if name in cfg}}

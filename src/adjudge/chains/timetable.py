@@ -114,9 +114,7 @@ def parse_timetable(spec: Mapping[str, Any], place: str = "spec") -> Timetable:
     except (CronSimError, AssertionError) as error:
         raise InvalidInput(f"{place}.cron: {expression!r} cannot be read: {error}.", field=f"{place}.cron") from None
     if first is None:
-        raise InvalidInput(
-            f"{place}.cron: {expression!r} never comes; is the day in that month?", field=f"{place}.cron"
-        )
+        raise InvalidInput(f"{place}.cron: {expression!r} never matches a date.", field=f"{place}.cron")
     return timetable
 
 
@@ -138,12 +136,12 @@ def parse_moment(text: str, place: str) -> int:
         moment = datetime.min  # noqa: DTZ901  # has no zone, so it is refused below
     if moment.tzinfo is None:
         raise InvalidInput(
-            f"{place}: {text[:64]!r} is no moment with an offset, as in 2026-05-01T18:00:00+02:00.", field=place
+            f"{place}: {text[:64]!r} is not an RFC 3339 timestamp (example: 2026-05-01T18:00:00+02:00).", field=place
         )
     try:
         moment_us = _microseconds(moment.astimezone(UTC))
     except OverflowError:
         moment_us = -1
     if moment_us < 0:
-        raise InvalidInput(f"{place}: {text[:64]!r} is out of reach; give a moment from 1970 to 9999.", field=place)
+        raise InvalidInput(f"{place}: {text[:64]!r} is out of range (1970 to 9999).", field=place)
     return moment_us

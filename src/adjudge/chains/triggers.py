@@ -258,7 +258,7 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
         edges.setdefault(started, [])
     if (cycle := find_cycle(edges)) is not None:
         raise InvalidInput(
-            f"spec.chain_id: the chains would start each other for ever: {' → '.join(reversed(cycle))}.",
+            f"spec.chain_id: trigger cycle: {' → '.join(reversed(cycle))}.",
             field="spec.chain_id",
         )
     wanted = {"chain_id": source, "status": _ENDS[spec.get("on", "success")]}
@@ -296,7 +296,7 @@ class TriggerScheduler:
         woken = asyncio.Event()
         stop = self._database.listen(rows.BELL, woken.set)
         round_number = 0
-        outage = Outage(_log, "triggers_wait", first_sec=_POLL_SEC)
+        outage = Outage(_log, "trigger_scheduler_retrying", first_sec=_POLL_SEC)
         try:
             while True:
                 woken.clear()
@@ -310,7 +310,7 @@ class TriggerScheduler:
                     await asyncio.sleep(outage.failed(error))
                     continue
                 except Exception:  # noqa: BLE001 — a fault here must not end the scheduler's other roles
-                    _log.exception("triggers_failed")
+                    _log.exception("trigger_scheduler_failed")
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_SEC):
                         await woken.wait()
@@ -376,7 +376,7 @@ class TriggerScheduler:
             if not taken:
                 raise
             tick, message = taken[0], str(error) or type(error).__name__
-            _log.warning("tick_failed", trigger_id=tick.trigger_id, tick=tick.tick, error=message)
+            _log.warning("trigger_tick_failed", trigger_id=tick.trigger_id, tick=tick.tick, error=message)
             await self._database.transact(lambda tx: rows.settle(tx, tick, error=message))
             return False
 

@@ -51,31 +51,30 @@ class Later(click.Command):
 
 
 _SUMMARIES: Final = {
-    "api": "Serve HTTP; judging and delivering are other processes' work.",
-    "chain": "Define chains at a server, start them, and look after their runs.",
-    "check": "Compare OUTPUT with the answer, as judging would, and print the verdict and the message.",
-    "config": "Show every setting in force and where it came from.",
-    "dlq": "Dead letters: jobs that failed on every attempt they had.",
-    "doctor": "Say what isolation holds on this machine, and how to get what is missing.",
-    "gc": "Remove stored files that no problem, submission or chain names.",
-    "judge": "Judge SOLUTION, a file or a folder, against a problem package: no server, no database.",
-    "languages": "List the languages with their installed versions, and the package to install for those that "
-    "are missing.",
-    "login": "Log in at the server at URL with a name and a password, or with an API token.",
-    "logout": "Forget the token of a server; one that `adjudge login` made is revoked as well.",
+    "api": "Run an API server.",
+    "chain": "Manage chains and chain runs on a server.",
+    "check": "Run a checker on one output and print the verdict.",
+    "config": "Show all effective settings and their sources.",
+    "dlq": "Manage dead letters: jobs that failed on their last attempt.",
+    "doctor": "Check whether the sandbox works on this machine.",
+    "gc": "Delete stored files that nothing refers to.",
+    "judge": "Judge a solution against a problem package, without a server.",
+    "languages": "List languages, their installed versions and missing packages.",
+    "login": "Log in to a server with a password or an API token.",
+    "logout": "Log out of a server. A token created by `adjudge login` is revoked.",
     "migrate": "Look at the database's schema, upgrade it, or take an upgrade back.",
-    "problem": "Make, check, verify, convert, show and publish problem packages.",
-    "problems": "List the problems of a server, show one, or send one.",
-    "rejudge": "Judge submissions again, look at what would change, and let it count or not.",
-    "run": "Run one program in the box: adjudge run --cpu-ms 500 -- python3 -c 'print(6 * 7)'.",
-    "scheduler": "Deliver jobs to workers, free the jobs of lost ones, start chains when their triggers say so.",
+    "problem": "Create, check, verify, convert and publish problem packages.",
+    "problems": "List, show and upload problems on a server.",
+    "rejudge": "Rejudge submissions: create, preview, apply or discard a batch.",
+    "run": "Run one program in the sandbox.",
+    "scheduler": "Run a scheduler: dispatch, recovery and chain triggers.",
     "secret": "Manage secrets that nodes of chains use: set, list, delete, rotate, key.",
-    "status": "Show submissions by ID, one of them with its tests; without an ID, the latest that you may see.",
-    "submit": "Hand FILE in at the server, and show each test as it is judged.",
-    "up": "Start Adjudge on this machine.",
-    "user": "Manage accounts: add, list, disable, enable, password, token.",
-    "worker": "Judge submissions and run the nodes of chains.",
-    "workers": "List the workers that are alive, with their slots, languages and health.",
+    "status": "Show submissions by ID, or the latest ones.",
+    "submit": "Submit FILE to a server and show the results live.",
+    "up": "Run all roles in one process (API, scheduler, worker).",
+    "user": "Manage users in the configured database.",
+    "worker": "Run a worker: judges submissions and executes chain nodes.",
+    "workers": "List online workers with slots, languages and health.",
 }
 COMMANDS: Final = {name: Later(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}
 
@@ -114,5 +113,5 @@ def _mapped(step: Callable[[], T]) -> T:
 @click.group(cls=Root, commands=[*COMMANDS.values()], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="adjudge")
 def main() -> None:
-    """Run Adjudge, an online judge that never loses, duplicates or reorders a verdict."""
+    """Adjudge: an online judge and a job chain engine."""
     logs.configure("warning")  # a command that serves sets its own level from the settings

@@ -11,6 +11,6 @@ ACTOR = click.option(
     "actor",
     default=getpass.getuser,
     show_default="you",
-    help="In whose name; the audit log has it as cli:NAME.",
+    help="Actor recorded in the audit log as cli:NAME.",
     callback=lambda _context, _option, name: f"cli:{name}",
 )

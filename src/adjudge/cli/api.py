@@ -14,10 +14,10 @@ from adjudge.store import users
 
 
 @click.command("api")
-@click.option("--host", help="Address to listen on.")
-@click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
+@click.option("--host", help="Address to bind.")
+@click.option("--port", type=int, help="Port to bind; 0 selects a free port.")
 def command(host: str | None, port: int | None) -> None:
-    """Serve HTTP; judging and delivering are other processes' work."""
+    """Run an API server."""
     run_server(_serve, host=host, port=port)
 
 
@@ -30,5 +30,5 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         open_parts(settings, database, stream, blobs) as parts,
     ):
         has_users = await database.read(users.any_exist)
-        notes = [] if has_users else ["there are no users yet: adjudge user add NAME --role admin"]
+        notes = [] if has_users else ["no users yet; create one: adjudge user add NAME --role admin"]
         await serve_http(parts, listener, notes)

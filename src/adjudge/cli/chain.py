@@ -24,7 +24,7 @@ from adjudge.domain.errors import InvalidInput
 
 @click.group(name="chain")
 def command() -> None:
-    """Define chains at a server, start them, and look after their runs."""
+    """Manage chains and chain runs on a server."""
 
 
 for _command in RUN_COMMANDS:
@@ -38,18 +38,18 @@ for _command in RUN_COMMANDS:
     "names",
     multiple=True,
     type=click.Choice(shipped.names()),
-    help="A chain that comes with Adjudge; several times for several.",
+    help="A built-in chain. May be repeated.",
 )
 @server_option
 def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -> None:
-    """Make the server's chains as FILEs of YAML or JSON say: create what is new, change what differs.
+    """Create or update chains from YAML or JSON files.
 
     A chain is known by its name. Triggers that a file does not have are removed; a chain that somebody switched off
     stays off. Applying the same file twice changes nothing.
     """
     if not files and not names:
         known = ", ".join(shipped.names())
-        raise InvalidInput(f"Give a file, or --shipped with one of {known}.", field="files")
+        raise InvalidInput(f"Missing argument: a file, or --builtin with one of: {known}.", field="files")
     wanted = [_checked(path) for path in files] + [shipped.definition(name) for name in names]
     with connected(server) as client:
         for item in wanted:
@@ -65,7 +65,7 @@ def _checked(path: Path) -> Definition:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: cannot be read: {error}.", field="file") from None
+        raise InvalidInput(f"{path}: cannot read file: {error}.", field="file") from None
     definition = read_definition(text, place=str(path))
     try:
         parse(definition.dag)
@@ -74,7 +74,7 @@ def _checked(path: Path) -> Definition:
         listed = problems if isinstance(problems, list) else [error.message]
         for problem in listed:
             click.echo(f"{path}: {problem}", err=True)
-        raise InvalidInput(f"{path}: {len(listed)} to be mended; nothing was applied.", field="dag") from None
+        raise InvalidInput(f"{path}: {len(listed)} errors; nothing was applied.", field="dag") from None
     return definition
 
 
@@ -83,18 +83,18 @@ def _say(done: Applied) -> None:
     for name, outcome in done.triggers.items():
         click.echo(f"  trigger {name}: {outcome}")
     for name, secret in done.secrets.items():
-        click.echo(f"  secret of {name}, shown this once: {secret}")
+        click.echo(f"  secret of trigger {name} (shown once): {secret}")
 
 
 @command.command("list")
-@click.option("--search", default="", help="A part of the name or the description.")
+@click.option("--search", default="", help="Filter by name or description.")
 @click.option("--page", default=1, show_default=True, type=click.IntRange(1))
 @server_option
 def list_(search: str, page: int, server: str | None) -> None:
-    """List chains by name."""
+    """List chains."""
     with connected(server) as client:
         found = client.chains(keyword=search, page=page, size=100)
-    table = Table("name", "version", "state", "changed", "description")
+    table = Table("name", "version", "state", "updated", "description")
     for item in found:
         state = "[green]on[/]" if item.enabled else "[dim]off[/]"
         about = escape((item.description or "").splitlines()[0] if item.description else "")
@@ -106,11 +106,11 @@ def list_(search: str, page: int, server: str | None) -> None:
 @click.argument("name")
 @server_option
 def show(name: str, server: str | None) -> None:
-    """Show a chain: what it is for, what starts it, its DAG."""
+    """Show a chain: description, triggers and DAG."""
     with connected(server) as client:
         found, triggers = client.chain(name), client.chain_triggers(name)
     console = open_console()
-    state = "" if found.enabled else ", switched off"
+    state = "" if found.enabled else ", disabled"
     console.print(f"[bold]{escape(found.name)}[/]  [dim]{found.id}, version {found.version}{state}[/]")
     if found.description:
         console.print(escape(found.description))
@@ -122,8 +122,8 @@ def show(name: str, server: str | None) -> None:
 def _trigger(item: Trigger) -> str:
     """A trigger on a line; where a webhook is called is found nowhere else in a terminal."""
     spec = escape(json.dumps(dict(item.spec), ensure_ascii=False))
-    off = "" if item.enabled else ", switched off"
-    called = f", called by POST /api/v1/triggers/{item.id}:call" if item.kind == "webhook" else ""
+    off = "" if item.enabled else ", disabled"
+    called = f", URL: POST /api/v1/triggers/{item.id}:call" if item.kind == "webhook" else ""
     following = f", next {item.next_at}" if item.next_at else ""
     failed = f"  [red]{escape(item.last_error)}[/]" if item.last_error else ""
     return f"trigger {escape(item.name)}: {item.kind} {spec}{off}{called}{following}{failed}"
@@ -133,7 +133,7 @@ def _trigger(item: Trigger) -> str:
 @click.argument("name")
 @server_option
 def enable(name: str, server: str | None) -> None:
-    """Let the chain NAME be started, by hand and by its triggers."""
+    """Enable a chain."""
     _switch(name, server, enabled=True)
 
 
@@ -141,7 +141,7 @@ def enable(name: str, server: str | None) -> None:
 @click.argument("name")
 @server_option
 def disable(name: str, server: str | None) -> None:
-    """Let the chain NAME be started no more; what runs goes on."""
+    """Disable a chain. Current runs continue."""
     _switch(name, server, enabled=False)
 
 
@@ -153,12 +153,12 @@ def _switch(name: str, server: str | None, *, enabled: bool) -> None:
 
 @command.command()
 @click.argument("name", required=False)
-@click.option("--run", "run_id", help="A run's id: its nodes are coloured by how they stand.")
+@click.option("--run", "run_id", help="Draw this run, with nodes coloured by status.")
 @server_option
 def graph(name: str | None, run_id: str | None, server: str | None) -> None:
-    """Draw a chain by its NAME, or with --run a run of it."""
+    """Draw the DAG of a chain, or of a run with --run."""
     if bool(name) == bool(run_id):
-        raise InvalidInput("Give the name of a chain, or --run with the id of a run.", field="name")
+        raise InvalidInput("Missing argument: a chain name, or --run with a run ID.", field="name")
     with connected(server) as client:
         if run_id:
             run = client.run(run_id)

@@ -37,17 +37,23 @@ _ENDED: Final = frozenset({"success", "failed", "stopped", "skipped"})
 _LOOK_SEC: Final = 1.0
 _ROWS: Final = 30
 """Nodes that a live table shows; those at work come first."""
-_reason = click.option("--reason", default="", help="Why; it is kept with what was done.")
+_reason = click.option("--reason", default="", help="Reason, stored in the history.")
 
 
 @click.command()
 @click.argument("name")
-@click.option("--param", "parameters", multiple=True, metavar="KEY=VALUE", help="VALUE is JSON, or else a text.")
 @click.option(
-    "--file", "files", multiple=True, metavar="KEY=PATH", help="Send a file; the parameter KEY becomes its digest."
+    "--param",
+    "parameters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=("Run parameter. VALUE is parsed as JSON, otherwise used as a string."),
 )
-@click.option("--key", help="The same key starts one run, however often it is asked for.")
-@click.option("--wait", is_flag=True, help="Follow the run until it ends.")
+@click.option(
+    "--file", "files", multiple=True, metavar="KEY=PATH", help=("Upload a file and set parameter KEY to its digest.")
+)
+@click.option("--key", help="Repeated calls with the same key start only one run.")
+@click.option("--wait", is_flag=True, help="Wait until the run finishes and show its progress.")
 @_reason
 @server_option
 def start(
@@ -60,13 +66,13 @@ def start(
     reason: str,
     server: str | None,
 ) -> None:
-    """Start the chain NAME and print the run's id.
+    """Start a run and print its ID.
 
-    Exit codes: with --wait 0 for success; 1 if it failed or was stopped. Without, 0 means that it was started.
+    Exit codes with --wait: 0 success, 1 failed or stopped. Without --wait: 0 started.
     """
     given, contents = _parameters(parameters), _contents(files)
     if twice := sorted(given.keys() & contents.keys()):
-        raise InvalidInput(f"--file {twice[0]}: --param gives it too; leave one of them out.", field="file")
+        raise InvalidInput(f"--file {twice[0]}: also set by --param; use only one of them.", field="file")
     with connected(server) as client:
         given |= {field: client.file_store(content).digest for field, content in contents.items()}
         started = client.chain_start(name, parameters=given, reason=reason, key=key)
@@ -100,20 +106,20 @@ def _contents(given: tuple[str, ...]) -> dict[str, bytes]:
 def _pair(item: str, option: str, form: str) -> tuple[str, str]:
     key, is_there, value = item.partition("=")
     if not is_there or not key:
-        raise InvalidInput(f"--{option} {item!r}: write it as {form}.", field=option)
+        raise InvalidInput(f"--{option} {item!r}: expected {form}.", field=option)
     return key, value
 
 
 @click.command()
-@click.option("--chain", help="Only those of this chain.")
-@click.option("--status", help="Only those that stand so.")
+@click.option("--chain", help="Filter by chain.")
+@click.option("--status", help="Filter by status.")
 @click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
 @server_option
 def runs(chain: str | None, status: str | None, at_most: int, server: str | None) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     with connected(server) as client:
         found = client.runs(chain=chain, status=status, limit=at_most).items
-    table = Table("status", "chain", "nodes", "by", "begun", "id")
+    table = Table("status", "chain", "nodes", "started by", "started", "id")
     for item in found:
         ended = item.nodes_total - item.nodes_open
         who = escape(item.started_by or item.trigger_kind)
@@ -125,10 +131,10 @@ def runs(chain: str | None, status: str | None, at_most: int, server: str | None
 
 @click.command()
 @click.argument("run_id")
-@click.option("--follow", is_flag=True, help="Watch it until it ends.")
+@click.option("--follow", is_flag=True, help="Follow the run until it finishes.")
 @server_option
 def run(run_id: str, follow: bool, server: str | None) -> None:
-    """Show a run and its nodes; with --follow as they change, with the exit codes of `chain start --wait`."""
+    """Show a run and its nodes. With --follow, exit codes as in `chain start --wait`."""
     with connected(server) as client:
         if follow:
             _follow(client, run_id)
@@ -143,7 +149,7 @@ def run(run_id: str, follow: bool, server: str | None) -> None:
 @_reason
 @server_option
 def stop(run_id: str, reason: str, server: str | None) -> None:
-    """Ask a run to stop."""
+    """Stop a run."""
     with connected(server) as client:
         found = client.run_stop(run_id, reason=reason)
     click.echo(f"{found.id}: {found.status}")
@@ -155,7 +161,7 @@ def stop(run_id: str, reason: str, server: str | None) -> None:
 @_reason
 @server_option
 def retry(run_id: str, node_id: str, reason: str, server: str | None) -> None:
-    """Run a failed or stopped node again."""
+    """Retry a failed or stopped node."""
     with connected(server) as client:
         _say(client.node_retry(run_id, node_id, reason=reason))
 
@@ -163,15 +169,15 @@ def retry(run_id: str, node_id: str, reason: str, server: str | None) -> None:
 @click.command()
 @click.argument("run_id")
 @click.argument("node_id")
-@click.option("--artifact", help="What the node should have left behind, as JSON.")
+@click.option("--artifact", help="Artifact to store for the node, as JSON.")
 @_reason
 @server_option
 def complete(run_id: str, node_id: str, artifact: str | None, reason: str, server: str | None) -> None:
-    """Declare a failed, stopped or running node done."""
+    """Mark a failed, stopped or running node as success."""
     try:
         left = json.loads(artifact) if artifact else None
     except ValueError as error:
-        raise InvalidInput(f"--artifact: no JSON: {error}.", field="artifact") from None
+        raise InvalidInput(f"--artifact: invalid JSON: {error}.", field="artifact") from None
     with connected(server) as client:
         _say(client.node_complete(run_id, node_id, artifact=left, reason=reason))
 
@@ -179,11 +185,11 @@ def complete(run_id: str, node_id: str, artifact: str | None, reason: str, serve
 @click.command()
 @click.argument("run_id")
 @click.argument("node_id")
-@click.option("--yes/--no", "approved", default=True, show_default=True, help="The answer.")
-@click.option("--reason", required=True, help="Why; it is kept with the answer.")
+@click.option("--yes/--no", "approved", default=True, show_default=True, help="(deleted)")
+@click.option("--reason", required=True, help="Reason, stored with the decision.")
 @server_option
 def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
-    """Answer the question that a node asks."""
+    """Approve a node that waits for approval."""
     with connected(server) as client:
         _say(client.node_decide(run_id, node_id, approved=approved, reason=reason))
 
@@ -191,13 +197,13 @@ def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str 
 @click.command()
 @click.argument("run_id")
 @click.option(
-    "--from", "from_node", help="The node to begin with; else the beginning. Approvals before it are asked for again."
+    "--from", "from_node", help="Node to start from. Default: the first nodes. Approvals before it are asked for again."
 )
-@click.option("--wait", is_flag=True, help="Follow the new run until it ends.")
+@click.option("--wait", is_flag=True, help="Wait until the new run finishes and show its progress.")
 @_reason
 @server_option
 def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: str | None) -> None:
-    """Repeat a run, whole or from a node on, and print the new run's id."""
+    """Rerun a run from the start or from a node. Prints the new run's ID."""
     with connected(server) as client:
         started = client.run_rerun(run_id, from_node=from_node, reason=reason)
         click.echo(started.run_id)
@@ -208,10 +214,10 @@ def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: s
 @click.command()
 @click.argument("run_id")
 @click.argument("node_id")
-@click.option("--follow", is_flag=True, help="Go on until the node has ended.")
+@click.option("--follow", is_flag=True, help="Follow the log until the node finishes.")
 @server_option
 def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
-    """Print what a node wrote, all attempts of it."""
+    """Print the log of a node, all attempts."""
     with connected(server) as client:
         last = 0
         while True:
@@ -228,11 +234,13 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
 @click.command()
 @click.argument("run_id")
 @click.argument("node_id")
-@click.option("--file", "digest", metavar="DIGEST", help="A file that the artifact names, instead of the artifact.")
-@click.option("--to", type=click.File("wb"), default="-", help="Where to; else standard output.")
+@click.option(
+    "--file", "digest", metavar="DIGEST", help=("Download this file of the artifact instead of the artifact.")
+)
+@click.option("--to", type=click.File("wb"), default="-", help="Output file. Default: standard output.")
 @server_option
 def artifact(run_id: str, node_id: str, digest: str | None, to: BinaryIO, server: str | None) -> None:
-    """Fetch what a node left behind: its artifact as JSON, or a file that it names."""
+    """Download the artifact of a node as JSON, or one of its files."""
     with connected(server) as client:
         found = client.node_file(run_id, node_id, digest) if digest else client.node_artifact(run_id, node_id)
     to.write(found if digest else found + b"\n")
@@ -278,7 +286,7 @@ def _question(node: Node, run_id: str) -> str:
     if node.type != "wait_approval" or node.status != "running":
         return ""
     asked = f"{node.artifact['question']}  " if isinstance(node.artifact, dict) and "question" in node.artifact else ""
-    return f"  {asked}answer it: adjudge chain approve {run_id} {node.node_id} --reason …"
+    return f"  {asked}approval required: adjudge chain approve {run_id} {node.node_id} --reason …"
 
 
 def _live(console: Console, client: Client, run_id: str) -> Run:
@@ -295,7 +303,7 @@ def _live(console: Console, client: Client, run_id: str) -> Run:
 
 def _table(run: Run, nodes: dict[str, Node], at_most: int = _ROWS) -> Table:
     ended = run.nodes_total - run.nodes_open
-    waits = ", waits for its turn" if run.place == "wanted" else ""
+    waits = ", queued (concurrency limit)" if run.place == "wanted" else ""
     title = f"{escape(run.chain_name)}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"
     table = Table("node", "status", "type", "attempt", "", title=title, title_justify="left")
     order = {"running": 0, "retrying": 0, "failed": 1, "stopped": 1}
@@ -303,7 +311,7 @@ def _table(run: Run, nodes: dict[str, Node], at_most: int = _ROWS) -> Table:
     if len(shown) > at_most:
         shown.sort(key=lambda node: order.get(node.status, 2))
     for node in shown[:at_most]:
-        waits = "waits for a place" if node.place == "wanted" else ""
+        waits = "queued (concurrency limit)" if node.place == "wanted" else ""
         said = escape(node.last_error or waits or _question(node, run.id).strip())
         table.add_row(escape(node.node_id), _state(node.status), escape(node.type), str(node.attempt), said)
     return table

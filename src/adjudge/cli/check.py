@@ -27,12 +27,22 @@ _PROTOCOLS: Final = [protocol.value for protocol in CheckerProtocol if protocol 
 
 
 @click.command(name="check")
-@click.option("--checker", "kind", required=True, metavar="KIND", help="A built-in comparator, or a checker program.")
-@click.option("--flags", default="", help='Its options: "float_tolerance 1e-6", "case_insensitive", "epsilon=1e-4".')
-@click.option("--input", "input_file", type=click.Path(path_type=Path), help="The test's input, for a program.")
-@click.option("--answer", required=True, type=click.Path(path_type=Path), help="The jury's answer.")
-@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="How a program is called; default: by its source.")
-@click.option("--lang", default="", help="The program's language; else its file name tells it.")
+@click.option(
+    "--checker", "kind", required=True, metavar="KIND", help=("Built-in comparator or path of a checker program.")
+)
+@click.option(
+    "--flags",
+    default="",
+    help=('Checker options, for example "float_tolerance 1e-6", "case_insensitive", "epsilon=1e-4".'),
+)
+@click.option("--input", "input_file", type=click.Path(path_type=Path), help="Test input, for a checker program.")
+@click.option("--answer", required=True, type=click.Path(path_type=Path), help="Jury answer.")
+@click.option(
+    "--protocol",
+    type=click.Choice(_PROTOCOLS),
+    help=("Protocol of the checker program. Default: detected from its source."),
+)
+@click.option("--lang", default="", help="Language of the checker program. Default: detected from the file name.")
 @click.argument("output", type=click.Path(path_type=Path))
 def command(
     *, kind: str, flags: str, input_file: Path | None, answer: Path, protocol: str | None, lang: str, output: Path
@@ -43,11 +53,11 @@ def command(
     source in any language, or a folder of one. A program that mentions testlib is called by testlib's protocol, any
     other by ICPC's, unless --protocol says otherwise.
 
-    Exit codes: 0 accepted; 1 rejected; 2 the checker or Adjudge failed; 3 the request is wrong.
+    Exit codes: 0 accepted, 1 rejected, 2 checker or internal error, 3 invalid arguments.
     """
     for name, path in (("--answer", answer), ("--input", input_file), ("output", output)):
         if path is not None and not path.is_file():
-            raise InvalidInput(f"{name}: there is no file {str(path)!r}.", field=name)
+            raise InvalidInput(f"{name}: file not found: {str(path)!r}.", field=name)
     words = shlex.split(flags)
     if kind in KINDS:
         said = read_comparison(build(kind, words).compare_files(answer, output))
@@ -57,7 +67,7 @@ def command(
         said = asyncio.run(_ask(source, lang, protocol or _guess(source), words, question))
     click.echo(f"{said.verdict.value} {said.message}".rstrip())
     if said.author_message:
-        click.echo(f"to the author: {said.author_message}")
+        click.echo(f"message to the author: {said.author_message}")
     if said.score is not None:
         click.echo(f"score {float(said.score.value):g} ({said.score.unit.value})")
     if said.verdict is Verdict.SE:
@@ -88,7 +98,7 @@ async def _ask(
             languages.get(lang) if lang else next(filter(None, (languages.of_file(f.name) for f in source.files)), None)
         )
         if found is None:
-            raise InvalidInput("--lang: the checker's file name does not tell its language; name it.", field="--lang")
+            raise InvalidInput("--language: cannot detect the checker's language from its file name.", field="--lang")
         compiled = await judge.compiler.compile(found, source)
         if compiled.executable is None:
             failure = compiled.failure

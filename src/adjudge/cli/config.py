@@ -11,9 +11,9 @@ from adjudge.settings import Entry
 
 
 @click.command("config")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> None:
-    """Show every setting in force and where it came from. Secrets are blanked."""
+    """Show all effective settings and their sources. Secrets are redacted."""
     loaded = settings.load()
     entries = list(loaded.entries())
     if as_json:

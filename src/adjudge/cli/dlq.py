@@ -23,31 +23,31 @@ from adjudge.store import Database, dead_letters
 T = TypeVar("T")
 
 _IDS = click.argument("letter_ids", nargs=-1, required=True, metavar="ID…")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_REASON = click.option("--reason", required=True, help="Why; it is kept in the audit log with your name.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_REASON = click.option("--reason", required=True, help="Reason, stored in the audit log.")
 
 
 @click.group(name="dlq")
 def command() -> None:
-    """Dead letters: jobs that failed on every attempt they had."""
+    """Manage dead letters: jobs that failed on their last attempt."""
 
 
 @command.command("list")
 @click.option("--state", type=click.Choice(["open", "replayed", "discarded"]), default="open", show_default=True)
-@click.option("--after", default="", metavar="ID", help="Go on after this one.")
+@click.option("--after", default="", metavar="ID", help="Continue after this ID.")
 @click.option("--at-most", type=click.IntRange(1, 1000), default=50, show_default=True)
 @_JSON
 def list_(state: str, after: str, at_most: int, as_json: bool) -> None:
-    """List dead letters, the oldest first."""
+    """List dead letters, oldest first."""
     found = _with_store(
         lambda database: database.read(lambda tx: dead_letters.page(tx, state=state, after=after, at_most=at_most))
     )
     if as_json:
         click.echo(json.dumps([asdict(letter) for letter in found]))
     elif not found:
-        click.echo(f"No dead letters are {state}.")
+        click.echo(f"No {state} dead letters.")
     else:
-        table = Table("id", "since", "kind", "attempts", "error")
+        table = Table("id", "failed at", "kind", "attempts", "error")
         for letter in found:
             summary = f"{letter.error_code}: {letter.error or ''}"
             table.add_row(letter.id, _time(letter.created_at), letter.kind, str(letter.attempt_id), summary)
@@ -58,7 +58,7 @@ def list_(state: str, after: str, at_most: int, as_json: bool) -> None:
 @click.argument("letter_id", metavar="ID")
 @_JSON
 def show(letter_id: str, as_json: bool) -> None:
-    """Show one dead letter with every attempt of its job."""
+    """Show a dead letter with all attempts of its job."""
     key = parse_id(letter_id)
     letter, attempts = _with_store(lambda database: database.read(lambda tx: dead_letters.find(tx, key)))
     if as_json:
@@ -67,7 +67,7 @@ def show(letter_id: str, as_json: bool) -> None:
     click.echo(f"{letter.kind} job {letter.job_id}: {letter.state}")
     click.echo(f"  {letter.error_code}: {letter.error or 'no message'}")
     if letter.replayed_by_job_id:
-        click.echo(f"  run again as job {letter.replayed_by_job_id}")
+        click.echo(f"  replayed as job {letter.replayed_by_job_id}")
     if letter.resolved_by:
         click.echo(f"  {letter.state} by {letter.resolved_by}: {letter.note}")
     for attempt in attempts:
@@ -83,14 +83,14 @@ def show(letter_id: str, as_json: bool) -> None:
 @_REASON
 @ACTOR
 def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
-    """Run them again, as new jobs; the old jobs keep their history. All or none."""
+    """Replay dead letters as new jobs (all or none)."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]
     jobs = make_jobs(settings_source.load())
     replayed = _with_store(
         lambda database: database.transact(lambda tx: dead_letters.replay(tx, jobs, keys, actor=actor, reason=reason))
     )
     for letter_id, job_id in replayed.items():
-        again = f"runs again as job {job_id}" if job_id else "runs again as soon as its chain's limits let it"
+        again = f"replayed as job {job_id}" if job_id else "replayed; waits for the chain's concurrency limit"
         click.echo(f"{letter_id} {again}")
 
 
@@ -99,7 +99,7 @@ def replay(letter_ids: Sequence[str], reason: str, actor: str) -> None:
 @_REASON
 @ACTOR
 def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
-    """Close them for good. All or none; nothing is deleted."""
+    """Discard dead letters (all or none). Their history is kept."""
     keys = [parse_id(letter_id) for letter_id in letter_ids]
     jobs = make_jobs(settings_source.load())
     _with_store(

@@ -23,7 +23,7 @@ _COLOURS: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckS
 
 
 @click.command(name="doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """Say what isolation holds on this machine, and how to get what is missing.
 
@@ -87,7 +87,7 @@ def _print(diagnosis: Diagnosis, *, is_allowed: bool) -> None:
         click.echo(f"{state} {check.name}: {check.found}")
         click.echo(f"          {check.meaning}")
         if check.state is not CheckState.OK:
-            click.echo(f"          How to fix it: {check.fix}")
+            click.echo(f"          Fix: {check.fix}")
     if diagnosis.may_run_untrusted:
         click.echo("Untrusted code is safe to run on this machine.")
     else:

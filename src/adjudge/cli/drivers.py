@@ -61,7 +61,8 @@ def existing_url(settings: Settings) -> str:
     path = sqlite_path(url)
     if path is not None and not path.exists():
         raise InvalidInput(
-            f"There is no database {path} here: go to the folder where the judge runs, or set ADJUDGE_DATABASE_URL.",
+            f"Database not found: {path}. Run the command in the server's working directory, or set "
+            "ADJUDGE_DATABASE_URL.",
             field="database.url",
         )
     return url

@@ -18,24 +18,24 @@ _HOUR_SEC = 3600
 
 
 @click.command(name="gc")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, without deleting.")
 @click.option(
     "--grace-hours",
     type=click.FloatRange(min=2),
     default=GRACE_SEC / _HOUR_SEC,
     show_default=True,
-    help="Leave alone what was stored within so many hours: it may belong to something not committed yet.",
+    help="Keep files newer than this many hours; they may belong to uncommitted work.",
 )
 def command(dry_run: bool, grace_hours: float) -> None:
     """Remove stored files that no problem, submission or chain names.
 
-    Safe while everything runs: what is uploaded meanwhile is too young to go.
+    Safe to run while the system is up: recent uploads are never deleted.
     """
     done = asyncio.run(_collect(settings_source.load(), dry_run, grace_hours * _HOUR_SEC))
-    word = "would go" if dry_run else "removed"
-    click.echo(f"{done.removed} files ({done.removed_bytes} bytes) {word}; {done.kept_in_use} old ones are in use.")
+    word = "would be deleted" if dry_run else "removed"
+    click.echo(f"{done.removed} files ({done.removed_bytes} bytes) {word}, {done.kept_in_use} in use.")
     if done.partial_removed:
-        click.echo(f"{done.partial_removed} unfinished uploads removed.")
+        click.echo(f"{done.partial_removed} unfinished uploads deleted.")
 
 
 async def _collect(settings: Settings, dry_run: bool, grace_sec: float) -> Collected:

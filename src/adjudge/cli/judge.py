@@ -40,19 +40,25 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
 @click.command(name="judge")
 @click.argument("solution", type=click.Path(path_type=Path))
 @click.option(
-    "--problem", "package", required=True, type=click.Path(path_type=Path), help="The package: a folder or ZIP."
+    "--problem",
+    "package",
+    required=True,
+    type=click.Path(path_type=Path),
+    help=("Problem package: a folder or a ZIP archive."),
 )
-@click.option("--lang", default="", help="The language; else the file's name tells it (see `adjudge languages`).")
-@click.option("--entry-point", default="", help="The main file or class of a program of several files.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help="Tests that run side by side.")
+@click.option("--lang", default="", help=("Language (see `adjudge languages`). Default: detected from the file name."))
+@click.option("--entry-point", default="", help="Main file or main class of a multi-file program.")
+@click.option(
+    "--jobs", default=1, show_default=True, type=click.IntRange(1, 256), help=("Number of tests to run in parallel.")
+)
 @click.option(
     "--stop",
     type=click.Choice([stop.value for stop in Stop]),
     default=Stop.POLICY.value,
     show_default=True,
-    help="When to stop: as the problem says, at the first failure, each group at its first one, never.",
+    help="When to stop: as the problem defines, at the first failure, per group at its first failure, or never.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result document on stdout instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result document as JSON.")
 @follow_links_option
 def command(
     *,
@@ -125,7 +131,7 @@ def _line(row: CaseResult, index: int, total: int) -> str:
     if row.verdict is None:
         return f"{counter} [dim]--   {escape(row.name)}  {escape(row.message)}[/]"
     used = f"{row.run.time_ms:>6} ms {row.run.mem_kb / 1024:>7.1f} MiB" if row.run else ""
-    again = f" [dim](first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
+    again = f" [dim](rerun; first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
     said = row.message.splitlines()[0][:100] if row.message and row.verdict is not Verdict.AC else ""
     return f"{counter} {_coloured(row.verdict)} {used}  {escape(row.name)}{again}  [dim]{escape(said)}[/]"
 
@@ -142,7 +148,7 @@ def _summary(console: Console, result: JudgeResult) -> None:
         most = "" if result.max_score is None else f" of {number(result.max_score)}"
         console.print(f"tests    {counted} of {len(result.cases)} accepted")
         console.print(f"score    {number(result.score)}{most}")
-        console.print(f"time     {result.time_ms} ms, memory {result.mem_kb / 1024:.1f} MiB (the most of any test)")
+        console.print(f"time     {result.time_ms} ms, memory {result.mem_kb / 1024:.1f} MiB (maximum over all tests)")
     if (first := result.first_failure) is not None:
         console.print(f"first failure  {escape(first.name)}")
     if result.message:

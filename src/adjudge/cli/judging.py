@@ -89,15 +89,15 @@ async def open_judge(slots: int) -> AsyncIterator[Judge]:
 def read_source(path: Path, entry_point: str = "") -> Source:
     """A program from a file, or from a folder with all files in it."""
     if not path.exists():
-        raise InvalidInput(f"{path}: there is no such file or folder.", field="solution")
+        raise InvalidInput(f"{path}: no such file or folder.", field="solution")
     if path.is_file():
         return Source((SourceFile(path.name, path.read_bytes()),), entry_point)
     names = sorted(entry for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
     if not names:
-        raise InvalidInput(f"{path}: the folder is empty.", field="solution")
+        raise InvalidInput(f"{path}: folder is empty.", field="solution")
     if sum(entry.stat().st_size for entry in names) > SOURCE_BYTES_MAX:
         raise InvalidInput(
-            f"{path}: more than {SOURCE_BYTES_MAX // 2**20} MiB; is it the right folder?", field="solution"
+            f"{path}: larger than {SOURCE_BYTES_MAX // 2**20} MiB; is this the right folder?", field="solution"
         )
     files = tuple(SourceFile(entry.relative_to(path).as_posix(), entry.read_bytes()) for entry in names)
     return Source(files, entry_point)

@@ -16,17 +16,17 @@ from adjudge.judge.languages import Languages
 
 
 @click.command(name="languages")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead of a table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """List the languages with their installed versions, and the package to install for those that are missing.
 
-    Versions are asked in the box, so a language that is listed with one can really be run there.
+    Versions are queried inside the sandbox: a listed version is usable for judging.
     """
     rows = asyncio.run(_rows(find_languages()))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    table = Table("id", "language", "files", "version", "to install", box=None, pad_edge=False)
+    table = Table("id", "language", "files", "version", "package to install", box=None, pad_edge=False)
     for row in rows:
         names = " ".join(f".{extension}" for extension in row["extensions"])
         if row["installed"]:

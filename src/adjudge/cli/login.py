@@ -14,9 +14,9 @@ from adjudge.domain.errors import InvalidInput
 
 @click.command(name="login")
 @click.argument("url")
-@click.option("--name", help="Your user name; else it is asked for.")
-@click.option("--token", help="An API token you have already; `-` reads it from standard input.")
-@click.option("--days", default=90.0, show_default=True, help="When the new token expires.")
+@click.option("--name", help="Username. Default: prompt.")
+@click.option("--token", help="Use an existing API token; `-` reads it from standard input.")
+@click.option("--days", default=90.0, show_default=True, help="Lifetime of the new token in days.")
 def command(url: str, name: str | None, token: str | None, days: float) -> None:
     """Log in at the server at URL with a name and a password, or with an API token.
 
@@ -29,7 +29,7 @@ def command(url: str, name: str | None, token: str | None, days: float) -> None:
         with Client(address, login.token) as client:
             me = client.me()
     Logins().put(address, login)
-    click.echo(f"{me.name} ({me.role}) is logged in at {address}")
+    click.echo(f"Logged in to {address} as {me.name} ({me.role})")
 
 
 def _made(address: str, name: str | None, days: float) -> Login:
@@ -43,5 +43,5 @@ def _made(address: str, name: str | None, days: float) -> Login:
 def _line(what: str) -> str:
     given = sys.stdin.readline().rstrip("\n")
     if not given:
-        raise InvalidInput(f"{what}: there was nothing on standard input.", field=what)
+        raise InvalidInput(f"{what}: standard input is empty.", field=what)
     return given

@@ -11,7 +11,7 @@ from adjudge.client import Client, ClientError
 @click.command(name="logout")
 @server_option
 def command(server: str | None) -> None:
-    """Forget the token of a server; one that `adjudge login` made is revoked as well."""
+    """Log out of a server. A token created by `adjudge login` is revoked."""
     logins = Logins()
     url, login = logins.find(server)
     logins.drop(url)
@@ -20,5 +20,5 @@ def command(server: str | None) -> None:
             with Client(url, login.token) as client:
                 client.revoke_token(login.token_id)
         except ClientError as error:
-            click.echo(f"adjudge: the token is forgotten here, but {url} did not revoke it: {error}", err=True)
-    click.echo(f"Logged out at {url}")
+            click.echo(f"adjudge: token deleted locally, but {url} did not revoke it: {error}", err=True)
+    click.echo(f"Logged out of {url}")

@@ -12,31 +12,33 @@ _COMMANDS: Final = (
     Later(
         "new",
         "adjudge.cli.problem_convert:new",
-        "Make a new problem in DIR: statement, tests, solutions and a validator that all work.",
+        "Create a working example package in DIR.",
     ),
     Later(
         "import",
         "adjudge.cli.problem_convert:import_",
-        "Read a package of any format and write it as an ICPC package; without --to, say what would be written.",
+        "Convert a package of any supported format to ICPC. Without --to, list the files.",
     ),
     Later(
         "check",
         "adjudge.cli.problem_show:check",
-        "Check a package's form: every finding at once, with file, line and fix.",
+        "Validate the format of a package and list all findings.",
     ),
     Later(
         "verify",
         "adjudge.cli.problem_verify:verify",
-        "Run the input validators on every test and judge every jury submission.",
+        "Run the input validators and judge all jury solutions.",
     ),
-    Later("export", "adjudge.cli.problem_convert:export", "Write a package as an ICPC archive, version 2025-09."),
-    Later("show", "adjudge.cli.problem_show:show", "Show what a package says, as the judge understands it."),
+    Later("export", "adjudge.cli.problem_convert:export", "Export a package as an ICPC 2025-09 archive."),
+    Later("show", "adjudge.cli.problem_show:show", "Show the parsed contents of a package."),
     Later(
-        "publish", "adjudge.cli.problem_publish:publish", "Put packages into the configured database and publish them."
+        "publish",
+        "adjudge.cli.problem_publish:publish",
+        "Import packages into the configured database and publish them.",
     ),
 )
 
 
 @click.group("problem", commands=_COMMANDS)
 def command() -> None:
-    """Make, check, verify, convert, show and publish problem packages."""
+    """Create, check, verify, convert and publish problem packages."""

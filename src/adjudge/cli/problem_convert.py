@@ -25,29 +25,29 @@ _SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path),
 
 @click.command(name="new")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--title", default="", help="The problem's title. Default: the folder's name.")
+@click.option("--title", default="", help="Problem title. Default: folder name.")
 def new(folder: Path, title: str) -> None:
-    """Make a new problem in DIR: statement, tests, solutions and a validator that all work."""
+    """Create a working example package in DIR."""
     if folder.exists() and any(folder.iterdir()):
-        raise Conflict(f"{folder} is not empty; name a new folder.")
+        raise Conflict(f"{folder}: folder is not empty.")
     title = title or name_from(folder).replace("-", " ").title()
     if not title.isprintable():
-        raise InvalidInput("title: it has characters that cannot be shown; leave them out.", field="title")
+        raise InvalidInput("title: contains non-printable characters.", field="title")
     for name, data in scaffold(title, str(uuid4())).items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
-    click.echo(f"Made {folder}. Try: adjudge problem verify {folder}")
+    click.echo(f"Created {folder}. Next: adjudge problem verify {folder}")
 
 
 @click.command(name="import")
 @_SOURCE
-@click.option("--to", "folder", type=click.Path(path_type=Path), help="Write an ICPC package into this new folder.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), help="Output folder; must not exist.")
 @follow_links_option
 def import_(source: Path, folder: Path | None, links: Links) -> None:
     """Read a package of any format and write it as an ICPC package; without --to, say what would be written.
 
-    Tests that a package only describes (Polygon standard packages, DMOJ generators) are made, in the sandbox.
+    Generated tests (Polygon standard packages, DMOJ generators) are generated in the sandbox.
     """
     with loaded(source, links=links) as read:
         package = _made(read)
@@ -68,9 +68,9 @@ def import_(source: Path, folder: Path | None, links: Links) -> None:
 @click.option("--format", "kind", type=click.Choice(["icpc"]), default="icpc", show_default=True)
 @follow_links_option
 def export(source: Path, target: Path, kind: str, links: Links) -> None:  # noqa: ARG001  # there is one format so far
-    """Write a package as an ICPC archive, version 2025-09."""
+    """Export a package as an ICPC 2025-09 archive."""
     if target.exists():
-        raise Conflict(f"{target} exists; name a new file.")
+        raise Conflict(f"{target}: file exists.")
     with loaded(source, links=links) as read:
         package = _made(read)
         findings = Findings(list(package.findings))

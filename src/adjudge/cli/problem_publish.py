@@ -32,23 +32,23 @@ from adjudge.store.problems import ManifestFile, NewProblem
 
 @click.command(name="publish")
 @click.argument("sources", type=click.Path(exists=True, path_type=Path), metavar="SRC...", nargs=-1, required=True)
-@click.option("--slug", help="The problem's name in addresses. Default: the package's own.")
-@click.option("--title", help="Default: the package's own.")
-@click.option("--tags", default="", help="With commas. Default: the package's keywords.")
-@click.option("--difficulty", type=float, help="A figure on a scale of your own.")
-@click.option("--owner", default="", help="The user whose problems they are. Default: the first admin.")
-@click.option("--draft", is_flag=True, help="Add the revision without publishing it.")
-@click.option("--verify", is_flag=True, help="Judge the jury's solutions first; refuse a package that fails.")
+@click.option("--slug", help="Slug of the problem. Default: from the package.")
+@click.option("--title", help="Default: from the package.")
+@click.option("--tags", default="", help="Comma-separated tags. Default: the package's keywords.")
+@click.option("--difficulty", type=float, help="Difficulty, a number on your own scale.")
+@click.option("--owner", default="", help="Owner of the problems. Default: the first admin.")
+@click.option("--draft", is_flag=True, help="Import without publishing.")
+@click.option("--verify", is_flag=True, help="Verify the jury solutions first; fail if they do not pass.")
 @follow_links_option
 def publish(
     sources: tuple[Path, ...], owner: str, draft: bool, verify: bool, links: Links, **said: str | float | None
 ) -> None:
     """Put packages into the configured database and publish them.
 
-    A slug that is there already gets another revision; a package that is no different from its latest one gets none.
+    An existing slug gets a new revision, unless the package is unchanged.
     """
     if len(sources) > 1 and (said["slug"] or said["title"]):
-        raise InvalidInput("slug, title: they name one problem; give one package with them.", field="slug")
+        raise InvalidInput("--slug, --title: allowed with a single package only.", field="slug")
     settings = settings_source.load()
     asyncio.run(_publish(settings, sources, _Wish(owner, draft, verify, links, said)))
 
@@ -82,11 +82,11 @@ async def _owner(database: Database, name: str) -> str:
     if name:
         known = await database.read(lambda tx: users.known_by_name(tx, name))
         if known is None:
-            raise InvalidInput(f"owner: there is no user {name!r}.", field="owner")
+            raise InvalidInput(f"owner: user not found: {name!r}.", field="owner")
         return known.user.id
     admins = await database.read(lambda tx: users.page(tx, role=Role.ADMIN, at_most=1))
     if not admins:
-        raise InvalidInput("owner: there is no admin yet; start `adjudge up` once, which creates one.", field="owner")
+        raise InvalidInput("owner: there is no admin yet; run `adjudge up` once to create one.", field="owner")
     return admins[0].id
 
 
@@ -97,7 +97,7 @@ async def _ready(package: Package, wish: _Wish) -> Package:
             judge = await stack.enter_async_context(open_judge(1))
             package = await completed(package, judge)
             if wish.is_verified and not (await Verifier(judge, package, 1).run()).ok:
-                raise Conflict(f"{package.problem.short_name}: not all is as the package says; `verify` shows what.")
+                raise Conflict(f"{package.problem.short_name}: verification failed; see `adjudge problem verify`.")
     return package
 
 
@@ -112,12 +112,12 @@ async def _put(database: Database, blobs: Blobs, package: Package, wish: _Wish, 
     )
     stored = await store_files(blobs, package)
     if (known := await database.read(lambda tx: _same(tx, problem.slug, stored))) is not None:
-        return f"{problem.slug}: revision {known} is the same; nothing to do."
+        return f"{problem.slug}: unchanged (revision {known})."
     revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
     found = Imported(may_change_others=True, is_to_be_published=not wish.is_draft)
     placed = await database.transact(lambda tx: problem_imports.place(tx, problem, revision, found))
     if placed is None:
-        raise Conflict(f"slug: {problem.slug!r} belongs to somebody else.", field="slug")
+        raise Conflict(f"slug: {problem.slug!r} belongs to another user.", field="slug")
     return f"{problem.slug}: revision {placed.number} {'added as a draft' if wish.is_draft else 'published'}."
 
 

@@ -19,7 +19,7 @@ from adjudge.packages.manifest import manifest, revision
 
 EXIT_FOUND_ERRORS = 1
 _SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
@@ -30,7 +30,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "c
 def check(source: Path, as_json: bool, links: Links) -> None:
     """Check a package's form: every finding at once, with file, line and fix.
 
-    Exit codes: 0 it can be used; 1 it has errors.
+    Exit codes: 0 valid, 1 errors found.
     """
     findings = Findings()
     try:
@@ -43,7 +43,7 @@ def check(source: Path, as_json: bool, links: Links) -> None:
         click.echo(json.dumps({"ok": not findings.has_errors, "findings": encode(findings.in_order())}, indent=2))
     else:
         print_findings(findings.in_order())
-        click.echo("The package has errors." if findings.has_errors else "The package can be used.")
+        click.echo("Errors found." if findings.has_errors else "No errors.")
     if findings.has_errors:
         raise click.exceptions.Exit(EXIT_FOUND_ERRORS)
 
@@ -53,7 +53,7 @@ def check(source: Path, as_json: bool, links: Links) -> None:
 @_JSON
 @follow_links_option
 def show(source: Path, as_json: bool, links: Links) -> None:
-    """Show what a package says, as the judge understands it."""
+    """Show the parsed contents of a package."""
     with loaded(source, links=links) as package:
         if as_json:
             click.echo(json.dumps(_document(package), indent=2, ensure_ascii=False))
@@ -83,7 +83,7 @@ def _print_summary(package: Package) -> None:
     console = open_console()
     facts = Table(show_header=False, box=None, pad_edge=False)
     limits = problem.limits.run
-    known = "" if problem.limits.is_time_given else " (default: the package states none)"
+    known = "" if problem.limits.is_time_given else " (default; not set in the package)"
     checker = problem.checker.native if problem.checker.protocol == "native" else problem.checker.protocol
     rows = {
         "name": problem.short_name,
@@ -93,17 +93,17 @@ def _print_summary(package: Package) -> None:
         "time limit": f"{limits.cpu_ms} ms{known}",
         "memory limit": f"{limits.memory_bytes // (1024 * 1024)} MiB",
         "checker": " ".join((checker, *problem.checker.args)),
-        "tests": f"{len(problem.cases)}, of them {sum(case.is_sample for case in problem.cases)} samples",
-        "jury submissions": str(len(problem.submissions)),
+        "tests": f"{len(problem.cases)} ({sum(case.is_sample for case in problem.cases)} samples)",
+        "jury solutions": str(len(problem.submissions)),
         "statements": ", ".join(f"{item.language}.{item.format}" for item in problem.statements) or "none",
-        "to be made": str(len(package.recipes)) if package.recipes else "",
+        "to be generated": str(len(package.recipes)) if package.recipes else "",
         "revision": "" if package.recipes else revision(problem, package.files),
     }
     for name, value in rows.items():
         if value:
             facts.add_row(f"[bold]{name}[/]", value)
     console.print(facts)
-    groups = Table("group", "tests", "points", "scoring", "needs")
+    groups = Table("group", "tests", "points", "scoring", "depends on")
     for group in problem.groups:
         count = sum(case.group == group.path for case in problem.cases)
         points = "" if group.max_points is None else f"{group.max_points:g}"

@@ -31,8 +31,10 @@ _STYLES = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
 
 @click.command(name="verify")
 @click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
-@click.option("--jobs", type=click.IntRange(1, 256), default=None, help="Runs side by side. Default: one per core.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 256), default=None, help=("Number of parallel runs. Default: number of cores.")
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @follow_links_option
 def verify(source: Path, jobs: int | None, as_json: bool, links: Links) -> None:
     """Run the input validators on every test and judge every jury submission.
@@ -71,8 +73,8 @@ async def _verify(package: Package, jobs: int, console: Console) -> Verification
 def _print(problem: Problem, found: Verification) -> None:
     console = open_console()
     table = Table("", box=None, pad_edge=False)
-    table.add_column("submission", overflow="fold")
-    for title in ("language", "expected", "got", "slowest", "memory"):
+    table.add_column("solution", overflow="fold")
+    for title in ("language", "expected", "actual", "slowest", "memory"):
         table.add_column(title, no_wrap=True)
     for item in found.judged:
         got = item.outcome.verdict
@@ -95,7 +97,7 @@ def _print(problem: Problem, found: Verification) -> None:
     for complaint in found.complaints:
         console.print(f"[red]{escape(complaint.where)}[/]: {escape(complaint.message)}")
     _print_suggestion(console, problem, found.suggestion)
-    console.print("[green]All is as the package says.[/]" if found.ok else "[red]Not all is as the package says.[/]")
+    console.print("[green]All checks passed.[/]" if found.ok else "[red]Some checks failed.[/]")
 
 
 def _print_suggestion(console: Console, problem: Problem, suggestion: Suggestion | None) -> None:
@@ -104,21 +106,17 @@ def _print_suggestion(console: Console, problem: Problem, suggestion: Suggestion
     limits = problem.limits
     above = ""
     if math.isfinite(suggestion.upper_ms):
-        above = f", at most {suggestion.upper_ms:.0f} ms ({suggestion.fastest} divided by {limits.time_limit_to_tle:g})"
+        above = f", at most {suggestion.upper_ms:.0f} ms ({suggestion.fastest} / {limits.time_limit_to_tle:g})"
     console.print(
-        f"time limit: at least {suggestion.lower_ms:.0f} ms "
-        f"({escape(suggestion.slowest)} times {limits.ac_to_time_limit:g}){escape(above)}"
+        f"time limit: at least {suggestion.lower_ms:.0f} ms ({escape(suggestion.slowest)} x "
+        f"{limits.ac_to_time_limit:g}){escape(above)}"
     )
     if suggestion.time_limit_ms is None:
         console.print(
-            "[yellow]no time limit keeps both margins[/]: make the slow submissions slower, or the tests larger"
+            "[yellow]no time limit satisfies both margins[/]: make the slow solutions slower or the tests larger"
         )
     else:
         stated = limits.run.cpu_ms
         keeps = suggestion.lower_ms <= stated <= suggestion.upper_ms
-        words = (
-            f"{stated} ms, which {'keeps' if keeps else 'does not keep'} the margins"
-            if limits.is_time_given
-            else "none"
-        )
-        console.print(f"suggested: {suggestion.time_limit_ms} ms, stated: {words}")
+        words = f"{stated} ms, {'keeps' if keeps else 'does not keep'} the margins" if limits.is_time_given else "none"
+        console.print(f"suggested: {suggestion.time_limit_ms} ms, in the package: {words}")

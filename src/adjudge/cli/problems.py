@@ -27,16 +27,16 @@ _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div
 @click.group(name="problems", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List the problems of a server, show one, or send one."""
+    """List, show and upload problems on a server."""
     if context.invoked_subcommand is None:
         context.invoke(list_)
 
 
 @command.command("list")
-@click.option("--search", default="", help="Words of the title, the slug or the tags.")
-@click.option("--tag", "tags", multiple=True, help="Several times: all of them.")
+@click.option("--search", default="", help="Search in title, slug and tags.")
+@click.option("--tag", "tags", multiple=True, help="Filter by tag. May be repeated (all must match).")
 @click.option("--at-most", type=click.IntRange(1, 100), default=50, show_default=True)
-@click.option("--after", metavar="CURSOR", help="Go on where the last page ended.")
+@click.option("--after", metavar="CURSOR", help="Continue after this cursor.")
 @server_option
 def list_(
     search: str = "", tags: tuple[str, ...] = (), at_most: int = 50, after: str | None = None, server: str | None = None
@@ -44,7 +44,7 @@ def list_(
     """List problems."""
     with connected(server) as client:
         page = client.problems(search=search, tags=tags, cursor=after, limit=at_most)
-    table = Table("slug", "title", "difficulty", "solved", "by", "tags")
+    table = Table("slug", "title", "difficulty", "solved", "solved by", "tags")
     for item in page.items:
         difficulty = "" if item.difficulty is None else f"{item.difficulty:g}"
         table.add_row(
@@ -57,12 +57,12 @@ def list_(
         )
     open_console().print(table)
     if page.next:
-        click.echo(f"There are more: --after {page.next}")
+        click.echo(f"More results: --after {page.next}")
 
 
 @command.command()
 @click.argument("slug")
-@click.option("--lang", default="", help="Language of the statement.")
+@click.option("--lang", default="", help="Statement language.")
 @server_option
 def show(slug: str, lang: str, server: str | None) -> None:
     """Show one problem: limits, statement, samples."""
@@ -73,21 +73,21 @@ def show(slug: str, lang: str, server: str | None) -> None:
 
 @command.command("import")
 @click.argument("package", type=click.Path(exists=True, path_type=Path))
-@click.option("--slug", help="The problem's name in addresses; else the package's own.")
-@click.option("--title", help="Else the package's own.")
-@click.option("--tag", "tags", multiple=True, help="Several times for several; else the package's keywords.")
+@click.option("--slug", help="Slug of the problem. Default: from the package.")
+@click.option("--title", help="Default: from the package.")
+@click.option("--tag", "tags", multiple=True, help="Tag. May be repeated. Default: the package's keywords.")
 @click.option("--difficulty", type=float)
-@click.option("--verify", is_flag=True, help="Judge the jury's solutions.")
-@click.option("--publish", is_flag=True, help="Publish it, if the jury's solutions do what is expected of them.")
-@click.option("--no-wait", is_flag=True, help="Print the import's id and leave.")
+@click.option("--verify", is_flag=True, help="Verify the jury solutions.")
+@click.option("--publish", is_flag=True, help="Publish if verification passes.")
+@click.option("--no-wait", is_flag=True, help="Print the import ID and exit.")
 @server_option
 @follow_links_option
 def import_(
     *, package: Path, tags: tuple[str, ...], verify: bool, no_wait: bool, server: str | None, links: Links, **said: Any
 ) -> None:
-    """Send PACKAGE, a ZIP or a folder, to a server, and follow its import.
+    """Upload a package (ZIP or folder) and follow its import.
 
-    Exit codes: 0 it was imported, and published if that was asked for; 1 it was not.
+    Exit codes: 0 imported (and published with --publish), 1 failed.
     """
     data = package.read_bytes() if package.is_file() else packed(package, links)
     with connected(server) as client:

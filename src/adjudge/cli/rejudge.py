@@ -18,39 +18,39 @@ from adjudge.domain.errors import InvalidInput
 
 _LOOK_SEC: Final = 1.0
 _RUNNING: Final = "running"
-_wait = click.option("--wait", is_flag=True, help="Wait until every submission was judged again.")
-_reason = click.option("--reason", default="", help="Why; it is kept with what was done.")
+_wait = click.option("--wait", is_flag=True, help="Wait until all submissions are rejudged.")
+_reason = click.option("--reason", default="", help="Reason, stored in the history.")
 
 
 @click.group(name="rejudge")
 def command() -> None:
-    """Judge submissions again, look at what would change, and let it count or not."""
+    """Rejudge submissions: create, preview, apply or discard a batch."""
 
 
 @command.command()
 @click.argument("submission_ids", nargs=-1, metavar="[ID]...")
-@click.option("--problem", help="All of this problem, by slug or id.")
-@click.option("--contest", help="All of this contest.")
-@click.option("--user", help="All of this user, by id.")
-@click.option("--language", help="Only those in this language.")
-@click.option("--verdict", help="Only those with this verdict.")
-@click.option("--since", metavar="TIME", help="Only those from then on: 2026-01-31T12:00:00Z.")
-@click.option("--until", metavar="TIME", help="Only those before.")
+@click.option("--problem", help="Filter by problem (slug or ID).")
+@click.option("--contest", help="Filter by contest.")
+@click.option("--user", help="Filter by user ID.")
+@click.option("--language", help="Filter by language.")
+@click.option("--verdict", help="Filter by verdict.")
+@click.option("--since", metavar="TIME", help="Submitted at or after this time, e.g. 2026-01-31T12:00:00Z.")
+@click.option("--until", metavar="TIME", help="Submitted before this time.")
 @click.option(
     "--policy",
     type=click.Choice(["latest", "best", "first_accepted_stays"]),
     default="latest",
     show_default=True,
-    help="Which new verdicts replace old ones when it is applied.",
+    help="Verdict policy: which new verdicts replace the old ones.",
 )
 @click.option(
     "--revision",
     type=click.Choice(["current", "pinned"]),
     default="current",
     show_default=True,
-    help="Test data as it is published now, or as it was.",
+    help="Test data: the current or the original revision.",
 )
-@click.option("--reason", required=True, help="Why; it is kept with the batch.")
+@click.option("--reason", required=True, help="Reason, stored with the batch.")
 @_wait
 @server_option
 def create(
@@ -63,15 +63,15 @@ def create(
     server: str | None,
     **filters: str | None,
 ) -> None:
-    """Judge submissions again and print the batch's id: those with an ID, or those that match everything given.
+    """Create a rejudge batch from IDs or filters and print its ID.
 
-    Nothing that others see changes before `adjudge rejudge apply`.
+    Verdicts change only after `adjudge rejudge apply`.
     """
     wanted: dict[str, Any] = {name: value for name, value in filters.items() if value}
     if submission_ids:
         wanted["ids"] = list(submission_ids)
     if not wanted:
-        raise InvalidInput("Give ids of submissions, or an option that chooses some.", field="filter")
+        raise InvalidInput("Missing argument: submission IDs or at least one filter.", field="filter")
     with connected(server) as client:
         made = client.rejudge(wanted, reason=reason, policy=policy, revision=revision)
         click.echo(made.id)
@@ -84,7 +84,7 @@ def create(
 @click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
 @server_option
 def list_(at_most: int, server: str | None) -> None:
-    """List batches, the newest first."""
+    """List rejudge batches, newest first."""
     with connected(server) as client:
         found = client.rejudge_batches(limit=at_most).items
     table = Table("state", "judged", "policy", "reason", "id")
@@ -95,11 +95,11 @@ def list_(at_most: int, server: str | None) -> None:
 
 @command.command()
 @click.argument("batch_id")
-@click.option("--all", "everything", is_flag=True, help="Also the submissions that stay as they are.")
+@click.option("--all", "everything", is_flag=True, help="Include submissions whose verdict would not change.")
 @_wait
 @server_option
 def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> None:
-    """Show a batch: how far it is, and what applying it would change."""
+    """Show a batch: progress and verdict changes."""
     with connected(server) as client:
         if wait:
             _until_ready(client, batch_id)
@@ -108,10 +108,10 @@ def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> Non
 
 @command.command()
 @click.argument("batch_id")
-@click.option("--skip-changed", is_flag=True, help="Leave alone what changed meanwhile, instead of refusing.")
+@click.option("--skip-changed", is_flag=True, help="Skip submissions that have changed since, instead of failing.")
 @server_option
 def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
-    """Let the new verdicts count, all at once."""
+    """Apply the new verdicts in one transaction."""
     with connected(server) as client:
         done = client.rejudge_apply(batch_id, skip_changed=skip_changed)
     click.echo(f"{done.batch.id}: {done.batch.state}; {done.changed} changed, {done.kept} kept, {done.skipped} skipped")
@@ -122,7 +122,7 @@ def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
 @_reason
 @server_option
 def discard(batch_id: str, reason: str, server: str | None) -> None:
-    """Let everything stay as it is."""
+    """Discard a batch. Verdicts stay unchanged."""
     with connected(server) as client:
         _say(client.rejudge_discard(batch_id, reason=reason))
 
@@ -132,7 +132,7 @@ def discard(batch_id: str, reason: str, server: str | None) -> None:
 @_reason
 @server_option
 def cancel(batch_id: str, reason: str, server: str | None) -> None:
-    """End a batch that is still running."""
+    """Cancel a running batch."""
     with connected(server) as client:
         _say(client.rejudge_cancel(batch_id, reason=reason))
 
@@ -155,14 +155,14 @@ def _show(found: RejudgePreview) -> None:
     console = open_console()
     _say(found.batch)
     _counts(console, found)
-    table = Table("was", "would be", "submission", "")
+    table = Table("before", "after", "submission", "")
     for item in found.items:
-        note = "changed meanwhile" if item["has_changed"] else ""
+        note = "changed since" if item["has_changed"] else ""
         table.add_row(item["old_verdict"] or "", item["new_verdict"] or "", item["submission_id"], note)
     if found.items:
         console.print(table)
     if found.next:
-        console.print("… and more: the page of the batch has all of them.")
+        console.print("More results: see the batch's page.")
 
 
 def _counts(console: Console, found: RejudgePreview) -> None:

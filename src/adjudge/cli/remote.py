@@ -35,7 +35,7 @@ class Login:
 
 def server_option(function: F) -> F:
     """Add ``--server``."""
-    return click.option("--server", metavar="URL", help="Default: where `adjudge login` was last.")(function)
+    return click.option("--server", metavar="URL", help="Server URL. Default: the last login.")(function)
 
 
 class Logins:
@@ -52,7 +52,7 @@ class Logins:
         except FileNotFoundError:
             return {}
         except (ValueError, TypeError, AttributeError):
-            raise InvalidInput(f"{self._path}: it cannot be read; remove it and log in again.", field="login") from None
+            raise InvalidInput(f"{self._path}: invalid file; delete it and log in again.", field="login") from None
 
     def put(self, url: str, login: Login) -> None:
         """Keep a login; it is the one that is meant from now on."""
@@ -68,7 +68,7 @@ class Logins:
         url = spelled(server) if server else next(iter(known), "")
         if url not in known:
             where = url or "URL"
-            raise InvalidInput(f"Nobody is logged in{f' at {url}' if url else ''}: run `adjudge login {where}` first.")
+            raise InvalidInput(f"Not logged in{f' to {url}' if url else ''}: run `adjudge login {where}` first.")
         return url, known[url]
 
     def _write(self, logins: dict[str, Login]) -> None:
@@ -85,7 +85,7 @@ def spelled(url: str) -> str:
     """An address in its one spelling."""
     whole = url if "://" in url else f"https://{url}"
     if not whole.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url!r} is no address of a server; begin it with https:// or http://.", field="server")
+        raise InvalidInput(f"{url!r}: invalid server URL; it must start with https:// or http://.", field="server")
     return whole.rstrip("/")
 
 
@@ -107,9 +107,9 @@ def refusals_shown(url: str) -> Iterator[None]:
             click.echo(f"  {wrong.get('field', '')}: {wrong.get('message', '')}", err=True)
         click.echo(f"adjudge: {_summary(error)} [{error.code}]", err=True)
         if isinstance(error, NotLoggedIn) and error.code != "LOGIN_FAILED":
-            click.echo(f"adjudge: run `adjudge login {url}` again.", err=True)
+            click.echo(f"adjudge: login expired; run `adjudge login {url}`.", err=True)
         if error.status >= 500:
-            click.echo(f"adjudge: the server's log has the request {error.request_id}.", err=True)
+            click.echo(f"adjudge: request ID for the server log: {error.request_id}", err=True)
         raise click.exceptions.Exit(EXIT_BAD_INPUT if error.status < 500 else EXIT_OUR_FAILURE) from error
     except ClientError as error:
         click.echo(f"adjudge: {url}: {error}", err=True)
@@ -119,4 +119,4 @@ def refusals_shown(url: str) -> Iterator[None]:
 def _summary(error: ApiError) -> str:
     """The detail repeats what was said line by line; then a count is enough."""
     wrong = len(error.refusal.errors)
-    return error.detail if not wrong else f"{wrong} {'thing is' if wrong == 1 else 'things are'} wrong"
+    return error.detail if not wrong else f"{wrong} {'thing is' if wrong == 1 else 'things are'}"

@@ -24,20 +24,43 @@ _DEFAULTS: Final = Limits()
 
 
 @click.command(name="run", context_settings={"ignore_unknown_options": False})
-@click.option("--cpu-ms", default=_DEFAULTS.cpu_ms, show_default=True, help="CPU time of the whole process tree.")
-@click.option("--wall-ms", default=_DEFAULTS.wall_ms, show_default=True, help="Time by the clock.")
-@click.option("--memory-mb", default=_DEFAULTS.memory_bytes // MIB, show_default=True, help="Memory, in MiB.")
-@click.option("--processes", default=_DEFAULTS.processes, show_default=True, help="Processes and threads at once.")
 @click.option(
-    "--output-kb", default=_DEFAULTS.output_bytes // KIB, show_default=True, help="stdout and stderr, in KiB."
+    "--cpu-ms", default=_DEFAULTS.cpu_ms, show_default=True, help=("CPU time limit of the process tree, in ms.")
 )
-@click.option("--stdin", "stdin_name", metavar="FILE", help="Feed FILE to it; - is our own stdin. Default: nothing.")
-@click.option("--file", "files", multiple=True, metavar="NAME=PATH", help="Put the file PATH into /work as NAME.")
-@click.option("--mount", "mounts", multiple=True, metavar="PATH:TARGET", help="Show PATH, read-only, as TARGET.")
-@click.option("--env", "variables", multiple=True, metavar="NAME=VALUE", help="Set a variable; ours are not passed on.")
-@click.option("--collect", multiple=True, metavar="NAME", help="Copy NAME out of /work afterwards.")
-@click.option("--collect-to", type=click.Path(path_type=Path), default=Path(), help="Where to (default: here).")
-@click.option("--json", "as_json", is_flag=True, help="Print the report, output included, as JSON on stdout.")
+@click.option("--wall-ms", default=_DEFAULTS.wall_ms, show_default=True, help="Wall-clock time limit, in ms.")
+@click.option("--memory-mb", default=_DEFAULTS.memory_bytes // MIB, show_default=True, help=("Memory limit, in MiB."))
+@click.option(
+    "--processes", default=_DEFAULTS.processes, show_default=True, help=("Maximum number of processes and threads.")
+)
+@click.option(
+    "--output-kb",
+    default=_DEFAULTS.output_bytes // KIB,
+    show_default=True,
+    help=("Output limit (stdout and stderr), in KiB."),
+)
+@click.option(
+    "--stdin",
+    "stdin_name",
+    metavar="FILE",
+    help=("Standard input of the program; - for this command's stdin. Default: empty."),
+)
+@click.option("--file", "files", multiple=True, metavar="NAME=PATH", help="Copy PATH to /work/NAME.")
+@click.option("--mount", "mounts", multiple=True, metavar="PATH:TARGET", help="Mount PATH read-only at TARGET.")
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=("Set an environment variable. The caller's environment is not passed on."),
+)
+@click.option("--collect", multiple=True, metavar="NAME", help="Copy NAME from /work after the run.")
+@click.option(
+    "--collect-to",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help=("Target folder of --collect. Default: current folder."),
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report and the output as JSON.")
 @click.option("--unsafe", is_flag=True, help="Run even where no cgroup limits memory and CPU time.")
 @click.argument("argv", nargs=-1, required=True)
 def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) -> None:
@@ -46,7 +69,7 @@ def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) 
     It starts in an empty /work and sees the system's programs and libraries, what --file and --mount show it, and
     nothing else. Its output is passed through; the report follows on stderr, or as JSON on stdout with --json.
 
-    Exit codes: 0 it ended well; 1 it did not (RE, TLE, MLE, OLE); 2 Adjudge failed (SE); 3 the request is wrong.
+    Exit codes: 0 success, 1 RE, TLE, MLE or OLE, 2 system error (SE), 3 invalid arguments.
     """
     output_bytes = options["output_kb"] * KIB
     unsafe = unsafe or settings_source.load().judge.allow_without_cgroup
@@ -98,14 +121,16 @@ def _program(name: str, files: tuple[InputFile, ...]) -> str:
         return f"/work/{name}"
     found = shutil.which(name, path=_BOX_PATH)
     if found is None:
-        raise InvalidInput(f"argv: no program {name!r} in {_BOX_PATH}; show one with --file {name}=PATH.", field="argv")
+        raise InvalidInput(
+            f"argv: program {name!r} not found in {_BOX_PATH}; add it with --file {name}=PATH.", field="argv"
+        )
     return found
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise InvalidInput(f"{option}: {text!r} must look like NAME=VALUE.", field=option)
+        raise InvalidInput(f"{option}: expected NAME=VALUE, got {text!r}.", field=option)
     return name, value
 
 
@@ -113,17 +138,17 @@ def _file(text: str) -> InputFile:
     name, value = _pair("--file", text)
     path = Path(value).resolve()
     if not path.is_file():
-        raise InvalidInput(f"--file: there is no file {value!r}.", field="--file")
+        raise InvalidInput(f"--file: file not found: {value!r}.", field="--file")
     return InputFile(name, path, executable=bool(path.stat().st_mode & 0o111))
 
 
 def _mount(text: str) -> Mount:
     source, separator, target = text.rpartition(":")
     if not separator or not source:
-        raise InvalidInput(f"--mount: {text!r} must look like PATH:TARGET.", field="--mount")
+        raise InvalidInput(f"--mount: expected PATH:TARGET, got {text!r}.", field="--mount")
     path = Path(source).resolve()
     if not path.exists():
-        raise InvalidInput(f"--mount: there is nothing at {source!r}.", field="--mount")
+        raise InvalidInput(f"--mount: path not found: {source!r}.", field="--mount")
     return Mount(path, target)
 
 
@@ -134,7 +159,7 @@ def _stdin(name: str | None, limit_bytes: int) -> Path | bytes | None:
         return sys.stdin.buffer.read(limit_bytes + 1)
     path = Path(name).resolve()
     if not path.is_file():
-        raise InvalidInput(f"--stdin: there is no file {name!r}.", field="--stdin")
+        raise InvalidInput(f"--stdin: file not found: {name!r}.", field="--stdin")
     return path
 
 

@@ -25,13 +25,14 @@ from adjudge.settings import Settings
 
 @click.command(name="scheduler")
 def command() -> None:
-    """Deliver jobs to workers, free the jobs of lost ones, start chains when their triggers say so."""
+    """Run a scheduler: dispatch, recovery and chain triggers."""
     settings = settings_source.load()
     logs.configure(settings.log.level, settings.log.format)
     if not settings.jobs.redis_url.reveal():
         raise InvalidInput(
-            "jobs.redis_url: a scheduler of its own needs a stream that workers can reach; "
-            "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
+            "jobs.redis_url: a separate scheduler requires Redis; set "
+            "ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run all roles in one process with "
+            "`adjudge up`.",
             field="jobs.redis_url",
         )
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -51,6 +52,6 @@ async def _run(settings: Settings) -> None:
         watched(settings, pulse),
         recorded(database, name),
     ):
-        click.echo(f"{name} is up: {settings.database.url}")
+        click.echo(f"{name} started, database {settings.database.url}")
         steady()
         await schedule(settings, database, stream, name, pulse)

@@ -52,8 +52,9 @@ async def watched(settings: Settings, *pulses: Pulse) -> AsyncIterator[None]:
             await opened.enter_async_context(open_door(port, pulses, silence_sec=_silence_sec(settings)))
         except OSError as error:
             raise InvalidInput(
-                f"server.metrics_port: cannot listen on 127.0.0.1 port {port}: {error.strerror or error}. "
-                "Every worker and scheduler of a machine needs a port of its own.",
+                f"server.metrics_port: cannot listen on 127.0.0.1:{port}: "
+                f"{error.strerror or error}. Each worker and scheduler on a machine needs its own "
+                "port.",
                 field="server.metrics_port",
             ) from error
         yield

@@ -200,8 +200,8 @@ def listen(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise InvalidInput(
-            f"server.port: cannot listen on {host} port {port}: {error.strerror or error}. "
-            "Choose another with --port (or PORT=… make up); 0 picks a free one.",
+            f"server.port: cannot listen on {host}:{port}: {error.strerror or error}. Choose "
+            "another port with --port (or PORT=… make up); 0 selects a free one.",
             field="server.port",
         ) from error
     return listener
@@ -211,15 +211,15 @@ def _announce(settings: Settings, listener: socket.socket, notes: Sequence[str])
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     base = f"http://{shown}:{port}"
-    click.echo(f"Adjudge is up at {base}")
-    click.echo(f"  truth    {settings.database.url}")
+    click.echo(f"Adjudge is running at {base}")
+    click.echo(f"  database {settings.database.url}")
     click.echo(f"  health   {base}{API_ROOT}/health/ready")
     click.echo(f"  API      {base}{API_ROOT}/docs")
-    click.echo(f"  figures  {base}/metrics")
+    click.echo(f"  metrics  {base}/metrics")
     if _EXAMPLE.is_dir():
         click.echo(
-            f"  try      .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
+            f"  example  .venv/bin/adjudge judge {_EXAMPLE}/submissions/accepted/formula.cpp --problem {_EXAMPLE}"
         )
     for note in (*notes, *settings.strangers):
         click.echo(f"  note     {note}")
-    click.echo("Ctrl-C stops it.")
+    click.echo("Press Ctrl-C to stop.")

@@ -17,15 +17,15 @@ from adjudge.client.values import Submission
 
 @click.command(name="status")
 @click.argument("submission_ids", nargs=-1, metavar="[ID]...")
-@click.option("--problem", help="Only those to this problem.")
+@click.option("--problem", help="Filter by problem.")
 @click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
-@click.option("--wait", is_flag=True, help="Wait until each has a verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--wait", is_flag=True, help="Wait until all have a verdict.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_option
 def command(
     *, submission_ids: tuple[str, ...], problem: str | None, at_most: int, wait: bool, as_json: bool, server: str | None
 ) -> None:
-    """Show submissions by ID, one of them with its tests; without an ID, the latest that you may see."""
+    """Show submissions by ID, or the latest ones."""
     with connected(server) as client:
         if not submission_ids:
             found = client.submissions(problem=problem, limit=at_most).items
@@ -47,7 +47,7 @@ def command(
 
 
 def _table(found: tuple[Submission, ...]) -> Table:
-    table = Table("verdict", "problem", "language", "by", "time", "handed in", "id")
+    table = Table("verdict", "problem", "language", "user", "time", "submitted", "id")
     for item in found:
         used = f"{item.time_ms} ms" if item.time_ms is not None else ""
         table.add_row(

@@ -23,10 +23,10 @@ from adjudge.domain.states import SUBMISSION
 
 @click.command(name="submit")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--problem", required=True, metavar="SLUG", help="The problem, by its slug or id.")
-@click.option("--language", default="", help="Default: what the file's ending means at the server.")
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Watch until there is a verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+@click.option("--problem", required=True, metavar="SLUG", help="Problem (slug or ID).")
+@click.option("--language", default="", help="Language. Default: detected from the file extension.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait for the verdict.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_option
 def command(*, file: Path, problem: str, language: str, wait: bool, as_json: bool, server: str | None) -> None:
     """Hand FILE in at the server, and show each test as it is judged.
@@ -57,9 +57,9 @@ def _source(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"{file}: cannot be read: {error.strerror}.", field="file") from None
+        raise InvalidInput(f"{file}: cannot read file: {error.strerror}.", field="file") from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"{file}: it is not UTF-8; save it as UTF-8.", field="file") from None
+        raise InvalidInput(f"{file}: not valid UTF-8.", field="file") from None
 
 
 def _language(client: Client, file: Path) -> str:
@@ -69,9 +69,13 @@ def _language(client: Client, file: Path) -> str:
     codes = sorted({item.code for item in known if ending in item.extensions})
     if len(codes) == 1:
         return codes[0]
-    reason = f"the ending {file.suffix!r} could be {', '.join(codes)}" if codes else f"no language ends in {ending!r}"
+    reason = (
+        f"ambiguous file extension {file.suffix!r}: {', '.join(codes)}"
+        if codes
+        else (f"unknown file extension {ending!r}")
+    )
     choices = ", ".join(item.id for item in known)
-    raise InvalidInput(f"{file.name}: {reason}; give --language, one of {choices}.", field="language")
+    raise InvalidInput(f"{file.name}: {reason}; use --language with one of: {choices}.", field="language")
 
 
 def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
@@ -96,7 +100,7 @@ def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
                 if event.total:
                     bar.update(task, completed=event.done, total=event.total)
         except ClientError as error:
-            console.print(f"[dim]{error}; waiting without progress[/]")
+            console.print(f"[dim]{error}; waiting without live updates[/]")
     return seen
 
 

@@ -24,10 +24,10 @@ from adjudge.stream import Stream, consumer_name
 
 
 @click.command("up")
-@click.option("--host", help="Address to listen on.")
-@click.option("--port", type=int, help="Port to listen on; 0 picks a free one.")
+@click.option("--host", help="Address to bind.")
+@click.option("--port", type=int, help="Port to bind; 0 selects a free port.")
 def command(host: str | None, port: int | None) -> None:
-    """Start Adjudge on this machine."""
+    """Run all roles in one process (API, scheduler, worker)."""
     run_server(_serve, host=host, port=port)
 
 
@@ -56,7 +56,10 @@ async def _welcome(parts: Parts) -> list[str]:
     if made is None:
         return []
     return [
-        f"log in as {made.user.name} with the password {made.one_time_password}, shown this once; then choose yours",
+        (
+            f"log in as {made.user.name} with the one-time password {made.one_time_password} (shown once; "
+            "you will be asked to change it)"
+        ),
         f"a token for programs: {_command()} user token {made.user.name}",
     ]
 
@@ -88,7 +91,7 @@ async def _judge(settings: Settings, database: Database, stream: Stream, blobs: 
 def _announce_sandbox(diagnosis: Diagnosis, obstacles: Sequence[Check]) -> None:
     """Start anyway where untrusted code may not run, and say what to do about it."""
     if diagnosis.may_run_untrusted:
-        click.echo("  sandbox  ready: submissions are judged here")
+        click.echo("  sandbox  ready")
         return
     if not obstacles:
         click.echo(
@@ -96,6 +99,6 @@ def _announce_sandbox(diagnosis: Diagnosis, obstacles: Sequence[Check]) -> None:
         )
         click.echo("           not limited (judge.allow_without_cgroup is set)")
         return
-    click.echo("  sandbox  NOT ready: nothing can be judged here until this is fixed (adjudge doctor says more)")
+    click.echo("  sandbox  NOT ready; nothing is judged on this machine (see adjudge doctor)")
     for check in obstacles:
         click.echo(f"           {check.name}: {check.found}; {check.fix}")

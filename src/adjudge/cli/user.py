@@ -41,45 +41,49 @@ _TOKEN_SCOPES: Final = tuple(
 )
 """What a token may do unless told: submit, read, and tell ``adjudge login`` whose it is. A file with an admin's token
 must not open everything."""
-_REASON = click.option("--reason", default="by hand", show_default=True, help="Why; the audit log keeps it.")
+_REASON = click.option("--reason", default="manual", show_default=True, help="Reason, stored in the audit log.")
 
 
 @click.group(name="user")
 def command() -> None:
-    """Manage accounts: add, list, disable, enable, password, token."""
+    """Manage users in the configured database."""
 
 
 @command.command()
 @click.argument("name")
 @click.option("--role", type=_ROLE, default="contestant", show_default=True)
 @click.option("--email")
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input; it need not be changed.")
+@click.option(
+    "--password-stdin",
+    is_flag=True,
+    help=("Read the password from standard input; the user does not have to change it."),
+)
 @ACTOR
 def add(name: str, role: str, email: str | None, password_stdin: bool, actor: str) -> None:
-    """Create a user, and print a one-time password unless one is given."""
+    """Create a user and print a one-time password."""
     password = _password() if password_stdin else None
     order = UserOrder(name, Role(role), email, password=password, must_change_password=not password_stdin)
     made = _with_parts(lambda parts: users.make_user(parts, order, actor=actor), may_be_new=True)
-    click.echo(f"{made.user.name} is {made.user.role}, id {made.user.id}")
+    click.echo(f"Created {made.user.name} ({made.user.role}), ID {made.user.id}")
     if made.one_time_password:
-        click.echo(f"One-time password, shown this once: {made.one_time_password}")
+        click.echo(f"One-time password (shown once): {made.one_time_password}")
 
 
 @command.command("list")
-@click.option("--search", default="", help="A part of the name.")
+@click.option("--search", default="", help="Filter by name.")
 @click.option("--role", type=_ROLE)
-@click.option("--after", default="", metavar="NAME", help="Go on after this one.")
+@click.option("--after", default="", metavar="NAME", help="Continue after this ID.")
 @click.option("--at-most", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_(search: str, role: str | None, after: str, at_most: int, as_json: bool) -> None:
-    """List users by name."""
+    """List users."""
     found = _with_parts(
         lambda parts: users.list_users(parts, search=search, role=role or "", after=after, at_most=at_most)
     )
     if as_json:
         click.echo(json.dumps([_shown(user) for user in found]))
         return
-    table = Table("name", "role", "state", "since", "id")
+    table = Table("name", "role", "state", "joined", "id")
     for user in found:
         state = "disabled" if user.disabled_at else "must change password" if user.must_change_password else "ok"
         table.add_row(user.name, user.role, state, moment(user.created_at), user.id)
@@ -91,9 +95,9 @@ def list_(search: str, role: str | None, after: str, at_most: int, as_json: bool
 @_REASON
 @ACTOR
 def disable(name: str, reason: str, actor: str) -> None:
-    """Shut a user out."""
+    """Disable a user."""
     _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=True, reason=reason))
-    click.echo(f"{name} is disabled")
+    click.echo(f"Disabled {name}")
 
 
 @command.command()
@@ -101,9 +105,9 @@ def disable(name: str, reason: str, actor: str) -> None:
 @_REASON
 @ACTOR
 def enable(name: str, reason: str, actor: str) -> None:
-    """Let a user in again."""
+    """Enable a user."""
     _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=False, reason=reason))
-    click.echo(f"{name} is enabled")
+    click.echo(f"Enabled {name}")
 
 
 @command.command()
@@ -111,14 +115,14 @@ def enable(name: str, reason: str, actor: str) -> None:
 @_REASON
 @ACTOR
 def password(name: str, reason: str, actor: str) -> None:
-    """Give a user a one-time password; whatever they were logged in by ends."""
+    """Reset a password. Prints a one-time password and ends all sessions and tokens."""
     made = _change(name, lambda parts, user: users.reset_password(parts, actor, user.id, reason=reason))
-    click.echo(f"One-time password, shown this once: {made.one_time_password}")
+    click.echo(f"One-time password (shown once): {made.one_time_password}")
 
 
 @command.command()
 @click.argument("name")
-@click.option("--name", "token_name", default="command line", show_default=True, help="What it is for.")
+@click.option("--name", "token_name", default="command line", show_default=True, help="Token name.")
 @click.option(
     "--scope",
     "scopes",
@@ -142,7 +146,7 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_e
 
     async def create(parts: AccountParts, user: User) -> MadeToken:
         if user.disabled_at is not None:
-            raise Conflict(f"{user.name} is disabled, so no token of theirs works: adjudge user enable {user.name}")
+            raise Conflict(f"{user.name} is disabled; enable the user first: adjudge user enable {user.name}")
         return await accounts.create_token(
             parts,
             accounts.viewer_for(user),
@@ -161,7 +165,7 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_e
 def _password() -> str:
     given = sys.stdin.readline().rstrip("\n")
     if not given:
-        raise InvalidInput("--password-stdin: there was nothing on standard input.", field="password")
+        raise InvalidInput("--password-stdin: standard input is empty.", field="password")
     return given
 
 

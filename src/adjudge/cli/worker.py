@@ -27,8 +27,8 @@ _PATIENT_SIGNALS: Final = 2
 
 
 @click.command(name="worker")
-@click.option("--slots", type=click.IntRange(1, 1024), help="How many jobs to run at once; by default one a core.")
-@click.option("--name", help="This worker's name; by default hostname-pid.")
+@click.option("--slots", type=click.IntRange(1, 1024), help="Number of concurrent jobs. Default: number of cores.")
+@click.option("--name", help="Worker name. Default: hostname-pid.")
 def command(slots: int | None, name: str | None) -> None:
     """Judge submissions and run the nodes of chains.
 
@@ -39,8 +39,9 @@ def command(slots: int | None, name: str | None) -> None:
     logs.configure(settings.log.level, settings.log.format)
     if not settings.jobs.redis_url.reveal():
         raise InvalidInput(
-            "jobs.redis_url: a worker of its own needs a stream to read from; "
-            "set ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run everything in one process with `adjudge up`.",
+            "jobs.redis_url: a separate worker requires Redis; set "
+            "ADJUDGE_REDIS_URL=redis://HOST:PORT/0, or run all roles in one process with "
+            "`adjudge up`.",
             field="jobs.redis_url",
         )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -60,7 +61,7 @@ async def _run(settings: Settings) -> None:
         recorded(database, name),
     ):
         on_signals(worker.drain)
-        click.echo(f"{name} is up: {settings.database.url}")
+        click.echo(f"{name} started, database {settings.database.url}")
         steady()
         await worker.run()
 

@@ -20,14 +20,14 @@ from adjudge.settings import Settings
 @click.command(name="workers")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(as_json: bool) -> None:
-    """List the workers that are alive, with their slots, languages and health."""
+    """List online workers with slots, languages and health."""
     found = asyncio.run(_list(settings_source.load()))
     if as_json:
         click.echo(json.dumps([{**asdict(item.info), "lease_left_sec": item.lease_left_sec} for item in found]))
     elif not found:
-        click.echo("No worker is alive. Start one with `adjudge worker`, or everything with `adjudge up`.")
+        click.echo("No workers online. Start one with `adjudge worker`, or all roles with `adjudge up`.")
     else:
-        table = Table("name", "health", "slots", "languages", "isolation", "version", "lease left")
+        table = Table("name", "health", "slots", "languages", "isolation", "version", "lease remaining")
         for item in found:
             info = item.info
             languages = ", ".join(f"{name} {_number(version)}" for name, version in sorted(info.languages.items()))

@@ -49,7 +49,7 @@ def chain_version(patience: Patience, name: str, version: int) -> Program[Chain]
     where = get(path("chains", name, "versions"), query(before=version + 1, limit=1))
     found = yield from asked_all(Chain, where, patience)
     if not found or found[0].version != version:
-        raise Misunderstood(f"The server has no version {version} of the chain {name}.")
+        raise Misunderstood(f"Chain {name} has no version {version}.")
     return found[0]
 
 
@@ -213,7 +213,7 @@ def _told(patience: Patience, run_id: str, until_sec: float = math.inf) -> Flow[
 
 
 def run_stop(patience: Patience, run_id: str, *, reason: str = "") -> Program[Run]:
-    """Ask a run to stop."""
+    """Stop a run."""
     yield from done(post(path("runs", run_id, action="stop"), {"reason": reason}), patience)
     return (yield from run(patience, run_id))
 
@@ -227,7 +227,7 @@ def run_rerun(
 
 
 def node_retry(patience: Patience, run_id: str, node_id: str, *, reason: str = "") -> Program[Node]:
-    """Run a failed or stopped node again."""
+    """Retry a failed or stopped node."""
     request = post(path("runs", run_id, "nodes", node_id, action="retry"), {"reason": reason})
     return (yield from asked(Node, request, patience))
 
@@ -241,6 +241,6 @@ def node_complete(
 
 
 def node_decide(patience: Patience, run_id: str, node_id: str, *, approved: bool, reason: str) -> Program[Node]:
-    """Answer the question that a node asks."""
+    """Approve a node that waits for approval."""
     body = {"approved": approved, "reason": reason}
     return (yield from asked(Node, post(path("runs", run_id, "nodes", node_id, action="decide"), body), patience))

@@ -299,7 +299,7 @@ class AsyncClient:
 def _checked(url: str) -> str:
     """Refuse what is no address, before anything is sent."""
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url!r} is no address of a server; begin it with https:// or http://.")
+        raise ValueError(f"{url!r}: invalid server URL; it must start with https:// or http://.")
     return url.rstrip("/")
 
 

@@ -142,7 +142,7 @@ def error_of(answer: Answer) -> ApiError:
     refusal = Refusal(
         status=answer.status,
         code=str(document.get("code", f"HTTP_{answer.status}")),
-        detail=str(document.get("detail", f"The server answered with the status {answer.status}.")),
+        detail=str(document.get("detail", f"HTTP status {answer.status} without an error document.")),
         request_id=str(document.get("request_id") or answer.headers.get("x-request-id", "")),
         fields=document.get("fields") or {},
         errors=tuple(document.get("errors") or ()),

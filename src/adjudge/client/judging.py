@@ -265,12 +265,12 @@ def rejudge_apply(patience: Patience, batch_id: str, *, skip_changed: bool = Fal
 
 
 def rejudge_discard(patience: Patience, batch_id: str, *, reason: str = "") -> Program[RejudgeBatch]:
-    """Let everything stay as it is."""
+    """Discard a batch. Verdicts stay unchanged."""
     request = post(path("rejudge-batches", batch_id, action="discard"), {"reason": reason})
     return (yield from asked(RejudgeBatch, request, patience))
 
 
 def rejudge_cancel(patience: Patience, batch_id: str, *, reason: str = "") -> Program[RejudgeBatch]:
-    """End a batch that is still running."""
+    """Cancel a running batch."""
     request = post(path("rejudge-batches", batch_id, action="cancel"), {"reason": reason})
     return (yield from asked(RejudgeBatch, request, patience))

@@ -40,13 +40,13 @@ def document(answer: Answer) -> Any:
     try:
         return json.loads(answer.body)
     except ValueError:
-        raise Misunderstood("The answer is no JSON; is the address that of an Adjudge server?") from None
+        raise Misunderstood("The response is not JSON. Is the URL an Adjudge server?") from None
 
 
 def read(kind: type[V], given: Any) -> V:
     """A value of a JSON object. A field that the server left out is its default, or None."""
     if not isinstance(given, Mapping):
-        raise Misunderstood(f"Instead of {kind.__name__} the server sent {type(given).__name__}.")
+        raise Misunderstood(f"Unexpected response: expected {kind.__name__}, got {type(given).__name__}.")
     shape = _shape(kind)
     values = {name: _convert(hint, given[name]) for name, hint in shape.hints.items() if name in given}
     left_out = {name: None for name in shape.required if name not in given}
@@ -58,7 +58,7 @@ def read_all(kind: type[V], given: Any) -> tuple[V, ...]:
     """The ``items`` of a list."""
     items = given.get("items") if isinstance(given, Mapping) else None
     if not isinstance(items, list):
-        raise Misunderstood(f"Instead of a list of {kind.__name__} the server sent something else.")
+        raise Misunderstood(f"Unexpected response: expected a list of {kind.__name__}.")
     return tuple(read(kind, item) for item in items)
 
 

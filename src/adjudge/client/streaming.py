@@ -63,7 +63,7 @@ class _Parser:
         try:
             return Sent(name or "message", json.loads(data))
         except ValueError:
-            raise Misunderstood("An event of the stream is no JSON.") from None
+            raise Misunderstood("Invalid JSON in an event.") from None
 
 
 def events(patience: Patience, path: str, convert: Callable[[Sent], E], *, until_sec: float = math.inf) -> Flow[E]:
@@ -74,7 +74,7 @@ def events(patience: Patience, path: str, convert: Callable[[Sent], E], *, until
     request = Request("GET", path, headers={"Accept": _MEDIA_TYPE}, is_repeatable=True)
     parser, failures, heard = _Parser(), 0, 0
     while True:
-        failure: ClientError = Unreachable("The stream of events broke off.", was_sent=True)
+        failure: ClientError = Unreachable("The event stream was interrupted.", was_sent=True)
         try:
             yield from _open(request, parser.last_id)
             if (yield from _heard(parser, convert, lambda: patience.clock() >= until_sec)):
@@ -118,4 +118,4 @@ def _open(request: Request, last_id: str) -> Program[None]:
     if answer.status != 200:
         raise error_of(answer)
     if not answer.headers.get("content-type", "").startswith(_MEDIA_TYPE):
-        raise Misunderstood("Instead of events the server sent something else.")
+        raise Misunderstood("Unexpected response: expected an event stream.")

@@ -133,4 +133,4 @@ def _failures() -> Iterator[None]:
         yield
     except httpx.TransportError as error:
         what = str(error) or type(error).__name__
-        raise Unreachable(f"No answer: {what}", was_sent=not isinstance(error, _NEVER_SENT)) from error
+        raise Unreachable(f"No response: {what}", was_sent=not isinstance(error, _NEVER_SENT)) from error

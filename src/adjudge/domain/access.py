@@ -127,7 +127,5 @@ def user_name(given: str) -> str:
     """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
     name = given.strip().lower()
     if not _USER_NAME.fullmatch(name) or is_id(name):
-        raise InvalidInput(
-            "name: use 2 to 39 letters a-z, digits and . _ -, the first a letter or a digit; and no id.", field="name"
-        )
+        raise InvalidInput("name: must match [a-z0-9][a-z0-9._-]{1,38} and must not be an id.", field="name")
     return name

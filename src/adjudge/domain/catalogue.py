@@ -55,7 +55,7 @@ def parse_title(value: str, field: str = "title") -> str:
     """A title that fits a line."""
     title = " ".join(value.split())
     if not title or len(title) > MAX_TITLE or not title.isprintable():
-        raise InvalidInput(f"{field}: 1 to {MAX_TITLE} characters that can be shown.", field=field)
+        raise InvalidInput(f"{field}: must be 1 to {MAX_TITLE} printable characters.", field=field)
     return title
 
 

@@ -98,9 +98,7 @@ class _Reader:
         if self.kind == "end":
             return InvalidInput(f"the condition {self._text!r} ends where {wanted} must stand")
         start = max(0, self._at - len(self._token))
-        return InvalidInput(
-            f"the condition {self._text!r} has {self._text[start : start + 20]!r} where {wanted} must stand"
-        )
+        return InvalidInput(f"the condition {self._text!r}: expected {wanted} at {self._text[start : start + 20]!r}")
 
     def _takes(self, *tokens: str) -> str | None:
         if self.kind in ("sign", "name") and self._token in tokens:
@@ -230,7 +228,7 @@ def _compared(sign: str, left: _Evaluate, right: _Evaluate) -> _Evaluate:
             return _contains(b, a)
         if not (_is_number(a) and _is_number(b)) and not (isinstance(a, str) and isinstance(b, str)):
             raise InvalidInput(
-                f"if: {_shown(a)} {sign} {_shown(b)} cannot be decided: compare two numbers or two texts."
+                f"if: cannot compare {_shown(a)} {sign} {_shown(b)}: both must be numbers or both strings."
             )
         return _COMPARE[sign](a, b)
 
@@ -251,7 +249,7 @@ def _contains(container: Any, item: Any) -> bool:
         return isinstance(item, str) and item in container
     if isinstance(container, list):
         return any(_same(item, element) for element in container)
-    raise InvalidInput(f"if: … in {_shown(container)} cannot be decided: give a list, a text or an object.")
+    raise InvalidInput(f"if: the right side of `in` must be a list, a string or an object, not {_shown(container)}.")
 
 
 def _is_number(value: Any) -> bool:

@@ -120,7 +120,7 @@ class _Reader:
             self._say("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(WhenFull)}")
             when = WhenFull.WAIT
         elif "when_full" in fields and "max_runs" not in fields:
-            self._say("over_runs.when_full", "nothing is ever full without max_runs; give it, or leave this out")
+            self._say("over_runs.when_full", "when_full requires max_runs")
         return OverRuns(most, WhenFull(when), *self._limits("over_runs.", fields))
 
     def _unknown_keys(self, place: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
@@ -178,7 +178,7 @@ class _Reader:
             return When.ALL_SUCCESS
         when = When(value)
         if not deps and when in (When.ONE_SUCCESS, When.ONE_FAILED):
-            self._say(place, f"when {when} can never hold without deps")
+            self._say(place, f"when {when} requires deps")
         return when
 
     def _condition(self, place: str, value: Any, deps: tuple[str, ...]) -> Condition | None:
@@ -252,7 +252,7 @@ class _Reader:
                     self._say(f"node {node.id!r}", f"unknown dependency {dep!r}: no node has that id")
         cycle = find_cycle({node.id: [dep for dep in node.deps if dep in known] for node in nodes})
         if cycle:
-            self._say("nodes", f"they depend on each other in a cycle: {' → '.join(cycle)}")
+            self._say("nodes", f"dependency cycle: {' → '.join(cycle)}")
 
 
 def find_cycle(deps: Mapping[str, Sequence[str]]) -> list[str] | None:

@@ -34,9 +34,7 @@ def as_text(document: Any, place: str) -> str:
 
 
 def _too_deep(place: str) -> InvalidInput:
-    return InvalidInput(
-        f"{place}: more than {DEPTH_MOST} objects and lists within each other; flatten it.", field=place
-    )
+    return InvalidInput(f"{place}: nested deeper than {DEPTH_MOST} levels.", field=place)
 
 
 def _is_deep(document: Any) -> bool:
@@ -76,7 +74,7 @@ def _below(where: str, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...]) -
 
 def _wrong(text: str) -> str | None:
     if "\0" in text:
-        return f"{text[:40]!r} has a zero byte, which a database cannot hold; leave it out"
+        return f"{text[:40]!r} contains a NUL character"
     if any("\ud800" <= character <= "\udfff" for character in text):
         return f"{text[:40]!r} has half a surrogate pair, which is no character; leave it out"
     return None

@@ -49,7 +49,7 @@ from typing import ClassVar
 
 
 class AdjudgeError(Exception):
-    """Adjudge could not do that."""
+    """The operation failed."""
 
     code: str = "ERROR"
     http_status: ClassVar[int] = 500
@@ -62,20 +62,20 @@ class AdjudgeError(Exception):
 
 
 class InvalidInput(AdjudgeError):
-    """The request cannot be used as it is."""
+    """Invalid request."""
 
     code = "INVALID_INPUT"
     http_status = 400
 
 
 class InvalidStatus(InvalidInput):
-    """That status does not exist."""
+    """Unknown status."""
 
     code = "INVALID_STATUS"
 
 
 class InvalidTransition(InvalidInput):
-    """That change of status is not allowed."""
+    """Status transition not allowed."""
 
     code = "INVALID_TRANSITION"
 
@@ -87,49 +87,49 @@ class ChainNameTaken(InvalidInput):
 
 
 class Unauthenticated(AdjudgeError):
-    """Log in, or send an API token."""
+    """Authentication required: log in or send an API token."""
 
     code = "UNAUTHENTICATED"
     http_status = 401
 
 
 class Forbidden(AdjudgeError):
-    """You may not do that."""
+    """Permission denied."""
 
     code = "FORBIDDEN"
     http_status = 403
 
 
 class LoginFailed(Unauthenticated):
-    """That name and password do not belong together."""
+    """Wrong user name or password."""
 
     code = "LOGIN_FAILED"
 
 
 class CsrfRefused(Forbidden):
-    """The request does not come from a page of ours: load the page again, or use an API token."""
+    """CSRF check failed: reload the page, or use an API token."""
 
     code = "CSRF_REFUSED"
 
 
 class PasswordChangeRequired(Forbidden):
-    """Choose a password of your own first: log in with a browser, which asks for it."""
+    """Password change required: log in with a browser and choose a new password."""
 
     code = "PASSWORD_CHANGE_REQUIRED"
 
 
 class NotFound(AdjudgeError):
-    """There is no such object."""
+    """Object not found."""
 
     http_status = 404
 
     def __init__(self, kind: str, object_id: str) -> None:
         self.code = f"{kind.upper()}_NOT_FOUND"
-        super().__init__(f"There is no {kind.replace('_', ' ')} {object_id!r}.", kind=kind, id=object_id)
+        super().__init__(f"Not found: {kind.replace('_', ' ')} {object_id!r}.", kind=kind, id=object_id)
 
 
 class Conflict(AdjudgeError):
-    """Somebody else changed it first: read it again, then decide."""
+    """Version conflict: reload the object and retry."""
 
     code = "CONFLICT"
     http_status = 409
@@ -178,7 +178,7 @@ class WrongNodeState(Conflict):
 
 
 class IdempotencyKeyReused(Conflict):
-    """That idempotency key was used for another request: use a new key for each request."""
+    """Idempotency key already used for a different request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
 
@@ -198,22 +198,22 @@ class RefusalReason(StrEnum):
 
 
 class FenceRefused(Conflict):
-    """This claim of the job is no longer the one that may write."""
+    """This attempt no longer holds the job."""
 
     def __init__(self, job_id: str, reason: RefusalReason) -> None:
         self.reason = reason
-        super().__init__(f"Job {job_id!r} refused the write: {reason}.", job_id=job_id, reason=str(reason))
+        super().__init__(f"Job {job_id!r}: write rejected: {reason}.", job_id=job_id, reason=str(reason))
 
 
 class BodyTooLarge(AdjudgeError):
-    """The request's body is larger than may be sent."""
+    """Request body too large."""
 
     code = "BODY_TOO_LARGE"
     http_status = 413
 
 
 class TooMany(AdjudgeError):
-    """Not now: come back later."""
+    """Too many requests: retry later."""
 
     code = "TOO_MANY_REQUESTS"
     http_status = 429
@@ -221,13 +221,13 @@ class TooMany(AdjudgeError):
 
 
 class RateLimited(TooMany):
-    """You are too fast: come back when Retry-After has passed."""
+    """Rate limit exceeded: retry after the Retry-After time."""
 
     code = "RATE_LIMITED"
 
 
 class QuotaExhausted(TooMany):
-    """You have used up what you may submit in a day."""
+    """Daily submission quota exceeded."""
 
     code = "QUOTA_EXHAUSTED"
 
@@ -239,25 +239,25 @@ class StorageFull(TooMany):
 
 
 class InFlightCap(TooMany):
-    """Too many of your submissions wait for a verdict: let some of them finish."""
+    """Too many unfinished submissions: wait until some are judged."""
 
     code = "IN_FLIGHT_CAP"
 
 
 class QueueFull(TooMany):
-    """The queue is longer than it may be: come back when it is shorter."""
+    """Queue full: retry later."""
 
     code = "QUEUE_FULL"
 
 
 class TooManyStreams(TooMany):
-    """You have as many event streams open as you may: close some."""
+    """Too many open event streams."""
 
     code = "TOO_MANY_STREAMS"
 
 
 class Unavailable(AdjudgeError):
-    """A part that is needed is away for the moment: try again."""
+    """Service temporarily unavailable: retry."""
 
     code = "UNAVAILABLE"
     http_status = 503
@@ -265,30 +265,30 @@ class Unavailable(AdjudgeError):
 
 
 class NoWorkerForLanguage(Unavailable):
-    """No worker that is alive can run that language."""
+    """No live worker supports this language."""
 
     code = "NO_WORKER_FOR_LANGUAGE"
 
 
 class TimedOut(Unavailable):
-    """It took longer than a request may: ask for less, or try again."""
+    """Request timed out."""
 
     code = "TIMED_OUT"
 
 
 class OutcomeUnknown(Unavailable):
-    """The commit was sent and its answer lost: look the outcome up before trying again."""
+    """Commit outcome unknown (connection lost during commit): check whether the object exists before retrying."""
 
     code = "OUTCOME_UNKNOWN"
 
 
 class InternalFault(AdjudgeError):
-    """Adjudge failed at its own work."""
+    """Internal error."""
 
     code = "INTERNAL_FAULT"
 
 
 class NodeFailed(InternalFault):
-    """The node's work failed; another attempt may help."""
+    """Node execution failed."""
 
     code = "NODE_FAILED"

@@ -65,7 +65,7 @@ def parse_id(value: str, field: str = "id") -> str:
     """Return ``value`` in its one spelling, or say which field holds no id."""
     lowered = value.strip().lower()
     if not is_id(lowered):
-        raise InvalidInput(f"{field}: {value[:64]!r} is not an id; copy it as Adjudge printed it.", field=field)
+        raise InvalidInput(f"{field}: {value[:64]!r} is not a valid id (lowercase UUID version 7).", field=field)
     return lowered
 
 

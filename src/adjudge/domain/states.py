@@ -130,16 +130,16 @@ JOB = Machine(
     edges=_edges(
         (_J.PENDING, _J.QUEUED, "its message was delivered"),
         (_J.PENDING, _J.RUNNING, "claimed before its outbox row was marked delivered"),
-        (_J.PENDING, _J.FAILED, "buried: unusable payload or unknown kind"),
+        (_J.PENDING, _J.FAILED, "dead-lettered: invalid payload or unknown kind"),
         (_J.PENDING, _J.CANCELED, "canceled while waiting"),
         (_J.QUEUED, _J.RUNNING, "claimed"),
         (_J.QUEUED, _J.PENDING, "its message was lost"),
-        (_J.QUEUED, _J.FAILED, "buried: unusable payload or unknown kind"),
+        (_J.QUEUED, _J.FAILED, "dead-lettered: invalid payload or unknown kind"),
         (_J.QUEUED, _J.CANCELED, "canceled while waiting"),
         (_J.RUNNING, _J.RUNNING, "expired lease reclaimed by another worker"),
         (_J.RUNNING, _J.PENDING, "retry, or its worker was lost"),
         (_J.RUNNING, _J.SUCCEEDED, "finished with a result"),
-        (_J.RUNNING, _J.FAILED, "failed for good, or attempts exhausted"),
+        (_J.RUNNING, _J.FAILED, "final error, or attempts exhausted"),
         (_J.RUNNING, _J.CANCELED, "canceled while running"),
     ),
 )
@@ -169,7 +169,7 @@ CHAIN_RUN = Machine(
     edges=_edges(
         (_R.PENDING, _R.RUNNING, "first node became ready"),
         (_R.PENDING, _R.STOPPING, "stop requested"),
-        (_R.RUNNING, _R.SUCCESS, "every node ended well"),
+        (_R.RUNNING, _R.SUCCESS, "every node succeeded or was skipped"),
         (_R.RUNNING, _R.FAILED, "a node failed for good"),
         (_R.RUNNING, _R.STOPPING, "stop requested"),
         (_R.STOPPING, _R.STOPPED, "its last node stopped"),
@@ -186,7 +186,7 @@ NODE = Machine(
     terminal=frozenset({_N.SUCCESS, _N.FAILED, _N.STOPPED, _N.SKIPPED}),
     edges=_edges(
         (_N.PENDING, _N.RUNNING, "its job was claimed"),
-        (_N.PENDING, _N.SKIPPED, "its rule can no longer hold"),
+        (_N.PENDING, _N.SKIPPED, "its dependency rule can no longer be met"),
         (_N.PENDING, _N.STOPPED, "the run was stopped before it began"),
         (_N.RUNNING, _N.SUCCESS, "executed, or completed by hand"),
         (_N.RUNNING, _N.FAILED, "attempts exhausted"),
@@ -198,8 +198,8 @@ NODE = Machine(
         (_N.STOPPED, _N.RETRYING, "retried by hand"),
         (_N.FAILED, _N.SUCCESS, "completed by hand"),
         (_N.STOPPED, _N.SUCCESS, "completed by hand"),
-        (_N.SKIPPED, _N.PENDING, "what caused the skip was retried or completed"),
-        (_N.STOPPED, _N.PENDING, "it had not begun, and what it waits for was retried or completed"),
+        (_N.SKIPPED, _N.PENDING, "the cause of the skip was retried or completed"),
+        (_N.STOPPED, _N.PENDING, "not started, and a dependency was retried or completed"),
     ),
 )
 

@@ -217,7 +217,7 @@ def read_peg(report: RunReport, unit: ScoreUnit) -> Checked:
         return said
     earned, most = int(lines[0]), int(lines[1])
     if most == 0 or earned > most:
-        return Checked(Verdict.SE, f"the checker gave {earned} of {most} points")
+        return Checked(Verdict.SE, f"invalid score: {earned} of {most} points")
     return Checked(Verdict.AC, said.message, score=GivenScore(Fraction(earned, most), ScoreUnit.FRACTION))
 
 

@@ -273,7 +273,7 @@ class Compiler:
     def _failure(self, report: RunReport, language: Language) -> CompileFailure | None:
         """Why a compilation that was run gave no program; None where it gave one."""
         if not report.ok:
-            message = _LIMIT_MESSAGES.get(report.verdict, f"{language.name} refused the source")
+            message = _LIMIT_MESSAGES.get(report.verdict, "compilation failed")
             return CompileFailure(message, _log(report), report.limit)
         for entry in report.collected:
             if entry.error:

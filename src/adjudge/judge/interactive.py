@@ -102,7 +102,7 @@ class Conversation:
     def _read(self, report: RunReport, question: Question, submission: RunReport) -> Checked:
         if report.exit_signal == SIGPIPE and not submission.ok:
             # It talked to a program that was gone: that program's end is the story.
-            return Checked(Verdict.WA, "the interactor lost its partner")
+            return Checked(Verdict.WA, "the interactor's peer exited")
         protocol = self.interactor.protocol
         if protocol is InteractorProtocol.ICPC and question.feedback is not None:
             return read_icpc(report, question.feedback)

@@ -153,7 +153,7 @@ class Languages:
         found = self._names.get(name) or self._names.get(name.lower())
         if found is None:
             raise InvalidInput(
-                f"language: there is no {name!r}; `adjudge languages` lists them.", field="language", value=name
+                f"language: unknown language {name!r}; see `adjudge languages`.", field="language", value=name
             )
         return found
 
@@ -207,7 +207,7 @@ def find_toolchain(language: Language, search_path: Sequence[str]) -> Toolchain:
     for name in language.tools:
         path = _find(name, search_path)
         if path is None:
-            return Toolchain(language, missing=f"{name} is not installed; `apt install {language.package}` brings it")
+            return Toolchain(language, missing=f"{name} is not installed; run `apt install {language.package}`")
         tools[name] = path
         for directory in _outside(path):
             mounts[str(directory)] = Mount(directory, str(directory))

@@ -180,11 +180,12 @@ class _Judging:
             named = (languages.of_file(file.name) for file in self.submission.source.files)
             language = next((found for found in named if found), None)
         if language is None:
-            raise InvalidInput("language: the file names do not tell it; name one.", field="language")
+            raise InvalidInput("language: cannot be inferred from the file names; specify one.", field="language")
         allowed = self.problem.languages
         if allowed and language.id not in allowed and language.code not in allowed:
             raise InvalidInput(
-                f"language: this problem takes {', '.join(allowed)}, not {language.name}.", field="language"
+                f"language: {language.name} is not allowed for this problem; allowed: {', '.join(allowed)}.",
+                field="language",
             )
         return language
 

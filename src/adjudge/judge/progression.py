@@ -49,7 +49,7 @@ class Progression:
             if path in self._broken:
                 return f"skipped: {self._broken[path]} failed"
             if dependency := self._unmet_dependency(self._groups[path]):
-                return f"skipped: it needs {dependency}, which did not pass"
+                return f"skipped: required group {dependency} did not pass"
         return ""
 
     def may_run(self, case: Case) -> bool:

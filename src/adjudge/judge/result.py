@@ -283,7 +283,7 @@ def _author_message(document: Document, first: Document | None) -> str:
     if document["verdict"] == Verdict.CE.value and document["compile"]:
         return str(document["compile"]["message"])
     if document["verdict"] == Verdict.SE.value:
-        return "Judging failed on our side; nobody but us has to do anything."
+        return "System error: the judge failed; you need not do anything."
     if first is None:
         return ""
     said = f": {first['author_message']}" if first["author_message"] else ""

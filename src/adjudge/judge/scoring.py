@@ -80,7 +80,12 @@ def _given(case: Case, score: GivenScore, base: Fraction | None, most: Fraction 
     """Points where the checker gave a number; nothing of a known maximum is a rejection."""
     points = _points(score.value, score.unit, base)
     if points is None:
-        return Earned(Verdict.SE, Fraction(0), None, f"{case.name}: its checker gave a part of a maximum it has not")
+        return Earned(
+            Verdict.SE,
+            Fraction(0),
+            None,
+            f"{case.name}: the checker gave a fraction, but the case has no maximum score",
+        )
     if most and points > most:
         return Earned(Verdict.SE, Fraction(0), most, f"{case.name}: its checker gave {float(points):g}, over {most}")
     if most and points < most:

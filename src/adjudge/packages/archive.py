@@ -135,7 +135,7 @@ class _Bounds:
         try:
             real = entry.resolve(strict=True)
         except (OSError, RuntimeError):
-            raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.") from None
+            raise refuse(name, "is a dangling symbolic link.", "Remove it, or add what it points to.") from None
         if self._links is Links.ANYWHERE:
             return real
         # The repository's own files may hold credentials.
@@ -165,7 +165,7 @@ def _from_zip(source: Path, objects: Path, limits: OpenLimits) -> dict[str, Path
         with zipfile.ZipFile(source) as archive:
             return _unpacked(archive, source.stat().st_size, objects, limits)
     except _DAMAGED as error:
-        raise refuse(source.name, f"is no usable ZIP archive: {error}.", "Pack the package again.") from error
+        raise refuse(source.name, f"is not a valid ZIP archive: {error}.", "Pack the package again.") from error
 
 
 def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: OpenLimits) -> dict[str, Path]:
@@ -258,7 +258,7 @@ def _with_links(found: dict[str, Path], links: dict[str, str], limits: OpenLimit
             raise refuse(name, "is a link to a folder that it is in.", "Remove the link.")
         inner = {f"{name}/{other[len(prefix) :]}": real for other, real in found.items() if other.startswith(prefix)}
         if not inner:
-            raise refuse(name, "is a link to nowhere.", "Remove it, or add what it points to.")
+            raise refuse(name, "is a dangling symbolic link.", "Remove it, or add what it points to.")
         result.update(inner)
         if len(result) > limits.entries:
             raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")

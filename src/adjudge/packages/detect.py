@@ -23,6 +23,6 @@ def detect(files: PackageFiles) -> str:
         return "plain"
     raise refuse(
         "",
-        "is of no known format.",
+        "Unknown package format.",
         "It needs problem.yaml (ICPC), problem.xml (Polygon), init.yml (DMOJ), task.yaml (CMS) or pairs of .in/.out.",
     )

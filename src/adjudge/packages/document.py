@@ -28,7 +28,7 @@ def to_document(problem: Problem) -> dict[str, Any]:
 def from_document(document: Mapping[str, Any]) -> Problem:
     """Turn JSON values back into a problem."""
     if document.get("schema_version") != SCHEMA_VERSION:
-        raise InvalidInput(f"schema_version: this is no problem document of version {SCHEMA_VERSION}.")
+        raise InvalidInput(f"schema_version: expected problem document version {SCHEMA_VERSION}.")
     try:
         problem = _decode(Problem, document["problem"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -76,7 +76,7 @@ _SHOWN = 50
 
 
 class PackageRefused(InvalidInput):
-    """The package cannot be used."""
+    """Invalid problem package."""
 
     code = "PACKAGE_REFUSED"
     headline = "The package cannot be used:"

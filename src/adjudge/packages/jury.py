@@ -166,7 +166,7 @@ class Jury:
             message = (
                 f"could not be made: {recipe.program.name} ended with {report.verdict}. {_said(recipe, report, made)}"
             )
-            raise refuse(recipe.target, message, "Mend the program, or add the file.")
+            raise refuse(recipe.target, message, "Fix the program, or add the file.")
         for name, path in made.items():
             self._files.put(name, path)
         for validator in recipe.validators:

@@ -28,7 +28,7 @@ def safe_pattern(text: str, names: Sequence[str]) -> re.Pattern[str]:
         raise InvalidInput(f"A pattern has at most {MAX_LENGTH} characters.")
     bare = _CLASSES.sub("x", _ESCAPES.sub("x", text))
     if _REPEATED_GROUP.search(bare) or _FORBIDDEN.search(text):
-        raise InvalidInput(f"{text[:60]!r} repeats a group, looks around or refers back; write it without.")
+        raise InvalidInput(f"{text[:60]!r}: nested repetition, lookaround and back-references are not supported.")
     power = len(_REPEATS.findall(bare)) + 1
     branches = 2 ** min(30, len(_OPTIONAL.findall(bare)))
     if sum(min(len(name), 10_000) ** power for name in names) * branches > MAX_STEPS:

@@ -80,7 +80,7 @@ class Verifier:
         cases = problem.cases if problem.input_validators else ()
         for complaints in await self._all("validating", cases, self._jury.validate_case):
             found.complaints += complaints
-        for complaints in await self._all("testing the jury", problem.self_tests, self._jury.self_test):
+        for complaints in await self._all("running self-tests", problem.self_tests, self._jury.self_test):
             found.complaints += [item for item in complaints if item not in found.complaints]
         found.judged = await self._judged_all()
         triples = [(item.submission.path, item.submission.expectations, item.outcome) for item in found.judged]

@@ -199,7 +199,7 @@ class Section:
         if node is None:
             return default
         if not isinstance(node, Scalar):
-            self.wrong(key, "must be a text.")
+            self.wrong(key, "must be a string.")
             return default
         return node.text
 

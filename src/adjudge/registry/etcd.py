@@ -153,7 +153,7 @@ class EtcdRegistry:
             return answer
         if answer.get("code") in _NOT_ALLOWED or "user name is empty" in str(answer.get("error")):
             self._token = None
-            raise Unavailable("it refused our credentials")
+            raise Unavailable("authentication failed")
         if response.status_code >= 500:
             raise Unavailable(f"it answered {response.status_code}")
         raise InternalFault(f"etcd refused {path}: {answer.get('error', response.status_code)}")
@@ -161,7 +161,7 @@ class EtcdRegistry:
     async def _log_in(self, endpoint: str) -> str:
         answer = _parsed(await self._client.post(f"{endpoint}/v3/auth/authenticate", json=self._credentials))
         if "token" not in answer:
-            raise Unavailable("it refused our credentials")
+            raise Unavailable("authentication failed")
         return str(answer["token"])
 
 

@@ -59,7 +59,7 @@ class Watchdog:
         batch = await self._isolation.run(job_ids, lambda tx, ids: self._jobs.expire(tx, ids, actor=self._name))
         for job in batch:
             buried = job.status is JobStatus.FAILED
-            _log.warning("worker_lost", stage="lost", buried=buried, **log_fields(job))
+            _log.warning("job_lease_expired", stage="lost", buried=buried, **log_fields(job))
         metrics.STALLED.inc(len(batch))
         return len(batch)
 
@@ -98,7 +98,7 @@ class Reconciler:
             restored += more
         self._place = place or _FRONT
         if restored:
-            _log.warning("messages_lost", jobs=restored)
+            _log.warning("stream_messages_lost", jobs=restored)
         return restored
 
     async def _walk(self, place: _Place) -> tuple[int, _Place | None]:
@@ -148,7 +148,7 @@ class Census:
 async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
     """Make the round for ever; a database or a stream that cannot serve is waited out with growing pauses."""
     every_sec = every_ms / 1_000
-    outage = Outage(_log, "patrol_waits", first_sec=every_sec, longest_sec=max(LONGEST_SEC, every_sec))
+    outage = Outage(_log, "periodic_task_retrying", first_sec=every_sec, longest_sec=max(LONGEST_SEC, every_sec))
     name = getattr(tick, "__qualname__", "tick")
     while True:
         pause_sec = every_sec
@@ -158,7 +158,7 @@ async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
         except Unavailable as error:
             pause_sec = outage.failed(error, round=name)
         except Exception:  # noqa: BLE001 — a fault of one round must not end the scheduler's other roles
-            _log.exception("patrol_failed", round=name)
+            _log.exception("periodic_task_failed", round=name)
         await asyncio.sleep(pause_sec)
 
 

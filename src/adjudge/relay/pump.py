@@ -77,7 +77,7 @@ class _Room:
         for band in BANDS:
             metrics.STREAM_FULL.labels(str(band)).set(band in full)
         for band in sorted(full - self._told):
-            _log.warning("delivery_waits", reason="stream_full", band=band, ahead=self._ahead)
+            _log.warning("dispatch_retrying", reason="stream_full", band=band, ahead=self._ahead)
         self._told = {band for band in full | self._told if self._left[band] < self._ahead // 2}
 
     def use(self, due: Sequence[DueRow], batch: int) -> None:
@@ -117,7 +117,7 @@ class Pump:
         self._room = _Room(stream, ahead)
         self._isolation = Isolation(database, jobs, actor=name)
         self._pulse = pulse or Pulse("pump")
-        self._outage = Outage(_log, "delivery_waits")
+        self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0
         """How long to wait because the stream took nothing of the last batch."""
 
@@ -240,12 +240,12 @@ def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapp
         if item.entry_id is None:
             _FAILED.inc()
         if item.entry_id is None and not item.is_outage:
-            _log.warning("not_delivered", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
+            _log.warning("dispatch_failed", job_id=item.job_id, trace_id=rows[item.job_id].trace_id, error=item.error)
     delivered = [rows[item.job_id] for item in published if item.entry_id is not None]
     _DELIVERED.inc(len(delivered))
     for row in delivered:
         metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
-    _log.info_each("job_delivered", (_fields(row, payloads[row.job_id]) for row in delivered))
+    _log.info_each("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
 
 
 def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:

@@ -40,6 +40,6 @@ class Retention:
                 if not forgotten:
                     break
             if count:
-                _log.info("forgotten", what=name, count=count)
+                _log.info("retention_deleted", what=name, count=count)
             total += count
         return total

@@ -24,7 +24,7 @@ from adjudge.sandbox.pool import Sandbox
 from adjudge.sandbox.report import MemorySource, RunReport, RunVerdict
 from adjudge.sandbox.spec import RunSpec
 
-CGROUP_USE: Final = "cgroup use"
+CGROUP_USE: Final = "cgroup accounting"
 
 
 class CheckState(StrEnum):
@@ -127,7 +127,7 @@ def _no_launcher(why: str) -> Check:
         "launcher",
         CheckState.MISSING,
         why,
-        "Nothing can be run in a box on this machine.",
+        "Programs cannot be sandboxed on this machine.",
         "Install a C compiler and build the package again (`pip install .`); if it is built, the text on the left says"
         " which step the kernel refused: see docs/how-to/prepare-a-host.md.",
         essential=True,
@@ -139,11 +139,11 @@ def _launcher_runs(report: RunReport) -> Check:
         return Check(
             "launcher",
             CheckState.DEGRADED,
-            "the agent did not start; one process per run is used",
-            "Every run starts slower; isolation is the same.",
-            "Look for the agent's error in the log.",
+            "agent did not start; falling back to one process per run",
+            "Runs start more slowly. Isolation is the same.",
+            "See the agent's error in the log.",
         )
-    return Check("launcher", CheckState.OK, f"ran a probe in {report.wall_ms} ms", "Programs can be run in a box.")
+    return Check("launcher", CheckState.OK, f"probe finished in {report.wall_ms} ms", "The sandbox can run programs.")
 
 
 def isolation_checks(seen: str) -> list[Check]:
@@ -155,21 +155,21 @@ def isolation_checks(seen: str) -> list[Check]:
     uids = status.get("Uid", "0").split()
     sets = [int(status.get(name) or "1", 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
     return [
-        _isolation("mount namespace", pid > 0 and _CANARY not in seen, "files of the host", "CONFIG_NAMESPACES"),
+        _isolation("mount namespace", pid > 0 and _CANARY not in seen, "host files", "CONFIG_NAMESPACES"),
         _isolation("pid namespace", 0 < pid < 1_000, "other processes", "CONFIG_PID_NS"),
         _isolation("network namespace", bool(network) and devices <= {"lo"}, "the network", "CONFIG_NET_NS"),
         _isolation("seccomp", status.get("Seccomp") == "2", "dangerous system calls", "CONFIG_SECCOMP_FILTER"),
         _isolation("privileges", status.get("NoNewPrivs") == "1" and not any(sets), "capabilities", "CONFIG_MULTIUSER"),
-        _isolation("user", "0" not in uids, "root's rights", "CONFIG_USER_NS, where we are not root"),
+        _isolation("user", "0" not in uids, "root privileges", "CONFIG_USER_NS (not needed as root)"),
     ]
 
 
 def _isolation(name: str, holds: bool, subject: str, option: str) -> Check:
     if holds:
-        return Check(name, CheckState.OK, "holds, as seen from inside", f"Out of a program's reach: {subject}.")
-    meaning = f"Within a program's reach: {subject}. Run no code that you do not trust."
+        return Check(name, CheckState.OK, "verified from inside the sandbox", f"Isolated: {subject}.")
+    meaning = f"Not isolated: {subject}. Do not run untrusted code."
     fix = f"A kernel with {option}; in a container, one that does not forbid it: see docs/how-to/prepare-a-host.md."
-    return Check(name, CheckState.MISSING, "does not hold", meaning, fix, essential=True)
+    return Check(name, CheckState.MISSING, "not effective", meaning, fix, essential=True)
 
 
 def _figures(report: RunReport) -> Check:
@@ -186,7 +186,9 @@ def _figures(report: RunReport) -> Check:
             " ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP=true.",
             essential=True,
         )
-    return Check(CGROUP_USE, CheckState.OK, str(source), "Memory, CPU time and processes are the kernel's own figures.")
+    return Check(
+        CGROUP_USE, CheckState.OK, str(source), "Memory, CPU time and process counts are measured by the kernel."
+    )
 
 
 # --- the host: what is there, and what it means ---
@@ -194,22 +196,22 @@ def _figures(report: RunReport) -> Check:
 
 def check_user_namespaces(machine: Machine) -> Check:
     """An ordinary user needs them; root does not."""
-    meaning = "An ordinary user's box is built in a user namespace."
+    meaning = "Unprivileged users need user namespaces for the sandbox."
     most = machine.read("/proc/sys/user/max_user_namespaces")
     switch = machine.read("/proc/sys/kernel/unprivileged_userns_clone")
     confined = machine.read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
     if most in (None, "0"):
         fix = "sysctl -w user.max_user_namespaces=10000, on a kernel with CONFIG_USER_NS."
-        return Check("user namespaces", _unless_root(machine), "none allowed", meaning, fix)
+        return Check("user namespaces", _unless_root(machine), "disabled", meaning, fix)
     if switch == "0":
         fix = "sysctl -w kernel.unprivileged_userns_clone=1, or run as root."
-        return Check("user namespaces", _unless_root(machine), "not for ordinary users", meaning, fix)
+        return Check("user namespaces", _unless_root(machine), "disabled for unprivileged users", meaning, fix)
     if confined == "1":
         fix = (
             "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, an AppArmor profile with userns, or run as root."
         )
-        return Check("user namespaces", _unless_root(machine), "confined by AppArmor", meaning, fix)
-    return Check("user namespaces", CheckState.OK, f"up to {most}", meaning)
+        return Check("user namespaces", _unless_root(machine), "restricted by AppArmor", meaning, fix)
+    return Check("user namespaces", CheckState.OK, f"enabled (limit {most})", meaning)
 
 
 def _unless_root(machine: Machine) -> CheckState:
@@ -218,7 +220,7 @@ def _unless_root(machine: Machine) -> CheckState:
 
 def check_cgroups(machine: Machine) -> Check:
     """Which version there is, and whether the controllers we need are in it."""
-    meaning = "Limits and figures of a whole process tree come from cgroups."
+    meaning = "Cgroups measure and limit whole process trees."
     needed = {"memory", "pids", "cpu"}
     v2 = set((machine.read("/sys/fs/cgroup/cgroup.controllers") or "").split())
     if needed <= v2:
@@ -240,35 +242,35 @@ def check_seccomp(machine: Machine) -> Check:
     actions = machine.read("/proc/sys/kernel/seccomp/actions_avail")
     if actions is None:
         fix = "Use a kernel with CONFIG_SECCOMP_FILTER."
-        return Check("seccomp support", CheckState.MISSING, "none", "System calls cannot be filtered.", fix)
-    return Check("seccomp support", CheckState.OK, actions, "System calls can be filtered.")
+        return Check("seccomp support", CheckState.MISSING, "none", "System call filtering is not available.", fix)
+    return Check("seccomp support", CheckState.OK, actions, "System call filtering is available.")
 
 
 def check_swap(machine: Machine) -> Check:
     """Swap blurs both memory and time."""
     areas = (machine.read("/proc/swaps") or "").splitlines()[1:]
-    meaning = "A program that swaps is slower by chance, and part of its memory is not in memory."
+    meaning = "Swapping makes times unpredictable and memory measurements too low."
     if areas:
-        return Check("swap", CheckState.DEGRADED, f"{len(areas)} area(s) in use", meaning, "swapoff -a")
+        return Check("swap", CheckState.DEGRADED, f"{len(areas)} swap area(s) active", meaning, "swapoff -a")
     return Check("swap", CheckState.OK, "none", meaning)
 
 
 def check_smt(machine: Machine) -> Check:
     """Two programs on one core slow each other."""
-    meaning = "Two programs on the two threads of one core slow each other by up to half."
+    meaning = "Hyper-threading: two programs on one core slow each other down by up to half."
     if machine.read("/sys/devices/system/cpu/smt/active") == "1":
         fix = "echo off > /sys/devices/system/cpu/smt/control, or pin slots to CPUs of different cores (pin_cpus)."
         return Check("SMT", CheckState.DEGRADED, "active", meaning, fix)
-    return Check("SMT", CheckState.OK, "not active", meaning)
+    return Check("SMT", CheckState.OK, "inactive", meaning)
 
 
 def check_frequency(machine: Machine) -> Check:
     """A clock that changes makes equal runs unequal."""
-    meaning = "CPU time of equal work differs when the clock does."
+    meaning = "CPU time of the same work varies with the clock frequency."
     governors = {machine.read(str(path.relative_to(machine.root))) for path in machine.names(
         "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")}  # fmt: skip
     if not governors:
-        return Check("frequency scaling", CheckState.OK, "not controlled here", meaning)
+        return Check("frequency scaling", CheckState.OK, "no control on this host", meaning)
     if governors != {"performance"}:
         found = "governor " + " ".join(sorted(str(governor) for governor in governors))
         return Check("frequency scaling", CheckState.DEGRADED, found, meaning, "cpupower frequency-set -g performance")
@@ -277,7 +279,7 @@ def check_frequency(machine: Machine) -> Check:
 
 def check_turbo(machine: Machine) -> Check:
     """Turbo depends on how many cores are busy."""
-    meaning = "The clock depends on how many cores are busy, so time does too."
+    meaning = "The clock frequency, and so the CPU time, depends on how many cores are busy."
     on = (
         machine.read("/sys/devices/system/cpu/intel_pstate/no_turbo") == "0"
         or machine.read("/sys/devices/system/cpu/cpufreq/boost") == "1"
@@ -287,23 +289,23 @@ def check_turbo(machine: Machine) -> Check:
             "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > /sys/devices/system/cpu/cpufreq/boost"
         )
         return Check("turbo", CheckState.DEGRADED, "on", meaning, fix)
-    return Check("turbo", CheckState.OK, "off or not controlled here", meaning)
+    return Check("turbo", CheckState.OK, "off, or no control on this host", meaning)
 
 
 def check_huge_pages(machine: Machine) -> Check:
     """Huge pages round memory figures up."""
     setting = machine.read("/sys/kernel/mm/transparent_hugepage/enabled") or ""
-    meaning = "With huge pages everywhere, a touched byte may count as 2 MiB."
+    meaning = "With huge pages always on, one touched byte may count as 2 MiB."
     if "[always]" in setting:
         fix = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
         return Check("huge pages", CheckState.DEGRADED, "always", meaning, fix)
-    return Check("huge pages", CheckState.OK, "on request or never", meaning)
+    return Check("huge pages", CheckState.OK, "madvise or never", meaning)
 
 
 def check_compiler(machine: Machine) -> Check:
     """The package's build and most judged languages need one."""
     found = next(filter(None, map(machine.find_program, ("cc", "gcc", "clang"))), None)
-    meaning = "C and C++ submissions, checkers and the package's own build need a compiler."
+    meaning = "Needed for C and C++ submissions, checkers and the launcher build."
     if found is None:
         return Check("compiler", CheckState.DEGRADED, "none", meaning, "Install gcc and g++ (Debian: apt install g++).")
     return Check("compiler", CheckState.OK, found, meaning)

@@ -116,7 +116,7 @@ class Launcher:
     def __init__(self, options: LauncherOptions, *, once: bool, capture: Capture | None = None) -> None:
         if not os.access(BINARY, os.X_OK):
             raise Unavailable(
-                f"The sandbox launcher {BINARY} is not there: install a C compiler (gcc), then run "
+                f"Sandbox launcher {BINARY} not found: install a C compiler (gcc), then run "
                 "`python hatch_build.py` in a checkout, or reinstall the package."
             )
         self._options = options
@@ -298,7 +298,7 @@ class Launcher:
         except BlockingIOError:
             return False
         except OSError as error:
-            raise LauncherDied(f"The launcher does not listen any more: {error.strerror}.") from error
+            raise LauncherDied(f"Launcher socket closed: {error.strerror}.") from error
         return True
 
     async def _next_line(self, seconds: float) -> bytes:

@@ -53,7 +53,7 @@ def encode(text: str) -> bytes:
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{text[:40]!r} holds lone surrogates and cannot be passed to a program.") from error
+        raise InvalidInput(f"{text[:40]!r}: unpaired surrogate; cannot be passed to a program.") from error
 
 
 def named(job_id: str, attempt_id: int) -> bytes:

@@ -204,7 +204,7 @@ def check_target(label: str, target: str) -> None:
     if not target.startswith("/") or any(part in ("", ".", "..") for part in target[1:].split("/")):
         raise InvalidInput(f"{label}: target {target!r} must be an absolute path without '.' or '..'.", field=label)
     if target in _RESERVED_TARGETS or target.startswith(("/proc/", "/dev/")):
-        raise InvalidInput(f"{label}: target {target!r} belongs to the box itself; choose another.", field=label)
+        raise InvalidInput(f"{label}: mount target {target!r} is reserved.", field=label)
     if len(encode(target)) > NAME_BYTES_MAX:
         raise InvalidInput(f"{label}: target {target[:40]!r}… is too long.", field=label)
 

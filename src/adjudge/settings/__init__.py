@@ -138,9 +138,9 @@ def _finished(settings: Settings) -> Settings:
     admission = settings.admission
     if admission.low_watermark > admission.high_watermark > 0:
         raise InvalidInput(
-            f"admission.low_watermark is {admission.low_watermark} ({sources['admission.low_watermark']}), above "
-            f"admission.high_watermark, {admission.high_watermark} ({sources['admission.high_watermark']}): what was "
-            "closed at the high one opens at the low one.",
+            f"admission.low_watermark ({admission.low_watermark}, "
+            f"{sources['admission.high_watermark']}) must not exceed admission.high_watermark "
+            f"({admission.high_watermark}, {sources['admission.high_watermark']}).",
             field="admission.low_watermark",
         )
     if settings.database.url.reveal():

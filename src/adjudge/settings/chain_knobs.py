@@ -12,10 +12,12 @@ from adjudge.settings.secret import Secret
 class Chains:
     """How long runs of chains stay, and what they may do to the outside."""
 
-    keep_days: float = _knob(0.0, "How long runs that ended are kept; 0: for ever.", "CHAINS_KEEP_DAYS", least=0)
+    keep_days: float = _knob(
+        0.0, "Retention of finished chain runs in days; 0: unlimited.", "CHAINS_KEEP_DAYS", least=0
+    )
     stop_grace_sec: float = _knob(
         10.0,
-        "How long a running node may take to end in good order once its run is to stop.",
+        "Seconds a running node may take to stop before it is killed.",
         "CHAINS_STOP_GRACE_SEC",
         least=0,
     )
@@ -28,11 +30,12 @@ class Chains:
     )
     http_allow: str = _knob(
         "",
-        "Hosts that nodes may call, with commas: example.org, *.example.org, http://10.0.0.5:8080, 10.0.0.0/8; none.",
+        "Comma-separated hosts and networks that http and notify nodes may call: example.org, "
+        "*.example.org, http://10.0.0.5:8080, 10.0.0.0/8; default: none.",
         "CHAINS_HTTP_ALLOW",
     )
     http_secret: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
-        Secret(""), "The key that calls of nodes are signed with; empty: they are not.", "CHAINS_HTTP_SECRET"
+        Secret(""), "HMAC key that signs requests of http and notify nodes; empty: unsigned.", "CHAINS_HTTP_SECRET"
     )
     secret_keys: Secret = _knob(  # noqa: RUF009  # it is dataclasses.field
         Secret(""),

@@ -15,32 +15,41 @@ class Jobs:
 
     redis_url: RedisUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
         RedisUrl(""),
-        "redis:// or rediss://USER:PASSWORD@HOST:PORT/0 of the stream; empty: a stream within the process.",
+        "redis:// or rediss://USER:PASSWORD@HOST:PORT/0; empty: in-process stream.",
         "REDIS_URL",
         bare=True,
     )
     lease_sec: float = _knob(
-        15.0, "How long a claim holds without a heartbeat.", "JOB_LEASE_SEC", bare=True, least=1, most=3600
+        15.0,
+        "Lease duration in seconds; a job whose lease expires is run again.",
+        "JOB_LEASE_SEC",
+        bare=True,
+        least=1,
+        most=3600,
     )
     heartbeat_sec: float = _knob(
         4.0,
-        "How often a worker renews its lease; at most half of the lease.",
+        "Interval in seconds between lease renewals; at most half of jobs.lease_sec.",
         "JOB_HEARTBEAT_SEC",
         bare=True,
         least=0.1,
     )
     reclaim_interval_sec: float = _knob(
-        2.0, "How often workers look for jobs of silent workers.", "JOB_RECLAIM_INTERVAL_SEC", bare=True, least=0.1
+        2.0,
+        "Interval in seconds between checks for messages of lost workers.",
+        "JOB_RECLAIM_INTERVAL_SEC",
+        bare=True,
+        least=0.1,
     )
     reclaim_count: int = _knob(
-        16, "How many messages one look may take over.", "JOB_RECLAIM_COUNT", bare=True, least=1, most=10_000
+        16, "Maximum messages reclaimed per check.", "JOB_RECLAIM_COUNT", bare=True, least=1, most=10_000
     )
     reclaim_grace_sec: float = _knob(
-        2.0, "How long past its lease a job is left alone.", "JOB_RECLAIM_GRACE_SEC", bare=True, least=0
+        2.0, "Seconds after lease expiry before a message is reclaimed.", "JOB_RECLAIM_GRACE_SEC", bare=True, least=0
     )
     stream_consumer: str = _knob(
         "",
-        "A worker's name as a reader of the stream, one for each worker; empty: the worker's name.",
+        "Consumer name of this worker in the Redis consumer group; must be unique; default: the worker name.",
         "JOB_STREAM_CONSUMER",
         bare=True,
         pattern=r"[A-Za-z0-9._:@-]{0,128}",
@@ -62,14 +71,18 @@ class Jobs:
         10.0, "How long Redis may take to answer a command.", "REDIS_TIMEOUT_SEC", least=0.1, most=600
     )
     stream_maxlen: int = _knob(
-        200_000, "About how many messages a stream keeps.", "JOB_STREAM_MAXLEN", bare=True, least=1000
+        200_000,
+        "Approximate maximum length of each stream (XADD MAXLEN ~).",
+        "JOB_STREAM_MAXLEN",
+        bare=True,
+        least=1000,
     )
     payload_ttl_sec: int = _knob(
-        86_400, "How long a message's payload is kept.", "JOB_PAYLOAD_TTL_SEC", bare=True, least=60
+        86_400, "Lifetime in seconds of message payloads in Redis.", "JOB_PAYLOAD_TTL_SEC", bare=True, least=60
     )
     outbox_enabled: bool = _knob(
         True,
-        "Whether delivering jobs is left to the scheduler; off, every server and worker delivers too: only to debug.",
+        "Dispatch jobs only from schedulers; off: every process also dispatches its own jobs (debugging only).",
         "OUTBOX_ENABLED",
         bare=True,
     )

@@ -42,7 +42,7 @@ def parse(raw: object, kind: Any, knob: Knob, name: str, source: str) -> object:
 def _refusal(name: str, source: str, raw: object, kind: Any, fix: str) -> InvalidInput:
     is_secret = isinstance(kind, type) and issubclass(kind, Secret)
     shown = "" if is_secret else f" {str(raw)[:64]!r}"
-    return InvalidInput(f"{name} ({source}): cannot use{shown}: {fix}.", field=name, source=source)
+    return InvalidInput(f"{name} ({source}): invalid value{shown}: {fix}.", field=name, source=source)
 
 
 def _parse_number(raw: object, kind: Any) -> object:

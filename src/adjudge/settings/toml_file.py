@@ -59,7 +59,7 @@ class TomlFile:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {close[0]}?" if close else "`adjudge config` lists all settings."
-                raise InvalidInput(f"{name} ({self.where(name)}): there is no such setting; {hint}", field=name)
+                raise InvalidInput(f"{name} ({self.where(name)}): unknown setting; {hint}", field=name)
 
 
 def _flat(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -12,7 +12,7 @@ from adjudge.store.statement import Statement
 
 COUNT_WAITING = Statement(
     "admission.count_waiting",
-    "Count the jobs that wait for a worker, but no further than somebody wants to know.",
+    "Count pending and queued jobs, up to a limit.",
     """
     SELECT count(*) AS n FROM (
         SELECT 1 AS one FROM jobs WHERE status IN ('pending', 'queued') LIMIT :at_most
@@ -21,8 +21,8 @@ COUNT_WAITING = Statement(
 )
 
 COUNT_USE = Statement(
-    "admission.count_use",
-    "Count a user's submissions and executions without an end and those since an id, no further than the limits.",
+    "admission.count_usage",
+    "Count a user's unfinished submissions and executions, and those created since an id, up to the limits.",
     """
     SELECT
         (SELECT count(*) FROM (

@@ -21,7 +21,7 @@ _ENTRIES = """
 
 INSERT = Statement(
     "audit_log.insert",
-    "Remember actions taken by hand.",
+    "Insert audit log entries.",
     """
     INSERT INTO audit_log (actor, action, object_kind, object_id, reason, details, at)
     SELECT COALESCE((SELECT users.id FROM users WHERE users.name = :actor), :actor), :action, :object_kind,
@@ -33,19 +33,19 @@ INSERT = Statement(
 
 PAGE = Statement(
     "audit_log.page",
-    "Read what was done by hand, the newest first, from before a known entry.",
+    "List audit log entries, newest first, keyset-paginated.",
     f"{_ENTRIES} WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
 )
 
 PAGE_OF_ACTOR = Statement(
-    "audit_log.page_of_actor",
-    "Read what somebody did by hand, the newest first, from before a known entry.",
+    "audit_log.page_by_actor",
+    "List audit log entries of one actor, newest first, keyset-paginated.",
     f"{_ENTRIES} WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
 )
 
 PAGE_OF_OBJECT = Statement(
-    "audit_log.page_of_object",
-    "Read what was done by hand to one object, the newest first, from before a known entry.",
+    "audit_log.page_by_object",
+    "List audit log entries of one object, newest first, keyset-paginated.",
     f"""
     {_ENTRIES} WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
     ORDER BY audit_log.id DESC LIMIT :at_most

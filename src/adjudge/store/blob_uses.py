@@ -35,16 +35,16 @@ SOURCES = _of("submissions", "source_digest", "id", "Page through the sources th
 MANIFESTS = _of("problem_revisions", "manifest_digest", "id", "Page through the manifests of revisions.")
 ARCHIVES = _of("problem_imports", "archive_digest", "id", "Page through the archives that problems are read from.")
 FILES = Statement(
-    "blob_uses.manifest_files_digest",
-    "Page through the files of all revisions, each once.",
+    "blob_references.manifest_files_digest",
+    "Page through the distinct file digests of all revisions.",
     """
     SELECT digest AS key, digest FROM manifest_files WHERE digest > :after GROUP BY digest
     ORDER BY digest LIMIT :at_most
     """,
 )
 ARTIFACTS = Statement(
-    "blob_uses.chain_nodes_artifact_digest",
-    "Page through what nodes of chains left for their dependents, run by run.",
+    "blob_references.chain_nodes_artifact_digest",
+    "Page through the artifact digests of chain nodes, run by run.",
     """
     SELECT chain_runs.id AS key, artifact_digest AS digest
     FROM (SELECT id FROM chain_runs WHERE id > :after ORDER BY id LIMIT :at_most) AS chain_runs

@@ -20,8 +20,8 @@ CATALOGUE: Final = "catalogue"
 _COUNTER: Final = "*"
 
 COUNT = Statement(
-    "cache_revisions.count",
-    "Take the next number, and hold the counter until the commit.",
+    "cache_revisions.next",
+    "Increment the revision counter; the row stays locked until commit.",
     """
     INSERT INTO cache_revisions (name, revision) VALUES (:name, 1)
     ON CONFLICT (name) DO UPDATE SET revision = cache_revisions.revision + 1
@@ -31,7 +31,7 @@ COUNT = Statement(
 
 BUMP = Statement(
     "cache_revisions.bump",
-    "Give names the number of the write that makes what is cached under them obsolete.",
+    "Set the revision of cache keys that the write invalidates.",
     """
     INSERT INTO cache_revisions (name, revision) SELECT given_name, :revision FROM {given} WHERE true
     ON CONFLICT (name) DO UPDATE SET revision = :revision
@@ -41,7 +41,7 @@ BUMP = Statement(
 
 SELECT_SINCE = Statement(
     "cache_revisions.select_since",
-    "Read what was bumped after a number.",
+    "List cache keys whose revision is newer than a given one.",
     "SELECT name, revision FROM cache_revisions WHERE revision > :revision",
 )
 

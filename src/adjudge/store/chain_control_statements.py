@@ -11,7 +11,7 @@ from adjudge.store.statement import Statement
 
 REOPEN_RUN = Statement(
     "chain_runs.reopen",
-    "Let a run that ended badly go on.",
+    "Set a failed or stopped run back to running.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = 'running', finished_at = NULL, stop_requested_at = NULL,
         actor = :actor, reason = :reason, place = :place, updated_at = {{now}}
@@ -21,7 +21,7 @@ REOPEN_RUN = Statement(
 
 STOP_RUN = Statement(
     "chain_runs.stop",
-    "Ask a run to stop.",
+    "Request that a run stops.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = 'stopping', stop_requested_at = {{now}}, actor = :actor,
         reason = :reason, updated_at = {{now}}
@@ -35,7 +35,7 @@ _OPEN_JOBS = """
     ORDER BY id
     """
 OPEN_JOBS = Statement(
-    "chain_runs.open_jobs",
+    "chain_runs.lock_open_jobs",
     "Find the jobs of a run that have not ended, and hold them: jobs are locked before runs.",
     _OPEN_JOBS + "FOR NO KEY UPDATE",
     sqlite=_OPEN_JOBS,
@@ -43,7 +43,7 @@ OPEN_JOBS = Statement(
 
 REOPEN_NODES = Statement(
     "chain_nodes.reopen",
-    "Let nodes wait again that were skipped, or stopped before they began.",
+    "Set skipped nodes, and nodes stopped before they started, back to pending.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'pending', ended_at = NULL, job_id = NULL, last_error = NULL,
         actor = :actor, reason = :reason, updated_at = {{now}}
@@ -56,7 +56,7 @@ REOPEN_NODES = Statement(
 
 SET_INSTANCE_COUNTS = Statement(
     "chain_nodes.set_instance_counts",
-    "Write how the instances of a mapped node stand, counted anew.",
+    "Write the recomputed instance counts of a mapped node.",
     f"""
     UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
         deps_skipped = given_skipped
@@ -68,7 +68,7 @@ SET_INSTANCE_COUNTS = Statement(
 
 RETRY_NODES = Statement(
     "chain_nodes.retry",
-    "Give nodes that failed or were stopped another attempt.",
+    "Set failed or stopped nodes to retrying.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'retrying', attempt = attempt + 1, ended_at = NULL,
         job_id = given_job_id, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL,
@@ -81,8 +81,8 @@ RETRY_NODES = Statement(
 )
 
 RESUME_FAN = Statement(
-    "chain_nodes.resume_fan",
-    "Let a mapped node that is being retried wait for its instances again.",
+    "chain_nodes.resume_map",
+    "Set a retried mapped node back to waiting for its instances.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'running', updated_at = {{now}}, reason = 'mapped'
     WHERE run_id = :run_id AND node_id = :node_id AND {_STANDS} = 'retrying'
@@ -90,8 +90,8 @@ RESUME_FAN = Statement(
 )
 
 STOP_WAITING = Statement(
-    "chain_nodes.stop_waiting",
-    "Stop all nodes of a run that no job is running.",
+    "chain_nodes.stop_idle",
+    "Stop all nodes of a run that have no running job.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'stopped', ended_at = {{now}}, updated_at = {{now}},
         actor = :actor, reason = :reason, place = NULL, wait_on = NULL, wait_key = NULL, wait_until = NULL
@@ -103,8 +103,8 @@ STOP_WAITING = Statement(
 )
 
 SETTLE_LETTERS = Statement(
-    "chain_nodes.settle_letters",
-    "Close the dead letters of jobs whose nodes were retried or completed by hand.",
+    "chain_nodes.resolve_dead_letters",
+    "Resolve the dead letters of jobs whose nodes were retried or completed manually.",
     """
     UPDATE dead_letters SET state = :state, replayed_by_job_id = given_replayed_by, resolved_by = :actor, note = :note,
         resolved_at = {now}

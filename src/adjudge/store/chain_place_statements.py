@@ -12,8 +12,8 @@ from adjudge.store.statement import Statement
 
 _LOCK_CHAINS = "SELECT id, version FROM {given} JOIN chains ON id = given_id"
 LOCK_CHAINS = Statement(
-    "chain_places.lock_chains",
-    "Let nobody else give or take places of chains until this transaction ends; read which version's limits hold.",
+    "chain_concurrency.lock_chains",
+    "Lock chains that have cross-run limits and read the version whose limits apply.",
     _LOCK_CHAINS + " ORDER BY id FOR NO KEY UPDATE OF chains",
     given={"given_id": "text"},
     sqlite=_LOCK_CHAINS,
@@ -24,15 +24,15 @@ _LOCK_CHAIN_OF = """
     WHERE id = (SELECT pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
     """
 LOCK_CHAIN_OF = Statement(
-    "chain_places.lock_chain_of",
-    "The same for the chain of one run, if its runs share anything.",
+    "chain_concurrency.lock_chain_of_run",
+    "Lock the chain of one run if it has cross-run limits.",
     _LOCK_CHAIN_OF + " FOR NO KEY UPDATE",
     sqlite=_LOCK_CHAIN_OF,
 )
 
 HELD = Statement(
-    "chain_places.held",
-    "Count what runs now over all runs of a chain, and what of it is busy: who waits for a person or a run is not.",
+    "chain_concurrency.slots_held",
+    "Count slots held over all runs of a chain; nodes waiting for a person or a run do not count.",
     """
     SELECT run_id, type, COALESCE(parent_id, '') AS parent_id, count(*) AS n,
            sum(CASE WHEN COALESCE(wait_on, '') IN ('approval', 'run') THEN 0 ELSE 1 END) AS busy
@@ -41,8 +41,8 @@ HELD = Statement(
 )
 
 WANTED = Statement(
-    "chain_places.wanted",
-    "Find what may run, in any run of a chain, as soon as there is a place for it: the most urgent, the oldest first.",
+    "chain_concurrency.slots_wanted",
+    "List nodes of all runs of a chain that wait for a slot, by priority then age.",
     """
     SELECT run_id, node_id, type, priority, ordinal, COALESCE(parent_id, '') AS parent_id, attempt,
            r.status AS run_status, r.chain_id AS chain_id, r.chain_version AS chain_version,
@@ -55,14 +55,14 @@ WANTED = Statement(
 )
 
 RUNS_HELD = Statement(
-    "chain_places.runs_held",
-    "Count the runs of a chain that are under way.",
+    "chain_concurrency.count_admitted_runs",
+    "Count the admitted runs of a chain.",
     "SELECT count(*) AS n FROM chain_runs WHERE chain_id = :chain_id AND place = 'held'",
 )
 
 ADMIT_RUNS = Statement(
-    "chain_places.admit_runs",
-    "Let the runs of a chain begin that have waited longest.",
+    "chain_concurrency.admit_runs",
+    "Admit the longest-waiting runs of a chain.",
     f"""
     UPDATE chain_runs SET place = 'held', updated_at = {{now}}
     WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND place = 'wanted' ORDER BY id LIMIT :at_most)
@@ -71,8 +71,8 @@ ADMIT_RUNS = Statement(
 )
 
 WAITED_FOR = Statement(
-    "chain_places.waited_for",
-    "Find chains of which a node or a run waits for a place, in case nobody has seen that there is one.",
+    "chain_concurrency.chains_with_waiters",
+    "List chains with a node or run that waits for a slot, for the periodic re-check.",
     """
     SELECT id FROM chains
     WHERE EXISTS (SELECT 1 FROM chain_nodes WHERE pool = chains.id AND place = 'wanted')

@@ -18,13 +18,13 @@ _PAGE_OF = """
 
 PAGE_STARTED_BY = Statement(
     "chain_runs.page_started_by",
-    "List runs that somebody started, the newest first, of one chain or of all, in one status or in any.",
+    "List runs started by a user, newest first, optionally by chain and status.",
     f"SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id WHERE started_by = :started_by {_PAGE_OF}",
 )
 
 PAGE_GIVEN = Statement(
-    "chain_runs.page_given",
-    "List those of the given runs, the newest first, of one chain or of all, in one status or in any.",
+    "chain_runs.page_by_ids",
+    "List the given runs, newest first, optionally by chain and status.",
     f"""
     SELECT {RUN} FROM {{given}} JOIN chain_runs ON chain_runs.id = given_id JOIN chains ON chains.id = chain_id
     WHERE true {_PAGE_OF}
@@ -33,8 +33,8 @@ PAGE_GIVEN = Statement(
 )
 
 ASKED = Statement(
-    "chain_nodes.asked",
-    "Find questions that wait for an answer by those they name.",
+    "chain_nodes.approvals_for",
+    "Find open approvals addressed to given users.",
     """
     SELECT run_id, artifact FROM chain_nodes
     WHERE wait_on IS NOT NULL AND wait_on = 'approval' ORDER BY run_id DESC LIMIT :at_most
@@ -42,8 +42,8 @@ ASKED = Statement(
 )
 
 QUESTIONS = Statement(
-    "chain_nodes.questions",
-    "Read the questions of a run, and who answered.",
+    "chain_nodes.approvals_of_run",
+    "Read the approvals of a run with their answers.",
     "SELECT artifact FROM chain_nodes WHERE run_id = :run_id AND type = 'wait_approval'",
 )
 

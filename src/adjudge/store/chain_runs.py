@@ -44,7 +44,7 @@ FIND = Statement(
 
 PAGE = Statement(
     "chain_runs.page",
-    "List runs, the newest first, of one chain or of all, in one status or in any.",
+    "List runs, newest first, optionally by chain and status.",
     f"""
     SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
     WHERE (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
@@ -65,7 +65,7 @@ FIND_NODE = Statement(
 
 STATUS_LOG = Statement(
     "chain_status_log.of_run",
-    "Read the transitions of a run and of its nodes, from after a known one.",
+    "List status transitions of a run and its nodes, keyset-paginated.",
     """
     SELECT id, node_id, from_status, to_status, attempt, actor, reason, at FROM chain_status_log
     WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :at_most
@@ -74,7 +74,7 @@ STATUS_LOG = Statement(
 
 APPEND_LOG = Statement(
     "chain_node_logs.append",
-    "Keep lines that a node wrote.",
+    "Append log lines of a node.",
     """
     INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at)
     SELECT :run_id, :node_id, :attempt, given_text, {now} FROM {given}
@@ -84,7 +84,7 @@ APPEND_LOG = Statement(
 
 READ_LOG = Statement(
     "chain_node_logs.read",
-    "Read the lines of a node, from after a known one.",
+    "List log lines of a node after a given id.",
     """
     SELECT id, node_id, attempt, text, at FROM chain_node_logs
     WHERE run_id = :run_id AND node_id = :node_id AND id > :after ORDER BY id LIMIT :at_most
@@ -92,8 +92,8 @@ READ_LOG = Statement(
 )
 
 READ_LOG_END = Statement(
-    "chain_node_logs.read_end",
-    "Read the last lines of a node, the latest first.",
+    "chain_node_logs.read_tail",
+    "Read the last log lines of a node, latest first.",
     """
     SELECT id, node_id, attempt, text, at FROM chain_node_logs
     WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :at_most
@@ -102,7 +102,7 @@ READ_LOG_END = Statement(
 
 SAVE_CHECKPOINT = Statement(
     "chain_checkpoints.save",
-    "Keep a node's checkpoint, while the attempt that wrote it still holds the job.",
+    "Save a node's checkpoint if the writing attempt still holds the lease.",
     """
     INSERT INTO chain_checkpoints (run_id, node_id, attempt_id, checkpoint, updated_at)
     SELECT chain_run_id, jobs.node_id, :attempt, given_checkpoint, {now}
@@ -118,7 +118,7 @@ SAVE_CHECKPOINT = Statement(
 
 TASKS = Statement(
     "chain_nodes.tasks",
-    "Read what executing nodes needs to know.",
+    "Read what a worker needs to execute nodes.",
     """
     SELECT n.run_id, n.node_id, n.status, n.type, n.job_id, n.attempt, n.item, n.parent_id, r.status, r.parameters,
            r.chain_id, r.chain_version, chains.name, r.started_by, r.authority, r.trace_id, k.checkpoint
@@ -131,7 +131,7 @@ TASKS = Statement(
 
 ARTIFACTS = Statement(
     "chain_nodes.artifacts",
-    "Read what nodes left behind.",
+    "Read the artifacts of nodes.",
     """
     SELECT run_id, node_id, status, artifact, artifact_digest, artifact_bytes
     FROM {given} JOIN chain_nodes ON run_id = given_run_id AND node_id = given_node_id
@@ -141,7 +141,7 @@ ARTIFACTS = Statement(
 
 INSTANCE_ARTIFACTS = Statement(
     "chain_nodes.instance_artifacts",
-    "Read what the instances of mapped nodes left behind, in the order of their items.",
+    "Read the artifacts of the instances of mapped nodes, in item order.",
     """
     SELECT parent_id, artifact, artifact_digest, artifact_bytes
     FROM {given} JOIN chain_nodes ON run_id = given_run_id AND parent_id = given_node_id
@@ -151,8 +151,8 @@ INSTANCE_ARTIFACTS = Statement(
 )
 
 STOPPING_RUNS = Statement(
-    "chain_runs.which_stop",
-    "Find those of the given runs that are to stop.",
+    "chain_runs.stopping",
+    "Find which of the given runs are stopping or stopped.",
     """
     SELECT id FROM {given} JOIN chain_runs ON id = given_id
     WHERE COALESCE(chain_runs.status, '') IN ('stopping', 'stopped')
@@ -165,15 +165,15 @@ _OLD_RUNS = """
     ORDER BY finished_at LIMIT :at_most
     """
 OLD_RUNS = Statement(
-    "chain_runs.select_old",
-    "Find runs that ended long ago, and let nobody open one of them again before it is deleted.",
+    "chain_runs.lock_old",
+    "Lock runs past their retention so that nobody reopens one before it is deleted.",
     _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
     sqlite=_OLD_RUNS,
 )
 
 DELETE_LETTERS = Statement(
-    "chain_runs.delete_letters",
-    "Delete the dead letters that name jobs of old runs.",
+    "chain_runs.delete_dead_letters",
+    "Delete the dead letters of jobs of expired runs.",
     """
     DELETE FROM dead_letters WHERE id IN (
         SELECT dead_letters.id FROM {given}
@@ -185,7 +185,7 @@ DELETE_LETTERS = Statement(
 
 DELETE_JOBS = Statement(
     "chain_runs.delete_jobs",
-    "Delete the jobs of old runs, with their attempts and logs.",
+    "Delete the jobs of expired runs with their attempts and logs.",
     """
     DELETE FROM jobs WHERE id IN (
         SELECT jobs.id FROM {given} JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL)
@@ -195,7 +195,7 @@ DELETE_JOBS = Statement(
 
 DELETE_RUNS = Statement(
     "chain_runs.delete",
-    "Delete old runs, with their nodes, checkpoints and logs.",
+    "Delete expired runs with their nodes, checkpoints and logs.",
     "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
     given={"given_id": "text"},
 )

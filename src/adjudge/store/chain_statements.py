@@ -23,15 +23,15 @@ _LOCK_RUNS = f"SELECT {STANDING} FROM {{given}} JOIN chain_runs ON id = given_id
 
 LOCK_RUNS = Statement(
     "chain_runs.lock",
-    "Read where runs stand, and let nobody else advance them until this transaction ends.",
+    "Lock runs and read their state.",
     _LOCK_RUNS + " ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs",
     given={"given_id": "text"},
     sqlite=_LOCK_RUNS,
 )
 
 COUNT_NODES = Statement(
-    "chain_runs.count_nodes",
-    "Count nodes that ended, were made or wait again; nobody else advances the runs until this transaction ends.",
+    "chain_runs.update_node_counts",
+    "Update the node counts of runs; the rows stay locked until commit.",
     f"""
     UPDATE chain_runs SET nodes_total = nodes_total + given_total, nodes_open = nodes_open + given_open,
         nodes_failed = nodes_failed + given_failed, updated_at = {{now}}
@@ -43,7 +43,7 @@ COUNT_NODES = Statement(
 
 INSERT_RUN = Statement(
     "chain_runs.insert",
-    "Create a run with a snapshot of its chain's DAG; an idempotency key that is known creates nothing.",
+    "Insert a run with a snapshot of its DAG; a known idempotency key inserts nothing.",
     """
     INSERT INTO chain_runs (id, chain_id, chain_version, idempotency_key, dag, parameters, trigger_kind, actor,
                             started_by, reason, trace_id, nodes_total, nodes_open, parent_run_id, parent_node_id,
@@ -78,7 +78,7 @@ INSERT_RUN = Statement(
 
 FIND_BY_KEY = Statement(
     "chain_runs.find_by_key",
-    "Find the run that an idempotency key started.",
+    "Find the run of an idempotency key.",
     "SELECT id FROM chain_runs WHERE chain_id = :chain_id AND idempotency_key = :idempotency_key",
 )
 
@@ -87,8 +87,8 @@ RUN_BEGINS = (
 )
 
 BEGIN_RUNS = Statement(
-    "chain_runs.begin",
-    "Say that runs are running, from their first node on.",
+    "chain_runs.start",
+    "Set runs to running when their first node starts.",
     f"""
     UPDATE chain_runs SET {RUN_BEGINS}
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
@@ -99,7 +99,7 @@ BEGIN_RUNS = Statement(
 
 END_RUNS = Statement(
     "chain_runs.finish",
-    "End runs none of whose nodes is open any more.",
+    "Finish runs that have no open node.",
     f"""
     UPDATE chain_runs SET prior_status = status, status = given_status, finished_at = {{now}}, updated_at = {{now}},
         reason = given_reason, place = NULL
@@ -116,7 +116,7 @@ SELECT_DAG = Statement("chain_runs.select_dag", "Read a run's DAG.", "SELECT dag
 
 INSERT_NODES = Statement(
     "chain_nodes.insert",
-    "Create nodes of a run, or instances of a mapped one.",
+    "Insert the nodes of a run, or the instances of a mapped node.",
     """
     INSERT INTO chain_nodes (run_id, node_id, type, ordinal, priority, waiting_on, job_id, parent_id, item, pool,
                              updated_at)
@@ -139,7 +139,7 @@ INSERT_NODES = Statement(
 
 COPY_NODES = Statement(
     "chain_nodes.copy",
-    "Take nodes that succeeded, and their instances, over from another run.",
+    "Copy succeeded nodes and their instances from another run.",
     """
     INSERT INTO chain_nodes (run_id, node_id, type, status, attempt, artifact, artifact_digest, artifact_bytes, actor,
                              reason, updated_at, started_at, ended_at, ordinal, priority, parent_id, item, pool)
@@ -166,11 +166,11 @@ _STARTED = {
     "given_reason": "text",
 }
 
-START_NODES = Statement("chain_nodes.start", "Say that nodes run whose jobs were claimed.", _START, given=_STARTED)
+START_NODES = Statement("chain_nodes.start", "Set nodes whose jobs were claimed to running.", _START, given=_STARTED)
 
 START_FIRST = Statement(
     "chain_nodes.start_first",
-    "Say that runs are running, and those of their nodes whose jobs were claimed.",
+    "Set runs, and their nodes whose jobs were claimed, to running.",
     f"""
     WITH begun AS (
         UPDATE chain_runs SET {RUN_BEGINS}
@@ -186,8 +186,8 @@ START_FIRST = Statement(
 """The count is asked for so that the runs are locked before their nodes."""
 
 TAKE_OVER_NODES = Statement(
-    "chain_nodes.take_over",
-    "Note another attempt of running nodes whose worker was lost.",
+    "chain_nodes.reclaim",
+    "Record a new attempt of running nodes whose worker was lost.",
     f"""
     UPDATE chain_nodes SET attempt = given_attempt, started_at = {{now}}, actor = given_actor, reason = given_reason,
         updated_at = {{now}}
@@ -205,7 +205,7 @@ TAKE_OVER_NODES = Statement(
 
 RELEASE_NODES = Statement(
     "chain_nodes.release",
-    "Say that nodes wait for another attempt, and why.",
+    "Set nodes to retrying, with the reason.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'retrying', actor = given_actor, reason = given_reason,
         last_error = COALESCE((SELECT COALESCE(error, error_code) FROM jobs WHERE id = given_job_id), last_error),
@@ -218,7 +218,7 @@ RELEASE_NODES = Statement(
 
 END_NODES = Statement(
     "chain_nodes.finish",
-    "End nodes whose jobs ended, with what they leave behind.",
+    "Finish nodes whose jobs finished, with their artifacts.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
         actor = given_actor, reason = given_reason, artifact = given_artifact, artifact_digest = given_digest,
@@ -244,7 +244,7 @@ END_NODES = Statement(
 
 CLOSE_NODES = Statement(
     "chain_nodes.close",
-    "End nodes that no job is running: resumed, joined, completed by hand, stopped.",
+    "Finish nodes that have no running job: resumed, joined, completed manually or stopped.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = given_status, ended_at = {{now}}, updated_at = {{now}},
         actor = given_actor, reason = given_reason, last_error = given_error,
@@ -275,7 +275,7 @@ CLOSE_NODES = Statement(
 
 SUSPEND_NODES = Statement(
     "chain_nodes.suspend",
-    "Let running nodes wait for something that happens elsewhere.",
+    "Let running nodes wait for an external event.",
     f"""
     UPDATE chain_nodes SET wait_on = given_on, wait_key = given_key, artifact = given_artifact,
         artifact_bytes = given_bytes, updated_at = {{now}}, reason = given_reason,
@@ -300,7 +300,7 @@ SUSPEND_NODES = Statement(
 )
 
 FAN_OUT = Statement(
-    "chain_nodes.fan_out",
+    "chain_nodes.expand_maps",
     "Let mapped nodes wait for their instances.",
     f"""
     UPDATE chain_nodes SET waiting_on = given_count, deps_success = 0, deps_failed = 0, deps_skipped = 0, place = NULL,
@@ -324,7 +324,7 @@ COUNTS = {
 
 COUNT_DEPS = Statement(
     "chain_nodes.count_deps",
-    "Count dependencies that ended; a node that asks for nothing but their success gets its job with the last of them.",
+    "Count finished dependencies; assigns the job of a node that needs nothing but their success.",
     f"""
     UPDATE chain_nodes SET {_COUNTED},
         job_id = CASE WHEN given_job_id IS NOT NULL AND waiting_on = given_ended AND deps_failed + given_failed = 0
@@ -339,7 +339,7 @@ COUNT_DEPS = Statement(
 
 COUNT_INSTANCES = Statement(
     "chain_nodes.count_instances",
-    "Count instances that ended for the mapped nodes that wait for them.",
+    "Count finished instances for their mapped nodes.",
     f"""
     UPDATE chain_nodes SET {_COUNTED}
     FROM {{given}}
@@ -351,7 +351,7 @@ COUNT_INSTANCES = Statement(
 
 SKIP_NODES = Statement(
     "chain_nodes.skip",
-    "Skip nodes whose rule can no longer hold.",
+    "Skip nodes whose dependency rule can no longer be met.",
     f"""
     UPDATE chain_nodes SET prior_status = status, status = 'skipped', ended_at = {{now}}, updated_at = {{now}},
         actor = 'engine', reason = given_reason
@@ -362,8 +362,8 @@ SKIP_NODES = Statement(
 )
 
 GIVE_JOBS = Statement(
-    "chain_nodes.give_jobs",
-    "Give nodes that may run the jobs that run them.",
+    "chain_nodes.assign_jobs",
+    "Assign jobs to runnable nodes.",
     f"""
     UPDATE chain_nodes SET job_id = given_job_id, place = given_place, updated_at = {{now}}
     FROM {{given}}
@@ -373,8 +373,8 @@ GIVE_JOBS = Statement(
 )
 
 HELD_PLACES = Statement(
-    "chain_nodes.held_places",
-    "Count what runs now in a run that limits it.",
+    "chain_nodes.slots_held",
+    "Count slots held in one run.",
     """
     SELECT type, COALESCE(parent_id, '') AS parent_id, count(*) AS n FROM chain_nodes
     WHERE run_id = :run_id AND place = 'held' GROUP BY type, COALESCE(parent_id, '')
@@ -382,8 +382,8 @@ HELD_PLACES = Statement(
 )
 
 WANTED_PLACES = Statement(
-    "chain_nodes.wanted_places",
-    "Find what may run as soon as there is a place for it, the most urgent first.",
+    "chain_nodes.slots_wanted",
+    "List nodes of one run that wait for a slot, by priority.",
     """
     SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
     WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :at_most
@@ -392,7 +392,7 @@ WANTED_PLACES = Statement(
 
 SELECT_STATES = Statement(
     "chain_nodes.select_states",
-    "Read how all nodes of a run stand.",
+    "Read the state of all nodes of a run.",
     """
     SELECT node_id, status, attempt, parent_id, waiting_on, deps_success, deps_failed, deps_skipped, job_id, wait_on
     FROM chain_nodes WHERE run_id = :run_id ORDER BY ordinal, node_id
@@ -401,7 +401,7 @@ SELECT_STATES = Statement(
 
 SET_COUNTS = Statement(
     "chain_nodes.set_counts",
-    "Write how the dependencies of waiting nodes stand, counted anew.",
+    "Write recomputed dependency counts of waiting nodes.",
     f"""
     UPDATE chain_nodes SET waiting_on = given_ended, deps_success = given_success, deps_failed = given_failed,
         deps_skipped = given_skipped, place = NULL, job_id = NULL

@@ -122,8 +122,8 @@ _NOTED: Final = """
     """
 
 TAKE = Statement(
-    "chain_steps.take",
-    "End nodes that succeeded, count them for those that depend on them, and let those begin, all at once.",
+    "chain_advance.finish_and_claim_next",
+    "Finish succeeded nodes, count them for their dependents, and claim the dependents that became ready.",
     f"""{_ENDED}, run AS (
         UPDATE chain_runs SET {_counted("n")}
         FROM (SELECT run_id, count(*) AS n FROM ended_node GROUP BY run_id ORDER BY run_id DESC) AS ended
@@ -180,8 +180,8 @@ def _given(name: str) -> str:
 
 
 MOVE = Statement(
-    "chain_steps.move",
-    "Count dependencies that succeeded; a node of which it was the last gets its job, and begins if a worker takes it.",
+    "chain_advance.count_success",
+    "Count succeeded dependencies; assigns and starts the job of a node that became ready.",
     f"""
     UPDATE chain_nodes SET {_begins("given_ended", _given)}
     FROM {{given}}
@@ -193,8 +193,8 @@ MOVE = Statement(
 )
 
 BEAR = Statement(
-    "chain_steps.bear",
-    "Create jobs of nodes; one that a worker takes on is born running.",
+    "chain_advance.insert_jobs",
+    "Insert node jobs; one that a worker claims is inserted as running.",
     f"""
     {_born(_given)}
     FROM {{given}} WHERE true RETURNING id, status, lease_owner, lease_until, started_at
@@ -204,8 +204,8 @@ BEAR = Statement(
 )
 
 NOTE = Statement(
-    "chain_steps.note",
-    "Note the claims of jobs that were born running.",
+    "chain_advance.log_claims",
+    "Log the claims of jobs inserted as running.",
     """
     INSERT INTO job_status_log (job_id, from_status, to_status, attempt_id, actor, reason, at)
     SELECT given_id, 'pending', 'running', 1, given_worker, 'claimed', given_at FROM {given}

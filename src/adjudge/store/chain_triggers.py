@@ -52,18 +52,18 @@ SELECT = Statement(
     "chain_triggers.select", "Read one trigger.", f"SELECT {_COLUMNS} FROM chain_triggers WHERE id = :id"
 )
 SELECT_OF_CHAIN = Statement(
-    "chain_triggers.select_of_chain",
+    "chain_triggers.select_by_chain",
     "List the triggers of a chain by name.",
     f"SELECT {_COLUMNS} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
 )
 SELECT_LISTENING = Statement(
-    "chain_triggers.select_listening",
-    "Find the triggers that wait for an event.",
+    "chain_triggers.select_by_event",
+    "Find the triggers that listen for an event.",
     f"SELECT {_COLUMNS} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
 )
 CHANGE = Statement(
-    "chain_triggers.change",
-    "Change a trigger that still has the version it was read at.",
+    "chain_triggers.update",
+    "Update a trigger if its version is unchanged.",
     """
     UPDATE chain_triggers SET spec = :spec, event = :event, enabled = :enabled, next_at = :next_at,
         secret_hash = :secret_hash, authority = :authority, last_error = NULL, version = version + 1,
@@ -78,23 +78,23 @@ VOUCH = Statement(
     "UPDATE chain_triggers SET authority = :authority WHERE chain_id = :chain_id",
 )
 DELETE = Statement(
-    "chain_triggers.delete", "Forget a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
+    "chain_triggers.delete", "Delete a trigger and its ticks.", "DELETE FROM chain_triggers WHERE id = :id"
 )
-NOW = Statement("chain_triggers.now", "Read the clock that timetables go by.", "SELECT {now} AS now_us")
+NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} AS now_us")
 
 _DUE = f"""
     SELECT {_COLUMNS}, {{now}} AS now_us FROM chain_triggers
     WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :at_most
     """
 TAKE_DUE = Statement(
-    "chain_triggers.take_due",
-    "Take triggers whose moment has come, each scheduler its own.",
+    "chain_triggers.lock_due",
+    "Lock due triggers, skipping those that another scheduler holds.",
     _DUE + "FOR UPDATE SKIP LOCKED",
     sqlite=_DUE,
 )
 MOVE_ON = Statement(
-    "chain_triggers.move_on",
-    "Set the next moment of triggers, unless somebody has done so.",
+    "chain_triggers.set_next_time",
+    "Set the next due time of triggers unless it has changed.",
     """
     UPDATE chain_triggers SET next_at = given_next_at, last_tick = COALESCE(given_last_tick, last_tick),
         updated_at = {now}
@@ -104,13 +104,13 @@ MOVE_ON = Statement(
     given={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
 )
 BREAK = Statement(
-    "chain_triggers.break",
-    "Disable a trigger whose timetable can no longer be read, and say why.",
+    "chain_triggers.disable_with_error",
+    "Disable a trigger whose schedule is invalid, with the error.",
     "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
 )
 INSERT_TICKS = Statement(
     "chain_triggers.insert_ticks",
-    "Note ticks; one that is known already stays as it is.",
+    "Insert ticks; an existing tick is left unchanged.",
     """
     INSERT INTO chain_trigger_ticks (trigger_id, tick, due_at, payload, created_at)
     SELECT given_trigger_id, given_tick, COALESCE(given_due_at, {now}), given_payload, {now} FROM {given}
@@ -121,7 +121,7 @@ INSERT_TICKS = Statement(
 )
 CONTESTS_ENDED = Statement(
     "chain_triggers.contests_ended",
-    "Find contests that have ended since a trigger waits for that, and that it has not been told of.",
+    "Find ended contests that a trigger listens for and that have no tick yet.",
     """
     SELECT chain_triggers.id AS trigger_id, chain_triggers.spec AS spec, contests.id AS contest_id,
            contests.slug AS slug, contests.ends_at AS ends_at
@@ -145,22 +145,22 @@ _TAKE = """
     WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
     """
 TAKE_TICK = Statement(
-    "chain_triggers.take_tick",
-    "Take the tick that waits longest, each scheduler its own.",
+    "chain_triggers.lock_tick",
+    "Lock the oldest pending tick, skipping those that another scheduler holds.",
     _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
     sqlite=_TAKE,
 )
 SETTLE = Statement(
-    "chain_triggers.settle",
-    "Say what became of a tick that waited.",
+    "chain_triggers.finish_tick",
+    "Record the result of a pending tick.",
     """
     UPDATE chain_trigger_ticks SET state = :state, run_id = :run_id, error = :error, settled_at = {now}
     WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
     """,
 )
 NOTE = Statement(
-    "chain_triggers.note",
-    "Show on a trigger how its last tick went.",
+    "chain_triggers.set_last_tick",
+    "Record on a trigger the result of its last tick.",
     "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
 )
 SELECT_TICKS = Statement(
@@ -172,13 +172,13 @@ SELECT_TICKS = Statement(
     """,
 )
 FORGET_TICKS = Statement(
-    "chain_triggers.forget_ticks",
-    "Delete ticks that were settled long ago.",
+    "chain_triggers.delete_old_ticks",
+    "Delete ticks finished before the retention period.",
     "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_us AS bigint)",
 )
 SELECT_CHAIN_EDGES = Statement(
     "chain_triggers.select_chain_edges",
-    "Read which chain starts which.",
+    "List which chain's end starts which chain.",
     "SELECT id, chain_id, spec FROM chain_triggers WHERE event = :event",
 )
 

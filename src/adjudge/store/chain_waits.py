@@ -13,7 +13,7 @@ NOW = Statement("chain_waits.now", "Read the clock that waits end by.", "SELECT 
 
 WAITING_FOR = Statement(
     "chain_waits.waiting_for",
-    "Find the nodes that wait for a thing.",
+    "Find nodes that wait for an event.",
     """
     SELECT run_id, node_id, pool FROM chain_nodes
     WHERE wait_on IS NOT NULL AND wait_on = :on AND wait_key = :key ORDER BY run_id, node_id
@@ -32,7 +32,7 @@ DUE = Statement(
 )
 
 OPEN = Statement(
-    "chain_waits.open",
+    "chain_waits.long_waits",
     "List waits that have lasted a while, but for kinds whose end cannot be missed.",
     """
     SELECT run_id, node_id, wait_on, wait_key, pool FROM chain_nodes
@@ -45,15 +45,15 @@ OPEN = Statement(
 
 _RUN_STATUS = "SELECT status FROM chain_runs WHERE id = :run_id"
 RUN_STATUS = Statement(
-    "chain_waits.run_status",
-    "Read whether a run has ended, and let it not end before this transaction does.",
+    "chain_waits.lock_run_status",
+    "Read a run's status under a share lock.",
     _RUN_STATUS + " FOR SHARE",
     sqlite=_RUN_STATUS,
 )
 
 STOPPABLE_JOBS = Statement(
-    "chain_waits.stoppable_jobs",
-    "Find jobs of runs that are to stop: those that wait at once, those that run after a grace.",
+    "chain_waits.jobs_to_cancel",
+    "Find jobs of stopping runs: waiting ones at once, running ones after the grace period.",
     """
     SELECT stop_requested_at, jobs.id AS id
     FROM chain_runs JOIN jobs ON chain_run_id = chain_runs.id AND chain_run_id IS NOT NULL
@@ -65,8 +65,8 @@ STOPPABLE_JOBS = Statement(
 )
 
 ORPHANS = Statement(
-    "chain_waits.orphans",
-    "Find sub-chains that go on although the run that started them stops or has stopped.",
+    "chain_waits.orphaned_runs",
+    "Find sub-chain runs whose parent run is stopping or stopped.",
     """
     SELECT child.id AS id FROM chain_runs child JOIN chain_runs parent ON parent.id = child.parent_run_id
     WHERE child.finished_at IS NULL AND child.status IN ('pending', 'running') AND child.parent_run_id IS NOT NULL

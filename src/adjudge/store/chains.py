@@ -18,7 +18,7 @@ _SUMMARY = "id, name, description, enabled, version, created_at, updated_at"
 
 INSERT = Statement(
     "chains.insert",
-    "Define a chain.",
+    "Insert a chain.",
     """
     INSERT INTO chains (id, name, description, enabled, dag, authority, created_at, updated_at)
     SELECT given_id, given_name, given_description, given_enabled, given_dag, given_authority, {now}, {now} FROM {given}
@@ -35,7 +35,7 @@ INSERT = Statement(
 
 UPDATE = Statement(
     "chains.update",
-    "Change a chain that still has the version it was read at.",
+    "Update a chain if its version is unchanged.",
     """
     UPDATE chains SET name = given_name, description = given_description, dag = given_dag, version = version + 1,
         authority = given_authority, updated_at = {now}
@@ -59,8 +59,8 @@ VOUCH = Statement(
 )
 
 KEEP_VERSION = Statement(
-    "chains.keep_version",
-    "Keep a version of a chain for its history.",
+    "chains.insert_version",
+    "Insert a version of a chain.",
     """
     INSERT INTO chain_versions (chain_id, version, name, description, dag, actor, created_at)
     SELECT id, version, name, description, dag, CAST(:actor AS text), {now} FROM chains WHERE id = :chain_id
@@ -68,14 +68,16 @@ KEEP_VERSION = Statement(
 )
 
 SWITCH = Statement(
-    "chains.switch",
-    "Switch a chain on or off; its version stays.",
+    "chains.set_enabled",
+    "Enable or disable a chain; its version is unchanged.",
     "UPDATE chains SET enabled = :enabled, updated_at = {now} WHERE id = :chain_id AND enabled <> :enabled",
 )
 
 FIND = Statement("chains.find", "Read a chain.", f"SELECT {_SUMMARY}, dag FROM chains WHERE id = :chain_id")
 
-HEAD = Statement("chains.head", "Read a chain without its DAG.", f"SELECT {_SUMMARY} FROM chains WHERE id = :chain_id")
+HEAD = Statement(
+    "chains.find_summary", "Read a chain without its DAG.", f"SELECT {_SUMMARY} FROM chains WHERE id = :chain_id"
+)
 
 FIND_BY_NAME = Statement(
     "chains.find_by_name", "Read a chain by its name.", f"SELECT {_SUMMARY}, dag FROM chains WHERE name = :name"
@@ -88,24 +90,24 @@ _MATCHES = """
     """
 
 COUNT = Statement(
-    "chains.count", "Count chains by keyword and switch.", f"SELECT count(*) AS n FROM chains WHERE {_MATCHES}"
+    "chains.count", "Count chains by keyword and enabled flag.", f"SELECT count(*) AS n FROM chains WHERE {_MATCHES}"
 )
 
 PAGE_AFTER = Statement(
     "chains.page_after",
-    "List chains by keyword and switch, from after a known name.",
+    "List chains by keyword and enabled flag, keyset-paginated by name.",
     f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :at_most",
 )
 
 PAGE_NUMBER = Statement(
     "chains.page_number",
-    "List chains by keyword and switch, a numbered page of them.",
+    "List chains by keyword and enabled flag, by page number.",
     f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :at_most OFFSET :skipped",
 )
 
 HISTORY = Statement(
-    "chains.history",
-    "Read the versions of a chain, the newest first.",
+    "chains.list_versions",
+    "List the versions of a chain, newest first.",
     """
     SELECT chain_id, version, name, description, dag, actor, created_at FROM chain_versions
     WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :at_most
@@ -241,7 +243,7 @@ async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
     """Say so in words; should two come at the same moment, the constraint refuses the second, with the same code."""
     row = await first(tx, FIND_BY_NAME, name=name)
     if row is not None and row["id"] != chain_id:
-        raise ChainNameTaken(f"name: a chain called {name!r} exists already; choose another name.", field="name")
+        raise ChainNameTaken(f"name: a chain named {name!r} already exists.", field="name")
 
 
 def _filters(keyword: str, enabled: bool | None) -> dict[str, str]:

@@ -53,8 +53,8 @@ def domain_error(constraint: str, detail: str) -> AdjudgeError:
     if constraint in ILLEGAL:
         return InvalidTransition(ILLEGAL[constraint])
     if constraint.endswith("_fkey"):
-        return InvalidInput(f"It refers to something that does not exist ({constraint.removesuffix('_fkey')}).")
-    return InternalFault(f"The database refused a row that Adjudge should never have written: {detail}")
+        return InvalidInput(f"Foreign key violation: {constraint.removesuffix('_fkey')}.")
+    return InternalFault(f"Unexpected constraint violation: {detail}")
 
 
 def from_postgres(error: Exception) -> AdjudgeError:

@@ -18,7 +18,7 @@ _COLUMNS = (
 
 PAGE = Statement(
     "dead_letters.page",
-    "List dead letters in one state, the oldest first, from after a known one.",
+    "List dead letters in one state, oldest first, keyset-paginated.",
     f"SELECT {_COLUMNS} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :at_most",
 )
 
@@ -26,7 +26,7 @@ FIND = Statement("dead_letters.find", "Read one dead letter.", f"SELECT {_COLUMN
 
 ATTEMPTS = Statement(
     "job_attempts.of_job",
-    "Read the attempts of a job that have ended.",
+    "List the finished attempts of a job.",
     """
     SELECT attempt_id, lease_owner, started_at, ended_at, outcome, reason, error_code, error
     FROM job_attempts WHERE job_id = :job_id ORDER BY attempt_id
@@ -35,7 +35,7 @@ ATTEMPTS = Statement(
 
 COUNT_OPEN = Statement(
     "dead_letters.count_open",
-    "Count the dead letters that wait for somebody.",
+    "Count open dead letters.",
     "SELECT count(*) AS n FROM dead_letters WHERE state = 'open'",
 )
 

@@ -56,7 +56,7 @@ class Tx(Protocol):
 Operation = Callable[[Tx], Awaitable[T]]
 
 
-CONCLUDED = InternalFault("A statement came after the one that was to conclude its transaction.")
+CONCLUDED = InternalFault("Statement executed after fetch_last.")
 """What such a statement fails with."""
 
 

@@ -19,8 +19,8 @@ from adjudge.store.driver import Tx
 from adjudge.store.statement import Row, Statement
 
 HORIZON = Statement(
-    "submission_status_log.horizon",
-    "Find the place below which no change of a submission can appear any more.",
+    "submission_status_log.safe_offset",
+    "Find the offset below which no status change can still appear.",
     "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS xid, CAST(0 AS bigint) AS id",
     sqlite="SELECT 0 AS xid, COALESCE(max(id), 0) + 1 AS id FROM submission_status_log",
 )
@@ -32,18 +32,18 @@ _BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (
 _ORDER = "ORDER BY log.xid, log.id LIMIT :at_most"
 
 SINCE = Statement(
-    "submission_status_log.since",
-    "Read what happened to submissions between two places.",
+    "submission_status_log.between",
+    "List submission status changes between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} {_ORDER}",
 )
 SINCE_OF_USER = Statement(
-    "submission_status_log.since_of_user",
-    "Read what happened to one user's submissions between two places.",
+    "submission_status_log.between_of_user",
+    "List status changes of one user's submissions between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND user_id = :user_id {_ORDER}",
 )
 SINCE_OF_SUBMISSION = Statement(
-    "submission_status_log.since_of_submission",
-    "Read what happened to one submission between two places.",
+    "submission_status_log.between_of_submission",
+    "List status changes of one submission between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND log.submission_id = :submission_id {_ORDER}",
 )
 CHANGED_SINCE = Statement(
@@ -64,7 +64,7 @@ LAST_OF_SUBMISSION = Statement(
 )
 PROGRESS_SINCE = Statement(
     "job_progress.since",
-    "Read which judge runs have come further lately.",
+    "List judge runs whose progress changed recently.",
     # What is recent is found first, and what it belongs to by key: PostgreSQL believes the index of open submissions to
     # be nearly empty, and left free to would start from there and go through the whole backlog.
     """
@@ -78,8 +78,8 @@ PROGRESS_SINCE = Statement(
     """,
 )
 ENDED_SUBMISSIONS = Statement(
-    "submissions.ended",
-    "Tell which submissions have their verdict.",
+    "submissions.finished",
+    "Find which of the given submissions are finished.",
     """
     SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id
     WHERE finished_at IS NOT NULL
@@ -87,8 +87,8 @@ ENDED_SUBMISSIONS = Statement(
     given={"given_id": "text"},
 )
 ENDED_JOBS = Statement(
-    "jobs.ended",
-    "Tell which jobs have ended.",
+    "jobs.finished",
+    "Find which of the given jobs are finished.",
     "SELECT jobs.id AS id FROM {given} JOIN jobs ON jobs.id = given_id WHERE finished_at IS NOT NULL",
     given={"given_id": "text"},
 )
@@ -119,9 +119,7 @@ def parse_place(text: str) -> Place:
     """Read an event's id as it came back."""
     match = _PLACE.fullmatch(text.strip())
     if match is None:
-        raise InvalidInput(
-            f"Last-Event-ID: {text[:64]!r} is no id of an event; send it as it came.", field="Last-Event-ID"
-        )
+        raise InvalidInput(f"Last-Event-ID: {text[:64]!r} is not a valid event id.", field="Last-Event-ID")
     return Place(int(match[1]), int(match[2]))
 
 

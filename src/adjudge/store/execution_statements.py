@@ -43,7 +43,7 @@ INSERT = Statement(
 )
 INSERT_RUNS = Statement(
     "execution_runs.insert",
-    "Keep the inputs of executions.",
+    "Insert the inputs of executions.",
     """
     INSERT INTO execution_runs (execution_id, ordinal, stdin)
     SELECT given_id, given_ordinal, given_stdin FROM {given}
@@ -53,7 +53,7 @@ INSERT_RUNS = Statement(
 FIND = Statement("executions.find", "Read one execution.", f"SELECT {_COLUMNS} FROM executions WHERE id = :id")
 PAGE = Statement(
     "executions.page",
-    "List a user's executions, the newest first, from before a known one.",
+    "List a user's executions, newest first, keyset-paginated.",
     f"""
     SELECT {_COLUMNS} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :at_most
     """,
@@ -65,12 +65,12 @@ STDINS = Statement(
 )
 RUNS = Statement(
     "execution_runs.of_execution",
-    "Read what the inputs of an execution came to.",
+    "Read the results of an execution's inputs.",
     f"SELECT {', '.join(RUN_COLUMNS)} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
 )
 END_RUNS = Statement(
-    "execution_runs.end",
-    "Keep what the inputs of executions came to.",
+    "execution_runs.finish",
+    "Store the results of executions' inputs.",
     """
     UPDATE execution_runs SET verdict = given_verdict, time_ms = given_time_ms, wall_ms = given_wall_ms,
         mem_kb = given_mem_kb, exit_code = given_exit_code, exit_signal = given_exit_signal,
@@ -95,8 +95,8 @@ END_RUNS = Statement(
     },
 )
 END = Statement(
-    "executions.end",
-    "Note how executions ended.",
+    "executions.finish",
+    "Finish executions.",
     """
     UPDATE executions SET job_id = given_job_id, state = given_state, verdict = given_verdict,
         compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
@@ -125,7 +125,7 @@ KEPT_BYTES = Statement(
 )
 DELETE_EXPIRED = Statement(
     "executions.delete_expired",
-    "Forget executions that were kept long enough.",
+    "Delete expired executions.",
     """
     DELETE FROM executions WHERE id IN (
         SELECT id FROM executions WHERE expires_at <= {now} AND finished_at IS NOT NULL

@@ -11,8 +11,8 @@ from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
 INSERT = Statement(
-    "figures.insert",
-    "Keep what a process counted since it last said so.",
+    "metric_samples.insert",
+    "Insert a process's metric sample.",
     """
     INSERT INTO figures (source, at, sample) VALUES (:source, {now}, :sample)
     ON CONFLICT (source, at) DO NOTHING
@@ -20,14 +20,14 @@ INSERT = Statement(
 )
 
 SELECT_SINCE = Statement(
-    "figures.select_since",
-    "Read the figures of the last while, of all processes, the oldest first.",
+    "metric_samples.select_since",
+    "List recent metric samples of all processes, oldest first.",
     "SELECT source, at, sample FROM figures WHERE at >= {now} - :back_us ORDER BY at",
 )
 
 DELETE_OLD = Statement(
-    "figures.delete_old",
-    "Forget figures that no plot reaches back to.",
+    "metric_samples.delete_old",
+    "Delete metric samples past their retention.",
     "DELETE FROM figures WHERE at < {now} - :older_us",
 )
 

@@ -7,7 +7,7 @@ from typing import Final
 from adjudge.store.driver import Database, Tx, first
 from adjudge.store.statement import Statement
 
-PING: Final = Statement("health.ping", "Ask for a row that is always there.", "SELECT 1 AS answer")
+PING: Final = Statement("health.ping", "Check that the database responds.", "SELECT 1 AS answer")
 
 
 async def ping(database: Database) -> None:

@@ -20,7 +20,7 @@ LIFE_US: Final = 24 * 3600 * 1_000_000
 
 CLAIM = Statement(
     "idempotency_keys.claim",
-    "Take keys that nobody holds, each with the answer that goes with it.",
+    "Insert idempotency keys that do not exist yet, each with its response.",
     """
     INSERT INTO idempotency_keys (user_id, key, request_digest, response_status, response, created_at, expires_at)
     SELECT given_user_id, given_key, given_digest, given_status, given_response, {now}, {now} + :life_us
@@ -42,7 +42,7 @@ CLAIM = Statement(
 
 FIND = Statement(
     "idempotency_keys.find",
-    "Read the answers that keys stand for.",
+    "Read the stored responses of idempotency keys.",
     """
     SELECT user_id, key, request_digest, response_status, response
     FROM {given} JOIN idempotency_keys ON user_id = given_user_id AND key = given_key
@@ -53,7 +53,7 @@ FIND = Statement(
 
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
-    "Forget keys whose time is over.",
+    "Delete expired idempotency keys.",
     """
     DELETE FROM idempotency_keys WHERE (user_id, key) IN (
         SELECT user_id, key FROM idempotency_keys WHERE expires_at <= {now} LIMIT :at_most)

@@ -7,13 +7,13 @@ from adjudge.store.statement import Statement
 
 FIND = Statement(
     "identities.find",
-    "Find the user whom a provider means.",
+    "Find the user of an identity provider's subject.",
     "SELECT user_id FROM identities WHERE issuer = :issuer AND subject = :subject",
 )
 
 LINK = Statement(
     "identities.link",
-    "Remember whom a provider means.",
+    "Link an identity provider's subject to a user.",
     "INSERT INTO identities (issuer, subject, user_id, created_at) VALUES (:issuer, :subject, :user_id, {now})",
 )
 

@@ -15,7 +15,7 @@ PREFIX = "inv_"
 
 INSERT = Statement(
     "invitations.insert",
-    "Remember the digest of a new code.",
+    "Insert an invitation with the digest of its code.",
     """
     INSERT INTO invitations (id, code_hash, role, note, max_uses, created_by, created_at, expires_at)
     VALUES (:id, :code_hash, :role, :note, :max_uses, :created_by, {now}, {now} + CAST(:life_us AS bigint))
@@ -23,8 +23,8 @@ INSERT = Statement(
 )
 
 USE = Statement(
-    "invitations.use",
-    "Use a code up by one, if it still counts; two at once cannot both take its last use.",
+    "invitations.redeem",
+    "Use a valid code once; the last use is granted to one caller only.",
     """
     UPDATE invitations SET uses = uses + 1
     WHERE code_hash = :code_hash AND revoked_at IS NULL AND uses < max_uses
@@ -35,7 +35,7 @@ USE = Statement(
 
 PAGE = Statement(
     "invitations.page",
-    "List invitations, the newest first, from after a known one.",
+    "List invitations, newest first, keyset-paginated.",
     """
     SELECT id, role, note, max_uses, uses, created_by, created_at, expires_at, revoked_at FROM invitations
     WHERE id < :before ORDER BY id DESC LIMIT :at_most
@@ -44,7 +44,7 @@ PAGE = Statement(
 
 REVOKE = Statement(
     "invitations.revoke",
-    "Let a code count no more.",
+    "Revoke an invitation.",
     "UPDATE invitations SET revoked_at = {now} WHERE id = :id AND revoked_at IS NULL",
 )
 

@@ -54,14 +54,14 @@ _INSERTED = {
 
 INSERT = Statement(
     "jobs.insert",
-    "Create jobs; one whose dedupe key exists already is left out.",
+    "Insert jobs, skipping those whose dedupe key exists.",
     _INSERT,
     given=_INSERTED,
 )
 
 ENQUEUE = Statement(
     "jobs.enqueue",
-    "Create jobs and ask for their delivery at once, in one round trip.",
+    "Insert jobs and their outbox rows in one round trip.",
     f"""
     WITH born AS ({_INSERT}, priority, available_at, created_at)
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
@@ -74,7 +74,7 @@ ENQUEUE = Statement(
 
 FIND_DEDUPED = Statement(
     "jobs.find_deduped",
-    "Find the jobs that were there first.",
+    "Find existing jobs with the same dedupe keys.",
     "SELECT given_id, jobs.id AS id FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
     given={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
 )
@@ -90,14 +90,14 @@ WIN = f"""
 
 CLAIM = Statement(
     "jobs.claim",
-    "Win waiting jobs for one worker: the compare-and-set before which nothing executes.",
+    "Claim pending or queued jobs for one worker (compare-and-set to running).",
     f"{WIN} RETURNING {RETURNED}",
     given={"given_id": "text"},
 )
 
 RECLAIM = Statement(
     "jobs.reclaim",
-    "Take jobs over whose worker let its lease expire; the attempt grows, so the old worker's writes miss.",
+    "Claim running jobs whose lease expired; attempt_id grows, so that writes of the old worker are refused.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'running', attempt_id = attempt_id + 1,
         lease_owner = :worker, lease_until = {{now}} + :lease_us, heartbeat_at = NULL,
@@ -112,7 +112,7 @@ RECLAIM = Statement(
 
 SELECT_HELD = Statement(
     "jobs.select_held",
-    "Find the jobs that a worker holds by a valid lease.",
+    "Find the jobs that a worker holds under a valid lease.",
     f"""
     SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id
     WHERE {_STANDS} = 'running' AND lease_owner = :worker AND lease_until > {{now}}
@@ -122,7 +122,7 @@ SELECT_HELD = Statement(
 
 RENEW = Statement(
     "jobs.renew",
-    "Extend the leases of all the jobs that a worker is running.",
+    "Extend the leases of a worker's jobs.",
     f"""
     UPDATE jobs SET lease_until = {{now}} + :lease_us, heartbeat_at = {{now}} FROM {{given}}
     WHERE {_FENCE} AND lease_until > {{now}}
@@ -133,14 +133,14 @@ RENEW = Statement(
 
 SELECT_CANCELED = Statement(
     "jobs.select_canceled",
-    "Tell which jobs were canceled: whoever runs them stops.",
+    "Find which of the given jobs were canceled.",
     "SELECT id FROM {given} JOIN jobs ON id = given_id WHERE COALESCE(status, '') = 'canceled'",
     given={"given_id": "text"},
 )
 
 HOLD = Statement(
-    "jobs.hold",
-    "Take jobs in the order of their ids, before several statements change some of them each.",
+    "jobs.lock",
+    "Lock jobs in id order before several statements update some of them.",
     "SELECT id FROM {given} JOIN jobs ON id = given_id ORDER BY id FOR NO KEY UPDATE OF jobs",
     given={"given_id": "text"},
     only=Dialect.POSTGRES,
@@ -148,7 +148,7 @@ HOLD = Statement(
 
 FINISH = Statement(
     "jobs.finish",
-    "End jobs with a result: names job, attempt, owner, an unexpired lease and 'running', or changes nothing.",
+    "Finish jobs with a result; guarded by job, attempt, lease owner, unexpired lease and status running.",
     f"""
     UPDATE jobs SET prior_status = status, status = given_status, result = given_result, {_NOT_LEASED},
         actor = given_owner, reason = given_reason, error_code = given_error_code, error = given_error,
@@ -171,7 +171,7 @@ FINISH = Statement(
 
 RELEASE = Statement(
     "jobs.release",
-    "Hand jobs back to be tried again: by their worker, or for it once its lease expired.",
+    "Set jobs back to pending: by their worker, or after their lease expired.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + given_delay_us, {_NOT_LEASED},
         max_attempts = max_attempts + given_free_attempts,
@@ -195,8 +195,8 @@ RELEASE = Statement(
 )
 
 BURY = Statement(
-    "jobs.bury",
-    "End jobs that no further attempt can help; they must still stand where the caller saw them.",
+    "jobs.dead_letter",
+    "Fail jobs that cannot be retried; guarded by the status that the caller read.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'failed', {_NOT_LEASED},
         actor = COALESCE(CAST(:actor AS text), given_owner), reason = given_reason,
@@ -220,7 +220,7 @@ BURY = Statement(
 
 INSERT_DEAD_LETTERS = Statement(
     "jobs.insert_dead_letters",
-    "Make buried jobs visible and replayable.",
+    "Insert dead letters for failed jobs.",
     """
     INSERT INTO dead_letters (id, job_id, kind, attempt_id, error_code, error, created_at)
     SELECT given_letter_id, jobs.id, kind, attempt_id, COALESCE(error_code, 'UNKNOWN'), error, {now}
@@ -231,7 +231,7 @@ INSERT_DEAD_LETTERS = Statement(
 
 CANCEL = Statement(
     "jobs.cancel",
-    "End jobs that nobody wants any more; a running one's worker stops at the bell, or at its next heartbeat.",
+    "Cancel unfinished jobs; the worker of a running one learns by notification or heartbeat.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'canceled', {_NOT_LEASED},
         actor = :actor, reason = :reason, finished_at = {{now}}, updated_at = {{now}}
@@ -252,7 +252,7 @@ _QUEUE = f"""
 
 MARK_QUEUED = Statement(
     "jobs.mark_queued",
-    "Note that a message about the job is in the stream.",
+    "Set jobs to queued after their message was published.",
     _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
     given={"given_id": "text"},
     only=Dialect.SQLITE,
@@ -274,7 +274,7 @@ MARK_DELIVERED = Statement(
 
 UNQUEUE = Statement(
     "jobs.unqueue",
-    "Put queued jobs whose message was lost back, for the outbox to deliver again.",
+    "Set queued jobs whose message was lost back to pending.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}},
         actor = :actor, reason = 'message_lost', updated_at = {{now}}
@@ -319,7 +319,7 @@ COUNT_REFUNDS = Statement(
 
 DEFER = Statement(
     "jobs.defer",
-    "Let waiting jobs wait a little longer.",
+    "Delay pending or queued jobs.",
     f"""
     UPDATE jobs SET prior_status = status, status = 'pending', available_at = {{now}} + :delay_us,
         actor = :actor, reason = :reason, updated_at = {{now}}
@@ -332,7 +332,7 @@ DEFER = Statement(
 
 DEFER_PENDING = Statement(
     "jobs.defer_pending",
-    "Let due jobs wait a little longer whose delivery is not noted yet.",
+    "Delay due pending jobs whose delivery is not marked yet.",
     f"""
     UPDATE jobs SET prior_status = status, available_at = {{now}} + :delay_us,
         actor = :actor, reason = :reason, updated_at = {{now}}
@@ -345,7 +345,7 @@ DEFER_PENDING = Statement(
 """A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
 
 SELECT_QUEUED_LONG = Statement(
-    "jobs.select_queued_long",
+    "jobs.select_long_queued",
     "Find jobs queued for so long that their message may be lost.",
     """
     SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id, queued_at
@@ -358,7 +358,7 @@ SELECT_QUEUED_LONG = Statement(
 
 INSPECT = Statement(
     "jobs.inspect",
-    "Read what a refusal is explained by.",
+    "Read the columns that explain a refused write.",
     """
     SELECT id, kind, status, attempt_id, max_attempts, available_at, lease_owner, lease_until, heartbeat_at, trace_id,
            {now} AS now
@@ -368,7 +368,7 @@ INSPECT = Statement(
 )
 
 OPEN_LETTERS = Statement(
-    "dead_letters.select_open",
+    "dead_letters.lock_open",
     "Read dead letters that are still open, with the job that each speaks of. They are locked last, when they close.",
     """
     SELECT dead_letters.id AS letter_id, jobs.id AS id, jobs.kind AS kind, submission_id, rejudge_batch_id,
@@ -381,7 +381,7 @@ OPEN_LETTERS = Statement(
 
 RESOLVE_LETTERS = Statement(
     "dead_letters.resolve",
-    "Close dead letters: replayed by another job, or discarded. One that is closed already stays as it is.",
+    "Mark open dead letters as replayed or discarded.",
     """
     UPDATE dead_letters SET state = :state, replayed_by_job_id = given_job_id, resolved_by = :actor, note = :note,
         resolved_at = {now}

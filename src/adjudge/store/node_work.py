@@ -16,13 +16,13 @@ from adjudge.store.statement import Row, Statement
 _PAGE: Final = 1_000
 
 FIND_USER = Statement(
-    "node_work.find_user",
-    "Find the user that a name or an id speaks of.",
+    "users.find_id",
+    "Find a user's id by name or id.",
     "SELECT id FROM users WHERE id = :who OR name = :who ORDER BY id = :who DESC LIMIT 1",
 )
 
 STANDING = Statement(
-    "node_work.standing",
+    "users.find_role",
     "Find which of the given users and tokens may still act; a password that must be changed stops sessions only.",
     """
     SELECT users.id AS user_id, given_token_id AS token_id, users.role AS role, api_tokens.scopes AS scopes
@@ -36,22 +36,22 @@ STANDING = Statement(
 
 _OUTCOME = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
 SUBMISSION_OUTCOME = Statement(
-    "node_work.submission_outcome",
-    "Read where a submission stands, and keep it there until this transaction ends.",
+    "submissions.lock_state",
+    "Read a submission's state under a share lock.",
     _OUTCOME + " FOR SHARE",
     sqlite=_OUTCOME,
 )
 
 _BATCH_STATE = "SELECT state FROM rejudge_batches WHERE id = :batch_id"
 BATCH_STATE = Statement(
-    "node_work.batch_state",
-    "Read where a rejudge batch stands, and keep it there until this transaction ends.",
+    "rejudge.lock_batch_state",
+    "Read a rejudge batch's state under a share lock.",
     _BATCH_STATE + " FOR SHARE",
     sqlite=_BATCH_STATE,
 )
 
 AWAITED = Statement(
-    "node_work.awaited",
+    "chain_waits.awaited",
     "Find out which of the things that have just ended a node waits for, in the order in which runs are locked.",
     """
     SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
@@ -61,7 +61,7 @@ AWAITED = Statement(
 )
 
 PUBLISHED_PROBLEMS = Statement(
-    "node_work.published_problems",
+    "problems.list_published",
     "List published problems by slug.",
     """
     SELECT id, slug, title, published_revision_id FROM problems
@@ -70,8 +70,8 @@ PUBLISHED_PROBLEMS = Statement(
 )
 
 FIND_CONTEST = Statement(
-    "node_work.find_contest",
-    "Find the contest that a slug or an id speaks of.",
+    "contests.find",
+    "Find a contest by slug or id.",
     """
     SELECT id, slug, title, starts_at, freezes_at, ends_at, ends_at <= {now} AS has_ended FROM contests
     WHERE id = :name OR slug = :name
@@ -79,8 +79,8 @@ FIND_CONTEST = Statement(
 )
 
 LIFT_FREEZE = Statement(
-    "node_work.lift_freeze",
-    "Lift the freeze of a contest that has ended.",
+    "contests.unfreeze",
+    "Unfreeze an ended contest.",
     """
     UPDATE contests SET freezes_at = NULL, version = version + 1, updated_at = {now}
     WHERE id = :contest_id AND ends_at <= {now} AND freezes_at IS NOT NULL
@@ -88,8 +88,8 @@ LIFT_FREEZE = Statement(
 )
 
 CONTEST_RESULTS = Statement(
-    "node_work.contest_results",
-    "Read the submissions of a contest in the order of their ids, from after a known one.",
+    "contests.page_submissions",
+    "List the submissions of a contest by id, keyset-paginated.",
     """
     SELECT submissions.id AS id, users.name AS user_name, contest_problems.label AS label, problems.slug AS problem,
            language, status, verdict, score, time_ms, mem_kb, submissions.created_at AS created_at

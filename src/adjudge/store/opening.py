@@ -71,6 +71,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Unavailable(
-            f"The database's folder {folder} cannot be made: {error.strerror}. Check ADJUDGE_DATABASE_URL or "
-            "ADJUDGE_DATA_DIR."
+            f"Cannot create the database directory {folder}: {error.strerror}. Check "
+            "ADJUDGE_DATABASE_URL and ADJUDGE_DATA_DIR."
         ) from error

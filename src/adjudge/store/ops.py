@@ -12,8 +12,8 @@ from adjudge.store.driver import Tx, first
 from adjudge.store.statement import Row, Statement
 
 QUEUES = Statement(
-    "ops.queues",
-    "Count the jobs that wait, band by band, and see for how long the first of them has been due.",
+    "queue_stats.bands",
+    "Count waiting jobs per priority band, with the age of the oldest due one.",
     """
     SELECT priority, count(*) AS waiting, {now} - min(available_at) AS oldest_us FROM jobs
     WHERE status IN ('pending', 'queued') GROUP BY priority ORDER BY priority
@@ -21,12 +21,12 @@ QUEUES = Statement(
 )
 
 COUNT_RUNNING = Statement(
-    "ops.count_running", "Count the jobs that run.", "SELECT count(*) AS n FROM jobs WHERE status = 'running'"
+    "queue_stats.count_running", "Count running jobs.", "SELECT count(*) AS n FROM jobs WHERE status = 'running'"
 )
 
 OUTBOX = Statement(
-    "ops.outbox",
-    "See what the stream has still to hear of: how much, how much of it is due, and since when.",
+    "queue_stats.outbox",
+    "Count pending and due outbox rows, with the age of the oldest.",
     """
     SELECT count(*) AS pending, COALESCE(sum(CASE WHEN next_attempt_at <= {now} THEN 1 ELSE 0 END), 0) AS due,
            {now} - min(created_at) AS oldest_us
@@ -35,8 +35,8 @@ OUTBOX = Statement(
 )
 
 OUTBOX_TROUBLE = Statement(
-    "ops.outbox_trouble",
-    "Read why deliveries failed, those that are tried next first.",
+    "queue_stats.outbox_errors",
+    "List failed deliveries, next retry first.",
     """
     SELECT job_id, attempts, next_attempt_at, last_error FROM outbox
     WHERE state = 'pending' AND last_error IS NOT NULL ORDER BY next_attempt_at, id LIMIT :at_most
@@ -44,8 +44,8 @@ OUTBOX_TROUBLE = Statement(
 )
 
 JOB = Statement(
-    "ops.job",
-    "Read all that a job's row says.",
+    "queue_stats.job",
+    "Read all columns of a job.",
     """
     SELECT id, kind, status, submission_id, rejudge_batch_id, chain_run_id, node_id, origin_job_id, attempt_id,
            max_attempts, priority, timeout_ms, available_at, lease_owner, lease_until, payload, actor, reason,

@@ -14,7 +14,7 @@ from adjudge.store.statement import Dialect, Rows, Statement
 
 INSERT = Statement(
     "outbox.insert",
-    "Ask for jobs to be delivered, in the transaction that creates them.",
+    "Insert outbox rows in the transaction that creates their jobs.",
     """
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
     SELECT given_id, given_priority, {now} + given_delay_us, {now} FROM {given}
@@ -23,8 +23,8 @@ INSERT = Statement(
 )
 
 AGAIN = Statement(
-    "outbox.again",
-    "Ask for jobs to be delivered once more, or at last: after a retry, or because their message was lost.",
+    "outbox.insert_again",
+    "Request another delivery of jobs, after a retry or a lost message.",
     """
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
     SELECT given_id, CASE WHEN priority < 0 THEN 0 WHEN priority > 3 THEN 3 ELSE priority END, {now} + given_delay_us,
@@ -71,7 +71,7 @@ _TOLD = "jobs.id AS id, kind, jobs.priority AS priority, trace_id, payload, atte
 
 TAKE_DUE = Statement(
     "outbox.take_due",
-    "Take due rows of each band for delivery, and read what the stream is told about their jobs.",
+    "Take due rows of each band for delivery and read their messages.",
     f"""
     WITH taken AS (
         {_take("LEAST").strip()}
@@ -104,16 +104,16 @@ NOTE_DELIVERED = """
 DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"}
 
 DELIVERED = Statement(
-    "outbox.delivered",
-    "Note that messages are in the stream, unless the job has been put back for another delivery meanwhile.",
+    "outbox.mark_delivered",
+    "Mark rows delivered unless a newer delivery was requested.",
     NOTE_DELIVERED,
     given=DELIVERY,
     only=Dialect.SQLITE,
 )
 
 NOT_DELIVERED = Statement(
-    "outbox.not_delivered",
-    "Keep why a delivery failed; the row stays pending and comes due again.",
+    "outbox.mark_failed",
+    "Store a delivery error; the row stays pending until its next attempt.",
     """
     UPDATE outbox SET last_error = given_error
     FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'
@@ -133,8 +133,8 @@ POSTPONE = Statement(
 )
 
 READ_TAKEN = Statement(
-    "outbox.read_taken",
-    "Read what the stream is told about each job taken.",
+    "outbox.read_messages",
+    "Read the messages of the given jobs.",
     f"""
     SELECT {_TOLD}, {{now}} - outbox.created_at AS waited_us, takings
     FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
@@ -151,13 +151,13 @@ _FIRST = " UNION ALL ".join(
 
 NEXT_DUE = Statement(
     "outbox.next_due",
-    "Find out how long it is until something comes due, whatever its band.",
+    "Read the time until the next row is due.",
     f"SELECT min(at) - {{now}} AS us FROM ({_FIRST}) AS first_of_each",
 )
 
 COUNT_PENDING = Statement(
     "outbox.count_pending",
-    "Count what is still to be delivered.",
+    "Count pending outbox rows.",
     "SELECT count(*) AS n FROM outbox WHERE state = 'pending'",
 )
 

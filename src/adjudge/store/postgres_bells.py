@@ -77,7 +77,7 @@ class PostgresBells:
             async with self._connections.one() as connection:
                 await connection.fetch(_NOTIFY, sorted(channels))
         except _FAILURES as error:
-            _log.debug("ring_not_sent", error=str(error))  # the listeners' poll finds the work
+            _log.debug("notify_send_failed", error=str(error))  # the listeners' poll finds the work
         return [None] * len(channels)
 
     async def _hear(self) -> None:

@@ -87,7 +87,7 @@ class Connections:
             async with asyncio.timeout(self.timeout_sec):
                 return await self._pool.acquire()
         except asyncpg.InterfaceError as error:
-            raise Unavailable(f"No connection to be had: {error}.") from error
+            raise Unavailable(f"No database connection available: {error}.") from error
         except TimeoutError as error:
             raise Unavailable(f"No connection to the database to be had within {self.timeout_sec:g} s.") from error
         finally:

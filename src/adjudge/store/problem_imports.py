@@ -27,7 +27,7 @@ KIND: Final = "import"
 
 INSERT = Statement(
     "problem_imports.insert",
-    "Remember what is to be imported or verified.",
+    "Insert an import or verification request.",
     """
     INSERT INTO problem_imports (id, purpose, created_by, job_id, archive_digest, file_name, wanted, problem_id,
                                  revision_id, created_at, updated_at)
@@ -38,7 +38,7 @@ INSERT = Statement(
 
 START = Statement(
     "problem_imports.start",
-    "Note that imports are under way.",
+    "Set imports to running.",
     """
     UPDATE problem_imports SET state = 'running', updated_at = {now}
     FROM {given} WHERE id = given_id AND state = 'pending'
@@ -47,8 +47,8 @@ START = Statement(
 )
 
 END = Statement(
-    "problem_imports.end",
-    "Keep what became of an import that is still under way.",
+    "problem_imports.finish",
+    "Store the result of a running import.",
     """
     UPDATE problem_imports SET state = :state, findings = :findings, jury = :jury, error = :error,
         problem_id = COALESCE(CAST(:problem_id AS text), problem_id),
@@ -76,8 +76,8 @@ REOPEN = Statement(
 )
 
 INSERT_UNLESS_TAKEN = Statement(
-    "problem_imports.insert_unless_taken",
-    "Create the problem of an import, unless its slug is taken.",
+    "problem_imports.insert_problem",
+    "Insert the problem of an import unless its slug exists.",
     """
     INSERT INTO problems (id, slug, title, owner_id, tags, difficulty, created_at, updated_at)
     VALUES (:id, :slug, :title, :owner_id, :tags, :difficulty, {now}, {now})
@@ -87,8 +87,8 @@ INSERT_UNLESS_TAKEN = Statement(
 
 _LOCK = "SELECT id, owner_id, version FROM problems WHERE slug = :slug"
 LOCK = Statement(
-    "problem_imports.lock",
-    "Hold the problem that a revision is added to, so that two imports number theirs one after the other.",
+    "problem_imports.lock_problem",
+    "Lock the problem that a revision is added to, so that revision numbers are consecutive.",
     _LOCK + " FOR UPDATE",
     sqlite=_LOCK,
 )
@@ -107,7 +107,7 @@ SELECT = Statement("problem_imports.select", "Read one import.", _COLUMNS + "WHE
 
 SELECT_PAGE = Statement(
     "problem_imports.select_page",
-    "List somebody's imports, the latest first.",
+    "List a user's imports, newest first.",
     _COLUMNS
     + """
     WHERE problem_imports.created_by = :created_by AND problem_imports.id < :before_id
@@ -116,8 +116,8 @@ SELECT_PAGE = Statement(
 )
 
 SELECT_VERIFIED = Statement(
-    "problem_imports.select_verified",
-    "Find what the jury's solutions last did on a revision.",
+    "problem_imports.select_verification",
+    "Find the last verification result of a revision.",
     """
     SELECT jury FROM problem_imports
     WHERE revision_id = :revision_id AND jury IS NOT NULL

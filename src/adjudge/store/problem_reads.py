@@ -100,8 +100,8 @@ SELECT_LATEST = Statement(
 )
 
 SELECT_PUBLISHED_BEFORE = Statement(
-    "problems.select_published_before",
-    "Find the revision that was published before the present one.",
+    "problems.select_previous_published",
+    "Find the previously published revision.",
     _REVISION
     + """
     WHERE problem_id = :problem_id AND published_at IS NOT NULL

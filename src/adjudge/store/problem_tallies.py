@@ -12,8 +12,8 @@ from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
 COUNT_ALL = Statement(
-    "problems.count_all",
-    "Count what was judged and accepted, and who solved it, for every problem at once.",
+    "problems.count_by_problem",
+    "Count judged and accepted submissions and solvers of every problem.",
     """
     SELECT problem_id, sum(judged) AS judged, sum(accepted) AS accepted,
            sum(CASE WHEN accepted > 0 THEN 1 ELSE 0 END) AS solvers
@@ -24,8 +24,8 @@ COUNT_ALL = Statement(
 )
 
 SELECT_STANDING = Statement(
-    "problems.select_standing",
-    "Tell whether somebody has solved a problem, and whether anything of theirs was judged there.",
+    "problems.select_user_status",
+    "Read whether a user has solved or attempted a problem.",
     """
     SELECT EXISTS (SELECT 1 FROM submissions
                    WHERE user_id = :user_id AND problem_id = :problem_id AND verdict = 'AC') AS is_solved,

@@ -19,7 +19,7 @@ from adjudge.store.statement import Statement
 
 INSERT = Statement(
     "problems.insert",
-    "Create a problem without any revision.",
+    "Insert a problem without a revision.",
     """
     INSERT INTO problems (id, slug, title, owner_id, tags, difficulty, created_at, updated_at)
     VALUES (:id, :slug, :title, :owner_id, :tags, :difficulty, {now}, {now})
@@ -27,8 +27,8 @@ INSERT = Statement(
 )
 
 EDIT = Statement(
-    "problems.edit",
-    "Change what the catalogue says of a problem that still has the version it was read at.",
+    "problems.update",
+    "Update a problem's metadata if its version is unchanged.",
     """
     UPDATE problems SET title = :title, tags = :tags, difficulty = :difficulty, version = version + 1,
         updated_at = {now}
@@ -39,33 +39,33 @@ EDIT = Statement(
 
 DELETE_WORDS = Statement(
     "problems.delete_words",
-    "Forget the words that a problem was found by.",
+    "Delete a problem's search words.",
     "DELETE FROM problem_words WHERE problem_id = :problem_id",
 )
 
 INSERT_WORDS = Statement(
     "problems.insert_words",
-    "Let a problem be found by words.",
+    "Insert a problem's search words.",
     "INSERT INTO problem_words (problem_id, word) SELECT :problem_id, given_word FROM {given}",
     given={"given_word": "text"},
 )
 
 DELETE_TAGS = Statement(
     "problems.delete_tags",
-    "Take a problem out of its tags.",
+    "Delete a problem's tags.",
     "DELETE FROM problem_tags WHERE problem_id = :problem_id",
 )
 
 INSERT_TAGS = Statement(
     "problems.insert_tags",
-    "Put a problem under tags.",
+    "Insert a problem's tags.",
     "INSERT INTO problem_tags (problem_id, tag) SELECT :problem_id, given_tag FROM {given}",
     given={"given_tag": "text"},
 )
 
 INSERT_REVISION = Statement(
     "problems.insert_revision",
-    "Add the next revision of a problem, as a draft.",
+    "Insert the next revision of a problem as a draft.",
     """
     INSERT INTO problem_revisions (id, problem_id, number, format, manifest_digest, definition, created_by, created_at)
     SELECT :id, :problem_id,
@@ -77,7 +77,7 @@ INSERT_REVISION = Statement(
 
 INSERT_FILES = Statement(
     "problems.insert_files",
-    "Pin the files that a revision is made of.",
+    "Insert the files of a revision.",
     """
     INSERT INTO manifest_files (revision_id, path, digest, size_bytes, is_secret)
     SELECT :revision_id, given_path, given_digest, given_size_bytes, given_is_secret FROM {given}
@@ -86,14 +86,14 @@ INSERT_FILES = Statement(
 )
 
 SELECT_FILES = Statement(
-    "problems.select_files",
-    "Read the files of a revision that judging needs.",
+    "problems.select_judging_files",
+    "List the files of a revision that judging needs.",
     "SELECT path, digest FROM manifest_files WHERE revision_id = :revision_id AND is_secret ORDER BY path",
 )
 
 PUBLISH = Statement(
     "problems.publish",
-    "Make a revision the one that new submissions are judged against.",
+    "Set the published revision of a problem.",
     """
     UPDATE problems SET published_revision_id = :revision_id, version = version + 1, updated_at = {now}
     WHERE id = :problem_id AND version = :version
@@ -103,7 +103,7 @@ PUBLISH = Statement(
 
 WITHDRAW = Statement(
     "problems.withdraw",
-    "Take a problem back: it is a draft again, and nothing more is submitted to it.",
+    "Unpublish a problem; it accepts no more submissions.",
     """
     UPDATE problems SET published_revision_id = NULL, version = version + 1, updated_at = {now}
     WHERE id = :problem_id AND version = :version
@@ -113,7 +113,7 @@ WITHDRAW = Statement(
 
 MARK_WITHDRAWN = Statement(
     "problems.mark_withdrawn",
-    "Note that a problem's published revision has been taken back.",
+    "Set the state of the published revision to withdrawn.",
     """
     UPDATE problem_revisions SET state = 'withdrawn'
     WHERE id = (SELECT published_revision_id FROM problems WHERE id = :problem_id)
@@ -123,7 +123,7 @@ MARK_WITHDRAWN = Statement(
 
 MARK_PUBLISHED = Statement(
     "problems.mark_published",
-    "Note that a revision has been published.",
+    "Set the state of a revision to published.",
     """
     UPDATE problem_revisions SET state = 'published', published_at = {now}
     WHERE id = :revision_id AND problem_id = :problem_id

@@ -16,8 +16,8 @@ from adjudge.store.job_values import Fence
 from adjudge.store.statement import Row, Statement
 
 WRITE = Statement(
-    "job_progress.write",
-    "Keep how far running jobs have come, as long as the claim that says so holds them.",
+    "job_progress.upsert",
+    "Store the progress of running jobs if the reporting attempt holds the lease.",
     """
     INSERT INTO job_progress (job_id, attempt_id, stage, done, total, cases, updated_at)
     SELECT jobs.id, given_attempt, given_stage, given_done, given_total, given_cases, {now}
@@ -40,7 +40,7 @@ WRITE = Statement(
 
 SELECT = Statement(
     "job_progress.select",
-    "Read how far jobs have come.",
+    "Read the progress of jobs.",
     """
     SELECT job_id, attempt_id, stage, done, total, cases, updated_at
     FROM {given} JOIN job_progress ON job_id = given_id
@@ -50,7 +50,7 @@ SELECT = Statement(
 
 DELETE_OLD = Statement(
     "job_progress.delete_old",
-    "Forget how far jobs had come that have ended some time ago.",
+    "Delete the progress of jobs finished some time ago.",
     """
     DELETE FROM job_progress WHERE job_id IN (
         SELECT job_id FROM job_progress JOIN jobs ON jobs.id = job_id

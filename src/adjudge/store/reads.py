@@ -57,7 +57,7 @@ PAGE_OF_CONTEST = _page("page_of_contest", " of one contest", "contest_id = :con
 
 SELECT_RESULT = Statement(
     "jobs.select_result",
-    "Read what a job found.",
+    "Read a job's result document.",
     "SELECT result FROM jobs WHERE id = :job_id",
 )
 
@@ -72,7 +72,7 @@ RUNS_OF = Statement(
 )
 RUN_LOG = Statement(
     "job_status_log.of_job",
-    "Read every change of a job's status.",
+    "List the status changes of a job.",
     """
     SELECT from_status, to_status, attempt_id, actor, reason, at FROM job_status_log
     WHERE job_id = :job_id ORDER BY id
@@ -80,7 +80,7 @@ RUN_LOG = Statement(
 )
 SUBMISSION_LOG = Statement(
     "submission_status_log.of_submission",
-    "Read every change of a submission.",
+    "List the status changes of a submission.",
     """
     SELECT from_status, to_status, verdict, job_id, version, actor, reason, at FROM submission_status_log
     WHERE submission_id = :submission_id ORDER BY version
@@ -88,7 +88,7 @@ SUBMISSION_LOG = Statement(
 )
 RESOLVE_PROBLEMS = Statement(
     "problems.resolve",
-    "Find the problems that slugs or ids name, and what is published of them.",
+    "Find problems by slug or id, with their published revision.",
     """
     SELECT given_ref, problems.id AS id, published_revision_id, owner_id
     FROM {given} JOIN problems ON slug = given_ref
@@ -100,12 +100,12 @@ RESOLVE_PROBLEMS = Statement(
 )
 FIND_DEFINITION = Statement(
     "problems.find_definition",
-    "Read how a revision is judged.",
+    "Read the judging definition of a revision.",
     "SELECT definition FROM problem_revisions WHERE id = :revision_id",
 )
 EXISTING = Statement(
     "submissions.existing",
-    "Tell which submissions exist: how a submit whose answer was lost is looked up.",
+    "Find which of the given submissions exist, after a commit with unknown outcome.",
     "SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id",
     given={"given_id": "text"},
 )

@@ -208,8 +208,8 @@ class Rejudging:
         metrics.SUBMISSION_CONFLICTS.inc(len(late))
         if late and not skip_changed:
             raise Conflict(
-                f"{len(late)} of the submissions changed since the batch was made, {late[0]!r} among them; rejudge "
-                "those again, or apply with skip_changed.",
+                f"{len(late)} submissions changed since the batch was created (first: "
+                f"{late[0]!r}); rejudge them again, or apply with skip_changed.",
                 submission_ids=",".join(late[:20]),
             )
         rows = await tx.fetch(

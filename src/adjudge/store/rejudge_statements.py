@@ -19,14 +19,14 @@ _MATCH = """verdict IS NOT NULL
         AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)"""
 
 CHOOSE = Statement(
-    "rejudge.choose",
-    "Find the submissions that a filter matches and that have a verdict.",
+    "rejudge.select_by_filter",
+    "Select judged submissions by filter.",
     f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :at_most",
     by_values=True,
 )
 CHOOSE_GIVEN = Statement(
-    "rejudge.choose_given",
-    "Find those of the named submissions that a filter matches and that have a verdict.",
+    "rejudge.select_by_ids",
+    "Select judged submissions by id and filter.",
     f"""
     SELECT {_CHOSEN} FROM {{given}} JOIN submissions ON submissions.id = given_id {_JOINED}
     WHERE {_MATCH} ORDER BY submissions.id
@@ -43,7 +43,7 @@ INSERT_BATCH = Statement(
 )
 INSERT_ITEMS = Statement(
     "rejudge.insert_items",
-    "Remember how the submissions of a batch stand, and which runs judge them again.",
+    "Insert the items of a batch with the current verdicts and the new judge runs.",
     """
     INSERT INTO rejudge_items (batch_id, submission_id, job_id, revision_id, old_version, old_verdict, old_score,
                                old_time_ms, old_mem_kb, old_job_id)
@@ -78,14 +78,14 @@ _END = """UPDATE rejudge_items SET outcome = given_outcome, job_id = given_job_i
         new_score = given_score, new_time_ms = given_time_ms, new_mem_kb = given_mem_kb
     FROM {given} WHERE batch_id = given_batch_id AND submission_id = given_id"""
 END_ITEMS = Statement(
-    "rejudge.end_items",
-    "Note what the runs of batches found.",
+    "rejudge.finish_items",
+    "Store the results of a batch's judge runs.",
     f"{_END} AND outcome IS NULL RETURNING batch_id, submission_id",
     given=_FOUND,
 )
 END_ITEMS_AGAIN = Statement(
-    "rejudge.end_items_again",
-    "Note what runs found that were replayed, as long as their batch has not been decided.",
+    "rejudge.finish_replayed_items",
+    "Store the results of replayed judge runs while the batch is undecided.",
     f"""
     {_END} AND outcome = 'failed' AND batch_id IN (
         SELECT id FROM rejudge_batches WHERE id = given_batch_id AND state IN ('running', 'ready'))
@@ -93,8 +93,8 @@ END_ITEMS_AGAIN = Statement(
     given=_FOUND,
 )
 COUNT_ENDED = Statement(
-    "rejudge.count_ended",
-    "Count the runs of batches that have ended; with the last one a batch is ready.",
+    "rejudge.count_finished",
+    "Count finished judge runs of batches; the last one makes the batch ready.",
     """
     UPDATE rejudge_batches SET ended = ended + given_n, version = version + 1, updated_at = {now},
         state = CASE WHEN state = 'running' AND ended + given_n >= total THEN 'ready' ELSE state END
@@ -108,18 +108,18 @@ _BATCH = """id, created_by, filter, policy, revision, state, reason, total, ende
 FIND = Statement("rejudge.find", "Read one rejudge batch.", f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id")
 LOCK_BATCH = Statement(
     "rejudge.lock_batch",
-    "Read one rejudge batch, and keep it as it is until this transaction ends.",
+    "Lock a rejudge batch.",
     f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id FOR UPDATE",
     sqlite=f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id",
 )
 PAGE = Statement(
     "rejudge.page",
-    "List rejudge batches, the newest first, from before a known one.",
+    "List rejudge batches, newest first, keyset-paginated.",
     f"SELECT {_BATCH} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :at_most",
 )
 ITEMS = Statement(
     "rejudge.items",
-    "List the submissions of a batch with what they were and what they would be.",
+    "List the items of a batch with old and new verdicts.",
     """
     SELECT submission_id, job_id, outcome, old_verdict, new_verdict, old_score, new_score, old_time_ms, new_time_ms,
            old_mem_kb, new_mem_kb, applied,
@@ -133,8 +133,8 @@ ITEMS = Statement(
     """,
 )
 DIFFERENCES = Statement(
-    "rejudge.differences",
-    "Count what would become of what in a batch.",
+    "rejudge.count_verdict_changes",
+    "Count the items of a batch by old and new verdict.",
     """
     SELECT old_verdict, new_verdict, outcome, count(*) AS n FROM rejudge_items WHERE batch_id = :batch_id
     GROUP BY old_verdict, new_verdict, outcome ORDER BY n DESC, old_verdict, new_verdict
@@ -147,13 +147,13 @@ _LOCK = """
     """
 LOCK_SUBMISSIONS = Statement(
     "rejudge.lock_submissions",
-    "Read where the submissions of a batch stand, and keep them there until this transaction ends.",
+    "Lock the submissions of a batch and read their versions.",
     _LOCK + "FOR UPDATE OF submissions",
     sqlite=_LOCK,
 )
 APPLY = Statement(
     "rejudge.apply",
-    "Let the verdicts of new runs be the submissions', by the batch's policy; what changed meanwhile is left alone.",
+    "Write the new verdicts to submissions by the batch's policy; concurrently changed ones are skipped.",
     """
     UPDATE submissions SET prior_status = status,
         status = CASE new_verdict WHEN 'AC' THEN 'accepted' WHEN 'WA' THEN 'wrong_answer' WHEN 'PA' THEN 'wrong_answer'
@@ -175,13 +175,13 @@ APPLY = Statement(
 )
 MARK_APPLIED = Statement(
     "rejudge.mark_applied",
-    "Remember which submissions a batch changed.",
+    "Mark the items that a batch changed.",
     "UPDATE rejudge_items SET applied = true FROM {given} WHERE batch_id = :batch_id AND submission_id = given_id",
     given={"given_id": "text"},
 )
 SET_STATE = Statement(
     "rejudge.set_state",
-    "Decide what becomes of a batch.",
+    "Set the state of a batch.",
     """
     UPDATE rejudge_batches SET state = :state, version = version + 1, updated_at = {now},
         applied_at = CASE WHEN CAST(:is_applied AS bigint) = 1 THEN {now} END
@@ -192,8 +192,8 @@ _OPEN = """
     SELECT id FROM jobs WHERE rejudge_batch_id = :batch_id AND status IN ('pending', 'queued', 'running') ORDER BY id
     """
 OPEN_RUNS = Statement(
-    "rejudge.open_runs",
-    "Find the runs of a batch that have not ended, and hold them.",
+    "rejudge.lock_open_runs",
+    "Lock the unfinished judge runs of a batch.",
     _OPEN + "FOR UPDATE",
     sqlite=_OPEN,
 )

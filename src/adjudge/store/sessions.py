@@ -19,7 +19,7 @@ _STALE_US = 60_000_000
 
 INSERT = Statement(
     "sessions.insert",
-    "Remember the digest of a new session.",
+    "Insert a session with the digest of its secret.",
     """
     INSERT INTO sessions (id, user_id, token_hash, address, user_agent, created_at, seen_at, idle_until, expires_at)
     VALUES (:id, :user_id, :token_hash, :address, :user_agent, {now}, {now}, {now} + CAST(:idle_us AS bigint),
@@ -28,8 +28,8 @@ INSERT = Statement(
 )
 
 SELECT_HOLDER = Statement(
-    "sessions.select_holder",
-    "Find whose session it is, if it still lasts.",
+    "sessions.select_principal",
+    "Find the user of a valid session.",
     """
     SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
            sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us,
@@ -41,8 +41,8 @@ SELECT_HOLDER = Statement(
 )
 
 STANDING = Statement(
-    "sessions.standing",
-    "Find which of many sessions still last, and whose they are.",
+    "sessions.select_valid",
+    "Find which of the given sessions are valid, with their users.",
     """
     SELECT sessions.id AS session_id, users.id AS user_id, users.name, users.role, users.must_change_password,
            sessions.idle_until - {now} AS idle_us, sessions.expires_at - {now} AS left_us, FALSE AS is_stale
@@ -55,13 +55,13 @@ STANDING = Statement(
 
 TOUCH = Statement(
     "sessions.touch",
-    "Let a session that is used last a while longer.",
+    "Extend a session's idle timeout.",
     "UPDATE sessions SET seen_at = {now}, idle_until = {now} + CAST(:idle_us AS bigint) WHERE id = :id",
 )
 
 OF_USER = Statement(
-    "sessions.of_user",
-    "List a user's sessions that still last, the newest first.",
+    "sessions.select_by_user",
+    "List a user's valid sessions, newest first.",
     """
     SELECT id, address, user_agent, created_at, seen_at, expires_at FROM sessions
     WHERE user_id = :user_id AND revoked_at IS NULL AND idle_until > {now} AND expires_at > {now} ORDER BY id DESC
@@ -70,19 +70,19 @@ OF_USER = Statement(
 
 REVOKE = Statement(
     "sessions.revoke",
-    "End one of a user's sessions.",
+    "Revoke one of a user's sessions.",
     "UPDATE sessions SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
 )
 
 REVOKE_OTHERS = Statement(
     "sessions.revoke_others",
-    "End all of a user's sessions but one.",
+    "Revoke all of a user's sessions except one.",
     "UPDATE sessions SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
 )
 
 FORGET_ENDED = Statement(
-    "sessions.forget_ended",
-    "Forget sessions that ended long ago.",
+    "sessions.delete_expired",
+    "Delete sessions expired before the retention period.",
     "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_us AS bigint)",
 )
 

@@ -107,7 +107,7 @@ def _refuse_zero_bytes(values: Iterable[object]) -> None:
     """PostgreSQL has no text with a zero byte and SQLite would cut it there: neither may be given one."""
     for value in values:
         if isinstance(value, str) and "\0" in value:
-            raise InvalidInput(f"A value that the database cannot hold: {value[:64]!r} has a zero byte; leave it out.")
+            raise InvalidInput(f"{value[:64]!r} contains a NUL character, which the database cannot store.")
 
 
 class Texts:

@@ -32,15 +32,15 @@ _LOCK = """
     """
 LOCK = Statement(
     "submissions.lock",
-    "Read where submissions stand, and keep them there until this transaction ends.",
+    "Lock submissions and read their status and version.",
     _LOCK + "ORDER BY submissions.id FOR UPDATE OF submissions",
     given={"given_id": "text"},
     sqlite=_LOCK,
 )
 
 CHANGE = Statement(
-    "submissions.change",
-    "Change submissions that still have the version they were read at.",
+    "submissions.update",
+    "Update submissions if their version is unchanged.",
     """
     UPDATE submissions SET prior_status = status, status = given_status, version = version + 1,
         verdict = given_verdict, score = given_score, time_ms = given_time_ms, mem_kb = given_mem_kb,
@@ -73,7 +73,7 @@ _OPEN_RUNS = """
     """
 SELECT_TASK = Statement(
     "submissions.select_task",
-    "Read what judging a submission needs to know.",
+    "Read what the judge needs to know of a submission.",
     """
     SELECT submissions.id AS id, language, source_digest, problem_revisions.id AS revision_id, manifest_digest,
            definition, body AS source_text
@@ -85,15 +85,15 @@ SELECT_TASK = Statement(
 )
 
 OPEN_RUNS = Statement(
-    "submissions.open_runs",
-    "Find the runs that are still to give a submission its verdict, and hold them: runs are locked before submissions.",
+    "submissions.lock_open_runs",
+    "Lock the unfinished judge runs of a submission. Lock order: jobs before submissions.",
     _OPEN_RUNS + "FOR UPDATE",
     sqlite=_OPEN_RUNS,
 )
 
 INSERT_CASES = Statement(
     "case_results.insert",
-    "Keep what happened on each test of a judge run.",
+    "Insert the test case results of a judge run.",
     """
     INSERT INTO case_results (job_id, attempt_id, ordinal, name, group_name, verdict, score, time_ms, wall_ms, mem_kb,
                               exit_code, exit_signal, limit_hit, message)
@@ -122,7 +122,7 @@ INSERT_CASES = Statement(
 
 INSERT_SOURCES = Statement(
     "source_texts.insert",
-    "Keep small sources beside the submissions that name them; one that is there already is left as it is.",
+    "Insert small sources, skipping those that exist.",
     """
     INSERT INTO source_texts (digest, body, created_at)
     SELECT given_digest, given_body, {now} FROM {given} WHERE true

@@ -292,7 +292,7 @@ def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
     known = [item for item in Verdict if needed and item.status is target]
     if verdict not in known:
         fix = f"give one of {', '.join(known)}" if known else "leave it out"
-        raise InvalidInput(f"verdict: {verdict!r} does not go with status {target}; {fix}.", field="verdict")
+        raise InvalidInput(f"verdict: {verdict!r} is not valid for status {target}; {fix}.", field="verdict")
     return Judgement(Verdict(verdict))
 
 

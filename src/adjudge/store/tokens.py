@@ -20,8 +20,8 @@ _STALE_US = 60_000_000
 """How old the note of a credential's last use may be before it is written again."""
 
 INSERT = Statement(
-    "tokens.insert",
-    "Remember the digest of a new token.",
+    "api_tokens.insert",
+    "Insert an API token with the digest of its secret.",
     """
     INSERT INTO api_tokens (id, user_id, name, token_hash, scopes, created_at, expires_at)
     VALUES (:id, :user_id, :name, :token_hash, :scopes, {now}, {now} + CAST(:life_us AS bigint))
@@ -29,8 +29,8 @@ INSERT = Statement(
 )
 
 SELECT_HOLDER = Statement(
-    "tokens.select_holder",
-    "Find whom a usable token belongs to, what it may do, and for how long still.",
+    "api_tokens.select_principal",
+    "Find the user, scopes and remaining lifetime of a valid token.",
     """
     SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
            users.must_change_password, api_tokens.expires_at - {now} AS left_us,
@@ -42,8 +42,8 @@ SELECT_HOLDER = Statement(
 )
 
 STANDING = Statement(
-    "tokens.standing",
-    "Find which of many tokens can still be used, whose they are and what they may do.",
+    "api_tokens.select_valid",
+    "Find which of the given tokens are valid, with their users and scopes.",
     """
     SELECT api_tokens.id AS token_id, api_tokens.scopes, users.id AS user_id, users.name, users.role,
            users.must_change_password, api_tokens.expires_at - {now} AS left_us, FALSE AS is_stale
@@ -55,12 +55,12 @@ STANDING = Statement(
 )
 
 TOUCH = Statement(
-    "tokens.touch", "Note that a token was used.", "UPDATE api_tokens SET last_used_at = {now} WHERE id = :id"
+    "api_tokens.touch", "Record the last use of a token.", "UPDATE api_tokens SET last_used_at = {now} WHERE id = :id"
 )
 
 OF_USER = Statement(
-    "tokens.of_user",
-    "List a user's tokens that can still be used, the newest first.",
+    "api_tokens.select_by_user",
+    "List a user's valid tokens, newest first.",
     """
     SELECT id, name, scopes, created_at, expires_at, last_used_at FROM api_tokens
     WHERE user_id = :user_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})
@@ -69,14 +69,14 @@ OF_USER = Statement(
 )
 
 REVOKE = Statement(
-    "tokens.revoke",
-    "End one of a user's tokens.",
+    "api_tokens.revoke",
+    "Revoke one of a user's tokens.",
     "UPDATE api_tokens SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
 )
 
 REVOKE_ALL = Statement(
-    "tokens.revoke_all",
-    "End all of a user's tokens but one.",
+    "api_tokens.revoke_others",
+    "Revoke all of a user's tokens except one.",
     "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
 )
 

@@ -25,19 +25,19 @@ FIND = Statement("users.find", "Read one user.", f"SELECT {_COLUMNS} FROM users 
 
 FIND_BY_NAME = Statement(
     "users.find_by_name",
-    "Read a user by name, with what a password is checked against.",
+    "Read a user and password hash by name.",
     f"SELECT {_COLUMNS}, password_hash FROM users WHERE name = :name",
 )
 
 FIND_WITH_PASSWORD = Statement(
     "users.find_with_password",
-    "Read a user by id, with what a password is checked against.",
+    "Read a user and password hash by id.",
     f"SELECT {_COLUMNS}, password_hash FROM users WHERE id = :id",
 )
 
 PAGE = Statement(
     "users.page",
-    "List users by name, from after a known one: those with a text in their name, and of a role where one is given.",
+    "List users by name, optionally by substring and role, keyset-paginated.",
     f"""
     SELECT {_COLUMNS} FROM users
     WHERE name > :after AND name LIKE :pattern ESCAPE '!' AND (role = :role OR :role = '')
@@ -47,17 +47,17 @@ PAGE = Statement(
 
 UPDATE_PROFILE = Statement(
     "users.update_profile",
-    "Change what a user says of themselves.",
+    "Update a user's email and display name.",
     "UPDATE users SET email = :email, display_name = :display_name, updated_at = {now} WHERE id = :id",
 )
 
 UPDATE_ROLE = Statement(
-    "users.update_role", "Give a user another role.", "UPDATE users SET role = :role, updated_at = {now} WHERE id = :id"
+    "users.update_role", "Update a user's role.", "UPDATE users SET role = :role, updated_at = {now} WHERE id = :id"
 )
 
 UPDATE_PASSWORD = Statement(
     "users.update_password",
-    "Give a user another password.",
+    "Update a user's password hash.",
     """
     UPDATE users SET password_hash = :password_hash, must_change_password = :must_change_password, updated_at = {now}
     WHERE id = :id
@@ -65,36 +65,36 @@ UPDATE_PASSWORD = Statement(
 )
 
 REHASH = Statement(
-    "users.rehash",
-    "Keep the same password under stronger parameters, unless it has been changed meanwhile.",
+    "users.update_password_hash",
+    "Replace an outdated password hash unless the password was changed.",
     "UPDATE users SET password_hash = :fresh WHERE id = :id AND password_hash = :stale",
 )
 
 DISABLE = Statement(
     "users.disable",
-    "Let a user in no more.",
+    "Disable a user.",
     "UPDATE users SET disabled_at = COALESCE(disabled_at, {now}), updated_at = {now} WHERE id = :id",
 )
 
 ENABLE = Statement(
     "users.enable",
-    "Let a user in again.",
+    "Enable a user.",
     "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
 )
 
 COUNT_ADMINS = Statement(
-    "users.count_admins",
-    "Count the admins who can still log in, but for one.",
+    "users.count_other_admins",
+    "Count enabled admins except one.",
     "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :but",
 )
 
 NAMES = Statement(
     "users.names",
-    "Read what some users are called.",
+    "Read the names of users.",
     "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
     given={"given_id": "text"},
 )
-ANY = Statement("users.any", "See whether there is any user at all.", "SELECT id FROM users LIMIT 1")
+ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
 
 
 @dataclass(frozen=True, slots=True)

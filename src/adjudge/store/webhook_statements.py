@@ -8,7 +8,7 @@ _COLUMNS = "id, user_id, url, events, is_active, created_at, updated_at, failure
 
 INSERT = Statement(
     "webhooks.insert",
-    "Remember who wants to be told, where, and of what.",
+    "Insert a webhook.",
     """
     INSERT INTO webhooks (id, user_id, url, secret, events, created_at, updated_at)
     VALUES (:id, :user_id, :url, :secret, :events, {now}, {now})
@@ -26,7 +26,7 @@ FIND = Statement(
 )
 UPDATE = Statement(
     "webhooks.update",
-    "Change one of a user's webhooks; one that is switched on again begins anew.",
+    "Update one of a user's webhooks; enabling it resets its failure count.",
     """
     UPDATE webhooks SET url = :url, events = :events, is_active = :is_active, updated_at = {now},
         failures = CASE WHEN :begins_anew THEN 0 ELSE failures END,
@@ -37,12 +37,12 @@ UPDATE = Statement(
 )
 DELETE = Statement(
     "webhooks.delete",
-    "Forget one of a user's webhooks.",
+    "Delete one of a user's webhooks.",
     "DELETE FROM webhooks WHERE id = :id AND user_id = :user_id",
 )
 WISHES = Statement(
-    "webhooks.wishes",
-    "Find who wants to be told of submissions, and how these stand.",
+    "webhooks.select_subscribers",
+    "Find the webhooks subscribed to given submissions, with their state.",
     """
     SELECT webhooks.id AS webhook_id, events, submissions.id AS submission_id, problem_id, status, verdict, score,
            time_ms, mem_kb, version
@@ -53,7 +53,7 @@ WISHES = Statement(
 )
 INSERT_DELIVERIES = Statement(
     "webhook_deliveries.insert",
-    "Create deliveries.",
+    "Insert webhook deliveries.",
     """
     INSERT INTO webhook_deliveries (id, job_id, webhook_id, event, body, created_at)
     SELECT given_id, given_job_id, given_webhook_id, given_event, given_body, {now} FROM {given}
@@ -67,16 +67,16 @@ INSERT_DELIVERIES = Statement(
     },
 )
 PARCEL = Statement(
-    "webhook_deliveries.parcel",
-    "Read what is to be delivered, and where.",
+    "webhook_deliveries.select_request",
+    "Read the URL, secret and body of a delivery.",
     """
     SELECT webhook_deliveries.id AS id, url, secret, event, body, is_active
     FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id WHERE webhook_deliveries.id = :id
     """,
 )
 END = Statement(
-    "webhook_deliveries.end",
-    "Note how deliveries ended.",
+    "webhook_deliveries.finish",
+    "Store the results of deliveries.",
     """
     UPDATE webhook_deliveries SET job_id = given_job_id, state = given_state, response_status = given_status,
         error = given_error, finished_at = {now}
@@ -91,8 +91,8 @@ END = Statement(
     },
 )
 TALLY = Statement(
-    "webhooks.tally",
-    "Count deliveries that failed in a row, and switch off whatever failed too often; a ping that fails counts not.",
+    "webhooks.update_failures",
+    "Update consecutive failures and disable a webhook past the limit; failed pings do not count.",
     """
     UPDATE webhooks SET
         failures = CASE WHEN delivered > 0 THEN 0 ELSE failures + failed END,
@@ -112,8 +112,8 @@ TALLY = Statement(
     given={"given_id": "text", "given_error": "text"},
 )
 REPEAT = Statement(
-    "webhook_deliveries.repeat",
-    "Make a delivery that has ended anew, by another job.",
+    "webhook_deliveries.redeliver",
+    "Set a finished delivery to pending with a new job.",
     """
     UPDATE webhook_deliveries SET job_id = :job_id, state = 'pending', response_status = NULL, error = NULL,
         finished_at = NULL
@@ -122,12 +122,12 @@ REPEAT = Statement(
 )
 DELIVERY_STATE = Statement(
     "webhook_deliveries.state",
-    "Read how one of a webhook's deliveries stands.",
+    "Read the state of one delivery.",
     "SELECT state FROM webhook_deliveries WHERE id = :id AND webhook_id = :webhook_id",
 )
 DELIVERIES = Statement(
     "webhook_deliveries.page",
-    "List the deliveries of a webhook, the newest first, from before a known one.",
+    "List the deliveries of a webhook, newest first, keyset-paginated.",
     """
     SELECT webhook_deliveries.id AS id, webhook_id, job_id, event, body, state, response_status,
            jobs.attempt_id AS attempts, COALESCE(webhook_deliveries.error, jobs.error) AS error,
@@ -140,7 +140,7 @@ DELIVERIES = Statement(
 )
 DELETE_OLD = Statement(
     "webhook_deliveries.delete_old",
-    "Forget deliveries that ended long ago.",
+    "Delete deliveries finished before the retention period.",
     """
     DELETE FROM webhook_deliveries WHERE id IN (
         SELECT id FROM webhook_deliveries WHERE created_at < {now} - :older_us AND finished_at IS NOT NULL

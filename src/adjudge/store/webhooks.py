@@ -177,7 +177,7 @@ async def repeat(tx: Tx, webhook: Webhook, delivery_id: str, *, mint: NewId = ne
     job = _job(mint(), delivery_id)
     await Jobs({}).enqueue(tx, [job])
     if not await tx.execute(sql.REPEAT, id=delivery_id, webhook_id=webhook.id, job_id=job.id):
-        raise Conflict(f"Delivery {delivery_id!r} is under way: wait for its end.")
+        raise Conflict(f"Delivery {delivery_id!r} is still in progress.")
     return job.id
 
 

@@ -15,8 +15,8 @@ from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
 ANNOUNCE = Statement(
-    "workers.announce",
-    "Enter a worker, or renew what is known of it, with a fresh lease.",
+    "workers.register",
+    "Insert or replace a worker with a fresh lease.",
     """
     INSERT INTO workers (id, host, pid, version, slots, capabilities, health, started_at, seen_at, lease_until)
     VALUES (:id, :host, :pid, :version, :slots, :capabilities, :health, {now}, {now}, {now} + CAST(:lease_us AS bigint))
@@ -28,24 +28,24 @@ ANNOUNCE = Statement(
 
 KEEP_ALIVE = Statement(
     "workers.keep_alive",
-    "Renew the lease of a worker that still has one.",
+    "Renew a worker's lease if it has not expired.",
     """
     UPDATE workers SET seen_at = {now}, lease_until = {now} + CAST(:lease_us AS bigint), health = :health
     WHERE id = :id AND lease_until > {now}
     """,
 )
 
-LEAVE = Statement("workers.leave", "Forget a worker that says good-bye.", "DELETE FROM workers WHERE id = :id")
+LEAVE = Statement("workers.deregister", "Delete a worker.", "DELETE FROM workers WHERE id = :id")
 
 FORGET_LOST = Statement(
-    "workers.forget_lost",
-    "Forget workers whose leases have passed.",
+    "workers.delete_expired",
+    "Delete workers whose lease expired.",
     "DELETE FROM workers WHERE lease_until <= {now}",
 )
 
 ALIVE = Statement(
-    "workers.alive",
-    "Name the workers whose leases hold.",
+    "workers.list_alive",
+    "List workers with a valid lease.",
     """
     SELECT id, host, pid, version, slots, capabilities, health, started_at, lease_until - {now} AS lease_left_us
     FROM workers WHERE lease_until > {now} ORDER BY id

@@ -82,7 +82,7 @@ def _identifier(field: str, value: object) -> None:
     """Refuse whatever is not one short line of text; the value itself is not repeated, it may be a secret."""
     if not isinstance(value, str) or not 0 < len(value) <= _MOST_CHARACTERS or not value.isprintable():
         raise InvalidInput(
-            f"{field}: only identifiers may enter the stream: 1 to {_MOST_CHARACTERS} printable characters.",
+            f"{field}: must be 1 to {_MOST_CHARACTERS} printable characters (messages carry identifiers only).",
             field=field,
         )
 

@@ -16,9 +16,9 @@ async def text(request: Request, name: str, *, at_most: int = _LONGEST) -> str:
     """One text field; an absent one is empty."""
     value = (await request.form()).get(name, "")
     if not isinstance(value, str):
-        raise InvalidInput(f"{name}: a text was expected, not a file.", field=name)
+        raise InvalidInput(f"{name}: expected text, got a file.", field=name)
     if len(value) > at_most:
-        raise InvalidInput(f"{name}: at most {at_most} characters, not {len(value)}.", field=name)
+        raise InvalidInput(f"{name}: {len(value)} characters; at most {at_most} allowed.", field=name)
     return value
 
 

@@ -28,7 +28,7 @@ class Entry:
 ENTRIES: Final = (
     Entry("/problems", "nav.problems", Permission.PROBLEM_READ),
     Entry("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
-    Entry("/setting", "nav.setting", Permission.PROBLEM_WRITE),
+    Entry("/setting", "nav.problem_admin", Permission.PROBLEM_WRITE),
     Entry("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),
     Entry("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
     Entry("/ops", "nav.ops", Permission.OPS_READ),

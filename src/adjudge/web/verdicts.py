@@ -50,7 +50,7 @@ def _message(t: Words, document: Document, language: str) -> str:
     """What went wrong, in the reader's language wherever it is one of a few things to say."""
     verdict, first = document.get("verdict"), document.get("first_failure")
     if verdict == Verdict.CE and ((document.get("compile") or {}).get("log") or not document.get("message")):
-        return t("submission.refused", language=language)
+        return t("submission.compile_error", language=language)
     if first:  # the rest of the message stands beside that test
         return t("submission.failed_on", verdict=t.named("verdict", verdict), test=first)
     return str(document.get("message") or "")

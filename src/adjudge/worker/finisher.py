@@ -131,7 +131,7 @@ class Finisher:
         self._policy = policy
         self._random_unit = random_unit
         self._places = places
-        self._outage = Outage(_log, "finish_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=random_unit)
+        self._outage = Outage(_log, "finish_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=random_unit)
         self._batchers: dict[str, Batcher[_Waiting, None]] = {}
 
     async def write(self, end: End) -> RefusalReason | None:
@@ -198,7 +198,7 @@ class Finisher:
                 by_job[ended].unsure[job_id] = claimed_at
             raise
         except Exception as error:  # noqa: BLE001 — the long way finds out which of the ends it was
-            _log.warning("step_failed", error=repr(error), jobs=len(finishes))
+            _log.warning(" see EXECUTION.md)", error=repr(error), jobs=len(finishes))
             return batch
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
@@ -239,7 +239,7 @@ class Finisher:
         try:
             held = await self._database.read(lambda tx: self._jobs.held(tx, list(waiting.unsure), worker=worker))
         except Unavailable as error:
-            _log.warning("handed_jobs_unknown", jobs=list(waiting.unsure), error=error.message)
+            _log.warning("followup_claims_unknown", jobs=list(waiting.unsure), error=error.message)
             self._places.not_started(waiting.unsure)
             return
         for job in held:
@@ -252,7 +252,7 @@ class Finisher:
                 await self._write_rest([waiting])
             return
         with context(**log_fields(batch[0].end.job)):
-            _log.error("finish_impossible", stage="refused", error=repr(error))
+            _log.error("finish_failed", stage="refused", error=repr(error))
         batch[0].error, batch[0].is_written = error, True
 
     async def _write_all(self, tx: Tx, batch: Sequence[_Waiting]) -> list[Refused]:

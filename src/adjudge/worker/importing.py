@@ -95,7 +95,7 @@ class ImportHandler:
         jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
         is_sound = jury is None or bool(jury["ok"])
         if row.wanted.get("publish") and not is_sound:
-            message = "was not published: not all of the jury's solutions did what is expected of them."
+            message = "Not published: some jury solutions did not meet their expectations."
             findings.append(
                 Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
             )

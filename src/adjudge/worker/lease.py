@@ -99,7 +99,7 @@ class LeaseKeeper:
             async with self._looking_out():
                 canceled = await self._database.read(lambda tx: self._jobs.which_are_canceled(tx, list(held)))
         except Exception as error:  # noqa: BLE001 — whatever it was, the next beat finds out as well
-            _log.warning("canceled_unknown", error=repr(error), jobs=len(held))
+            _log.warning("cancel_check_failed", error=repr(error), jobs=len(held))
             return
         for job_id in canceled:
             self._lose(held[job_id], RefusalReason.ALREADY_FINISHED)

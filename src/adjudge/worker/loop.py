@@ -184,7 +184,7 @@ class Worker:
         """Read and take over by turns: one of the two at a time, so that no slot is promised twice."""
         clock, interval = asyncio.get_running_loop().time, self._settings.reclaim_interval_ms / 1_000
         next_reclaim = clock() + interval
-        outage = Outage(_log, "reading_waits", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
+        outage = Outage(_log, "reader_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
         while not self.is_draining:
             self.pulse.rest()
             await self._slots.wait_free()
@@ -326,7 +326,7 @@ class Worker:
             if refused is not None:
                 _log.warning("finish_refused", stage="refused", reason=str(refused))
             else:
-                _log.info("job_ended", stage="finished", status=str(end.status))
+                _log.info("job_finished", stage="finished", status=str(end.status))
             if message is not None:
                 self._acknowledger.offer([message])  # written, or refused for good: either way nothing is left to do
 
@@ -404,7 +404,7 @@ class Worker:
         lost, messages = self._lost.get(fence), [] if message is None else [message]
         if lost is None and self._handing_back:
             _, refused = await self._write(End(job, fence))
-            _log.info("job_handed_back", stage="handed_back", reason=str(refused or DRAINED))
+            _log.info("job_released", stage="handed_back", reason=str(refused or DRAINED))
             await self._acknowledger.ack(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
             await self._acknowledger.ack(messages)  # canceled by somebody: there is nothing left to run

@@ -94,7 +94,7 @@ class StopWatch:
         except Unavailable:  # the next poll asks again
             return
         except Exception:  # noqa: BLE001 — a fault of one look must not leave running nodes untold
-            _log.exception("stop_watch_failed")
+            _log.exception("run_stop_watcher_failed")
             return
         for event, run_id in tuple(self._watched.items()):
             if run_id in stopping:
@@ -265,7 +265,7 @@ class NodeHandler:
         brief = await self._briefed(job, run_id, node_id)
         task, node, stored = brief.task, brief.node, brief.stored
         if task.job_id != job.id or task.attempt != node_attempt(job):  # read up late, by one that was thought dead
-            raise Conflict(f"Node {node_id!r} of run {run_id} has moved on; it is not this attempt's any more.")
+            raise Conflict(f"Node {node_id!r} of run {run_id}: this attempt is stale.")
         if task.run_status is RunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
             return Halted("the run is to stop")
         scope = {
@@ -332,7 +332,7 @@ class NodeHandler:
             except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
                 if not stop.is_set():
                     raise
-                _log.info("node_halted", error=hidden.text(repr(error)))
+                _log.info("node_stopped", error=hidden.text(repr(error)))
                 return Halted(f"stopped: {type(error).__name__}")
         if hidden is not _NOTHING_HIDDEN:
             result = replace(result, artifact=hidden.document(result.artifact))
@@ -398,8 +398,9 @@ def _refuse_false(condition: Condition, work: _Work) -> None:
     holds, dep = condition.holds(work.scope), out_of_sight(condition, work.stored)
     if not holds and dep is not None:
         raise InvalidInput(
-            f"if: {condition.text} is false. That is seen only now, because the artifact of {dep!r} lies in a blob; "
-            "where it leaves a smaller one, this node is skipped.",
+            f"if: {condition.text} is false. It was evaluated late because the artifact of "
+            f"{dep!r} is too large to be stored inline; with an inline artifact the node is "
+            "skipped.",
             field="if",
         )
 
@@ -426,7 +427,7 @@ def _expanded(work: _Work) -> Expanded:
     fan = work.node.fan
     items = render(fan.over if fan is not None else [], work.scope, "map.over")
     if not isinstance(items, list):
-        raise InvalidInput(f"map.over: it became {type(items).__name__}, not a list.", field="map.over")
+        raise InvalidInput(f"map.over: must evaluate to a list, not {type(items).__name__}.", field="map.over")
     if len(items) > INSTANCES_MAX:
         raise InvalidInput(f"map.over: {len(items)} items are more than {INSTANCES_MAX}.", field="map.over")
     return Expanded(tuple(items))

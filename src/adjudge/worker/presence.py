@@ -40,7 +40,7 @@ async def announced(
 async def _keep(
     registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], every_sec: float
 ) -> None:
-    outage = Outage(_log, "presence_not_renewed", longest_sec=every_sec)
+    outage = Outage(_log, "registration_renewal_failed", longest_sec=every_sec)
     looking = asyncio.create_task(look())
     said: WorkerInfo | None = None
     try:

@@ -66,7 +66,7 @@ class ProgressBoard:
         try:
             await self._database.transact(lambda tx: progress.write(tx, reports))
         except AdjudgeError as error:
-            _log.debug("progress_dropped", error=error.message, jobs=len(reports))
+            _log.debug("progress_write_failed", error=error.message, jobs=len(reports))
         return [None] * len(reports)
 
 

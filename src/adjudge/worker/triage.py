@@ -84,12 +84,12 @@ class Triage:
                 burials[row.job_id] = Burial(row.job_id, _UNKNOWN_KIND.upper(), why)
                 continue
             metrics.WORKER_CLAIM.labels("restored", problem).inc()
-            _log.warning("message_restored", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
+            _log.warning("message_payload_recovered", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
             result.usable[row.job_id] = replace(message, hint=hint, problem=None)
         for burial in burials.values():
             metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
             _log.warning(
-                "message_poisoned",
+                "job_dead_lettered",
                 stage="poisoned",
                 job_id=burial.job_id,
                 trace_id=traces[burial.job_id],

@@ -72,7 +72,7 @@ class Allowed:
             return
         if not any(real in network for network in self.networks if network.version == real.version):
             # Which address it is stays in the log: a refusal must not tell what names mean inside.
-            _log.warning("delivery_refused", host=host, address=str(real))
+            _log.warning("outgoing_call_refused", host=host, address=str(real))
             raise InvalidInput(
                 f"url: {host} has an address that is not a public one; an operator can add it to the setting "
                 "webhooks.allow.",
@@ -164,7 +164,7 @@ class WebhookHandler:
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise DeliveryFailed(f"{type(error).__name__}: {error}") from error
         if not 200 <= status < 300:
-            raise DeliveryFailed(f"The other side answered {status}; only 2xx means that it was taken.", status)
+            raise DeliveryFailed(f"HTTP {status} from receiver; expected 2xx.", status)
         return status
 
     async def _send(self, url: str, host: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -178,7 +178,7 @@ class WebhookHandler:
         """The first address; all must be allowed, so that which is the first does not matter."""
         addresses = [ipaddress.ip_address(item.partition("%")[0]) for item in await self._resolve(host, port)]
         if not addresses:
-            raise DeliveryFailed(f"{host} has no address.")
+            raise DeliveryFailed(f"{host}: no address found.")
         for address in addresses:
             self._allowed.check(host, address)
         return f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])

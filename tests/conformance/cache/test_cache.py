@@ -239,7 +239,7 @@ async def test_redis_away_is_a_miss_said_once(sqlite_store: Store, monkeypatch: 
         assert found is not None
     assert tier.is_away
     assert figure("cache_requests_total", entity="problem:item", tier="l2", result="error") == errors + 1
-    assert said == ["cache.shared_tier_away"]
+    assert said == ["cache_redis_unavailable"]
     await cache.close()
 
 

@@ -84,7 +84,7 @@ class Rig:
         return (await self.store.do(lambda tx: self.engine.start(tx, wanted))).run_id
 
     async def stop(self, run_id: str, reason: str = "") -> RunStatus:
-        """Ask a run to stop."""
+        """Stop a run."""
         return await self.store.do(lambda tx: self.engine.stop(tx, run_id, actor="ann", reason=reason))
 
     async def retry(self, run_id: str, node_id: str, reason: str = "") -> NodeView:

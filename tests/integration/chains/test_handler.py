@@ -144,7 +144,7 @@ async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, l
     run_id = await shop.rig.start(dag(node("a"), node("b", "a")))
     assert await shop.ends(run_id) == "failed"
     said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("kind") == "node"]
-    assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_ended"}
+    assert {event["event"] for event in said} >= {"job_enqueued", "job_started", "job_failed", "job_finished"}
     assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
 
 

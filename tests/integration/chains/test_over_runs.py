@@ -38,13 +38,13 @@ def rig(store: Store) -> Rig:
 
 
 async def start(rig: Rig, chain_id: str, **fields: Any) -> str:
-    """Start a chain; return the run's id."""
+    """Start a run of a chain; return the run's id."""
     wanted = NewRun(chain_id, actor="ann", **fields)
     return (await rig.store.do(lambda tx: rig.engine.start(tx, wanted))).run_id
 
 
 async def starts(rig: Rig, document: dict[str, Any], times: int) -> list[str]:
-    """Define a chain and start it some times; return the runs' ids."""
+    """Create a chain and start it some times; return the runs' ids."""
     chain = await rig.define(document)
     return [await start(rig, chain.id) for _ in range(times)]
 

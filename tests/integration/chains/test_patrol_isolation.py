@@ -185,7 +185,7 @@ async def test_a_due_wait_whose_run_cannot_end_stops_no_other_wait(
     bench.poisoned.runs = {bad}
     await bench.patrol.end_due()
     assert await bench.statuses([bad, *others]) == ["running", "success", "success"]
-    assert [(line["run_id"], line["node_id"]) for line in logged(log, "wait_not_ended")] == [(bad, "n0")]
+    assert [(line["run_id"], line["node_id"]) for line in logged(log, "chain_wait_check_failed")] == [(bad, "n0")]
     bench.poisoned.runs = set()
     await bench.patrol.end_due()
     assert await bench.statuses([bad]) == ["success"]
@@ -213,7 +213,7 @@ async def test_a_probe_that_fails_for_one_thing_stops_no_other_look(
     bench.over, bench.poisoned_keys = True, {"a"}
     assert await bench.patrol.tick() == 2
     assert await bench.statuses([bad, *others]) == ["running", "success", "success"]
-    (line,) = logged(log, "wait_not_ended")
+    (line,) = logged(log, "chain_wait_check_failed")
     assert (line["run_id"], line["node_id"]) == (bad, "n0")
 
 
@@ -254,7 +254,7 @@ async def test_a_chain_whose_places_cannot_be_shared_out_stops_no_other(
     monkeypatch.setattr(bench.rig.engine.progress, "share_out", poisoned)
     await bench.patrol.tick()
     assert sorted(tried) == sorted(chain.id for chain in chains)
-    assert [line["chain_id"] for line in logged(log, "places_not_shared_out")] == tried[:1]
+    assert [line["chain_id"] for line in logged(log, "chain_slot_allocation_failed")] == tried[:1]
 
 
 async def test_an_outage_ends_the_round_and_counts_against_nothing(store: Store, bench: Bench) -> None:

@@ -323,7 +323,7 @@ async def check_places(rig: Rig, chain_id: str, limits: dict[str, Any], again: s
     assert len(held) <= limits.get("max_parallel", 1_000)
     assert held.count("http") <= limits.get("max_parallel_by_type", {}).get("http", 1_000)
     if wanted and "max_parallel_by_type" not in limits:
-        assert held, "somebody waits for a place that nobody holds"
+        assert held, "somebody queued (concurrency limit) that nobody holds"
     runs = await rig.store.rows("SELECT id FROM chain_runs WHERE chain_id = :id AND place = 'held'", id=chain_id)
     assert len({row["id"] for row in runs} - again) <= limits.get("max_runs", 1_000)
 

@@ -48,7 +48,7 @@ async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: Drive, l
         await drive.until_decided([new.id])
 
         async def ended() -> bool:
-            return '"job_ended"' in lines.getvalue() and '"job_delivered"' in lines.getvalue()
+            return '"job_finished"' in lines.getvalue() and '"job_dispatched"' in lines.getvalue()
 
         await drive.until(ended, "the end is logged")
     (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
@@ -87,7 +87,7 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, l
     (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
     said = [event for event in map(json.loads, lines.getvalue().splitlines()) if event.get("job_id") == job["id"]]
     assert {event["trace_id"] for event in said} == {job["trace_id"]}
-    expected = {"lease_lost", "worker_lost", "job_failed", "job_ended"}
+    expected = {"lease_lost", "job_lease_expired", "job_failed", "job_finished"}
     of_attempts = [event for event in said if event["event"] in expected]
     assert {event["event"] for event in of_attempts} == expected
     assert all(event["attempt_id"] >= 1 and event["stage"] for event in of_attempts)

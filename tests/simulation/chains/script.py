@@ -150,7 +150,7 @@ class Scripted(Light):
     is_light: ClassVar[bool] = False
 
     async def execute(self, context: NodeContext) -> NodeResult:
-        """Act, unless the run is to stop."""
+        """Act, unless run_stopping."""
         act, process = self._act(context), self._stage.process
         self._stage.look(context)
         random = process.world.random

@@ -72,7 +72,7 @@ async def test_what_is_wrong_with_a_login_is_not_told(api: Api, name: str, passw
     async with api.client() as browser:
         answer = await browser.post(LOGIN, json={"name": name, "password": password})
     assert (answer.status_code, answer.json()["code"]) == (401, "LOGIN_FAILED")
-    assert answer.json()["detail"] == "That name and password do not belong together."
+    assert answer.json()["detail"] == "Wrong user name or password."
 
 
 async def test_a_disabled_user_is_out_at_once(api: Api) -> None:

@@ -287,7 +287,7 @@ async def test_a_broken_package_says_where(api: Api, tmp_path: Path) -> None:
     files = package()
     del files["data/secret/1.ans"]
     found = await imported(api, tmp_path, setter, archive(files), slug="broken")
-    assert (found["state"], found["error"], found["revision"]) == ("failed", "The package has errors.", None)
+    assert (found["state"], found["error"], found["revision"]) == ("failed", "Errors found.", None)
     (error,) = [item for item in found["findings"] if item["severity"] == "error"]
     assert error["path"].startswith("data/secret/1")
 

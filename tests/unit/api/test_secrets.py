@@ -158,7 +158,7 @@ async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_th
     with logged() as lines:
         outcome = await run_node(desk, Stopped(fails=True), await desk.start())
     assert isinstance(outcome, Halted)
-    assert "node_halted" in lines.getvalue()
+    assert "node_stopped" in lines.getvalue()
     assert VALUE not in lines.getvalue()
 
 

@@ -54,7 +54,7 @@ def _run(*argv: str) -> tuple[int, str]:
 def test_a_package_is_published_once_for_each_difference(url: str, source: Path) -> None:
     assert _run(str(source)) == (
         3,
-        "adjudge: owner: there is no admin yet; start `adjudge up` once, which creates one. [INVALID_INPUT]",
+        "adjudge: owner: there is no admin yet; run `adjudge up` once to create one. [INVALID_INPUT]",
     )
     _add_admin(url)
     assert _run(str(source), "--tags", "Math, warm up", "--difficulty", "800") == (0, "sum: revision 1 published.")

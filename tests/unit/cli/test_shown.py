@@ -66,7 +66,7 @@ def test_a_webhook_is_shown_with_the_address_that_calls_it() -> None:
     printed = CliRunner().invoke(main, ["chain", "show", "release"]).output
     expected = 'trigger hook: webhook {"parameters": {"é": true}}, called by POST /api/v1/triggers/t-1:call'
     assert expected in printed.splitlines()
-    assert 'trigger nightly: cron {"cron": "0 3 * * *"}, switched off' in printed.splitlines()
+    assert 'trigger nightly: cron {"cron": "0 3 * * *"}, disabled' in printed.splitlines()
 
 
 def test_workers_show_the_numbers_of_versions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,11 +101,11 @@ async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: Api) -> N
         body = {"name": "narrow", "dag": {"nodes": nodes, "max_parallel": 1, "over_runs": over_runs}}
         assert (await admin.post("/api/v1/chains", json=body)).status_code == 201
         first, second = [(await admin.post("/chains/narrow/start")).headers["Location"] for _ in range(2)]
-        waits = '<span class="badge warn">waits for a place</span>'
+        waits = '<span class="badge warn">queued (concurrency limit)</span>'
         state = (await admin.get(f"{first}/state")).text
         assert state.count(waits) == 1, "one node runs, the other waits"
         assert state.index('/nodes/other">other') < state.index(waits)
-        assert "waits for a place" in state[: state.index("</svg>")], "the drawing says so too"
+        assert "queued (concurrency limit)" in state[: state.index("</svg>")], "the drawing says so too"
         assert waits in (await admin.get(f"{first}/nodes/other")).text
         assert waits not in (await admin.get(f"{first}/nodes/one")).text
         assert (await admin.get(f"{second}/state")).text.count(waits) == 1, "the run itself waits for its turn"

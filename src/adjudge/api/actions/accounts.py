@@ -75,13 +75,13 @@ async def change_password(
     user_id = viewer.id
     known = await parts.database.read(lambda tx: users.known(tx, user_id))
     if known.password_hash is None:
-        raise Conflict("This account has no password: it logs in another way.")
+        raise Conflict("This account has no password; it uses single sign-on.")
     await _throttle(parts, user_id)
     if not (await parts.passwords.check(known.password_hash, current)).right:
-        raise LoginFailed("current: that is not your password.", field="current")
+        raise LoginFailed("current: wrong password.", field="current")
     check_choice(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
     if new == current:
-        raise InvalidInput("new: choose a password that you have not had.", field="new")
+        raise InvalidInput("new: must differ from the current password.", field="new")
     password_hash = await parts.passwords.hash(new)
     here = viewer.credential_id or ""
 
@@ -101,7 +101,7 @@ async def _throttle(parts: AccountParts, user_id: str) -> None:
     per_min = parts.settings.accounts.login_per_min
     wait_sec = await parts.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
     if wait_sec > 0:
-        raise RateLimited("Too many tries: wait a little.", retry_after_sec=ceil(wait_sec))
+        raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 
 async def my_tokens(parts: AccountParts, viewer: Viewer) -> list[Token]:
@@ -123,7 +123,7 @@ async def create_token(
 
     async def create(tx: Tx) -> Token:
         if len(await tokens.of_user(tx, new.user_id)) >= _TOKENS_EACH:
-            raise Conflict(f"You have {_TOKENS_EACH} tokens already: revoke some first.")
+            raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
         await tokens.add(tx, new)
         await _record(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
         return next(token for token in await tokens.of_user(tx, new.user_id) if token.id == new.id)
@@ -167,20 +167,23 @@ def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
         raise Forbidden
     if EVERYTHING in wanted:
         if viewer.permissions != ROLE_PERMISSIONS[viewer.role]:
-            raise Forbidden("scopes: you have not all that your role has; name the scopes.", field="scopes")
+            raise Forbidden("scopes: '*' is not available to a restricted token; list the scopes.", field="scopes")
         return (EVERYTHING,)
     unknown = sorted(set(wanted) - set(Permission))
     if unknown or not wanted:
         known = ", ".join(sorted(viewer.permissions))
-        raise InvalidInput(f"scopes: {', '.join(unknown) or 'none'}: give '*', or some of {known}.", field="scopes")
+        raise InvalidInput(
+            f"scopes: unknown or empty ({', '.join(unknown) or 'none'}); expected '*' or some of: {known}.",
+            field="scopes",
+        )
     missing = sorted(set(wanted) - viewer.permissions)
     if missing:
-        raise Forbidden(f"scopes: you have not {', '.join(missing)} yourself.", field="scopes")
+        raise Forbidden(f"scopes: you do not have {', '.join(missing)}.", field="scopes")
     return tuple(sorted(set(wanted)))
 
 
 async def _record(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
     kind, object_id = of
     await audit.record(
-        tx, actor=viewer.id, action=action, object_kind=kind, objects={object_id: details}, reason="own account"
+        tx, actor=viewer.id, action=action, object_kind=kind, objects={object_id: details}, reason="self-service"
     )

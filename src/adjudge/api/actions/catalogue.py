@@ -192,7 +192,7 @@ async def draft(
 
     revision = await parts.database.read(read)
     if revision is None:
-        raise NotFound("revision", f"{name} has none yet")
+        raise NotFound("revision", f"{name} has no revision")
     return _uncached(await _render(parts, problem, revision, languages))
 
 
@@ -256,6 +256,6 @@ def pieces(parts: Parts, file: PublicFile) -> AsyncGenerator[bytes]:
 
 
 def with_owner(wanted: Wanted, viewer: Viewer) -> Wanted:
-    """The viewer's own problems, drafts and all."""
+    """Only your own problems, including drafts."""
     viewer.require(Permission.PROBLEM_WRITE)
     return replace(wanted, owner_id=viewer.id)

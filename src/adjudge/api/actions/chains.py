@@ -43,7 +43,7 @@ class Definition:
 def _checked(parts: Parts, viewer: Viewer, wanted: Definition) -> Mapping[str, Any]:
     """The DAG without sugar, held to the executors' schemas; everything that is wrong is said at once."""
     if not wanted.name.strip():
-        raise InvalidInput("name: give the chain a name.", field="name")
+        raise InvalidInput("name: required.", field="name")
     dag: Mapping[str, Any] = without_sugar(wanted.dag)
     check_dag(dag, parts.executors)
     secrets.require_use(viewer, dag)
@@ -101,7 +101,7 @@ async def apply(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[Applie
 async def switch(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> Chain:
     """Enable or disable a chain."""
     return await parts.database.transact(
-        lambda tx: chains.switch(tx, chain_id, enabled=enabled, actor=viewer.name, reason="by hand")
+        lambda tx: chains.switch(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
     )
 
 
@@ -232,7 +232,9 @@ async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> b
     if items is None:
         return b"null"
     if sum(item.size_bytes for item in items) > artifacts.ARTIFACT_BYTES_MAX:
-        raise InvalidInput("They are too large together; fetch those of its instances.", node_id=node_id)
+        raise InvalidInput(
+            "artifact: too large in total; download the instances' artifacts separately.", node_id=node_id
+        )
     return b"[" + b",".join([await artifacts.read(item, parts.blobs) for item in items]) + b"]"
 
 
@@ -389,7 +391,7 @@ async def remove_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
 async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str | None, payload: Any) -> str:
     """Take the call of whoever knows a trigger's secret."""
     if not isinstance(payload, Mapping):
-        raise InvalidInput("body: give a JSON object.", field="body")
+        raise InvalidInput("body: expected a JSON object.", field="body")
     return await parts.database.transact(
         lambda tx: Triggers(parts.mint).call(tx, trigger_id, secret=secret, key=key, payload=payload)
     )

@@ -42,7 +42,7 @@ class Sent:
 Stream = AsyncGenerator[Sequence[Sent], None]
 """Events as they come, those that come together together."""
 BEAT: Final = Sent()
-TOO_SLOW: Final = Sent("reconnect", {"reason": "too slow"})
+TOO_SLOW: Final = Sent("reconnect", {"reason": "slow_consumer"})
 
 
 async def of_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:

@@ -64,7 +64,7 @@ async def run(
         _check(parts, wish, name)
     if sum(len(wish.stdins) for wish in wishes) > parts.settings.executions.inputs:
         most = parts.settings.executions.inputs
-        raise InvalidInput(f"items: at most {most} inputs in all; send the rest in another call.", field="items")
+        raise InvalidInput(f"items: at most {most} inputs per request.", field="items")
     languages = {parts.languages.get(wish.language).id for wish in wishes}
     admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
     items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
@@ -139,7 +139,7 @@ def _check(parts: Parts, wish: Wish, name: str) -> None:
     parts.languages.get(wish.language)
     size = len(check_source(wish.source, f"{name}source"))
     if size > _SOURCE_BYTES:
-        raise InvalidInput(f"{name}source: {size} bytes; at most {_SOURCE_BYTES}.", field=f"{name}source")
+        raise InvalidInput(f"{name}source: {size} bytes exceed the limit of {_SOURCE_BYTES}.", field=f"{name}source")
     if len(wish.stdins) > allowed.inputs:
         raise InvalidInput(f"{name}stdins: at most {allowed.inputs} inputs.", field=f"{name}stdins")
     for limit, most, unit in (("cpu_ms", allowed.cpu_ms, "ms"), ("memory_mib", allowed.memory_mib, "MiB")):
@@ -149,8 +149,8 @@ def _check(parts: Parts, wish: Wish, name: str) -> None:
         raise InvalidInput(f"{name}limits.wall_ms: at most {3 * allowed.cpu_ms} ms.", field=f"{name}limits.wall_ms")
     if len(wish.stdins) * wish.wall_ms > allowed.total_sec * 1_000:
         raise InvalidInput(
-            f"{name}limits.wall_ms: {len(wish.stdins)} inputs of {wish.wall_ms} ms each are more than "
-            f"{allowed.total_sec} s in all; lower it, or send fewer inputs at a time.",
+            f"{name}limits.wall_ms: {len(wish.stdins)} inputs x {wish.wall_ms} ms exceed the "
+            f"total of {allowed.total_sec} s.",
             field=f"{name}limits.wall_ms",
         )
     _check_inputs(wish.stdins, f"{name}stdin")
@@ -160,13 +160,13 @@ def _check_inputs(stdins: Sequence[str], field: str) -> None:
     total = 0
     for stdin in stdins:
         if "\0" in stdin:
-            raise InvalidInput(f"{field}: a NUL byte; an input is text.", field=field)
+            raise InvalidInput(f"{field}: contains a NUL byte.", field=field)
         try:
             total += len(stdin.encode())
         except UnicodeEncodeError:
-            raise InvalidInput(f"{field}: half of a character.", field=field) from None
+            raise InvalidInput(f"{field}: unpaired UTF-16 surrogate.", field=field) from None
     if total > _INPUT_BYTES:
-        raise InvalidInput(f"{field}: {total} bytes; at most {_INPUT_BYTES} in all.", field=field)
+        raise InvalidInput(f"{field}: {total} bytes exceed the total of {_INPUT_BYTES}.", field=field)
 
 
 def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Admission) -> NewExecution:

@@ -26,16 +26,16 @@ def check_url(url: str) -> str:
         parts = urlsplit(url)
         has_port = parts.port is None or parts.port > 0
     except ValueError:
-        raise InvalidInput("url: it cannot be read; write https://HOST/PATH.", field="url") from None
+        raise InvalidInput("url: invalid URL; expected https://HOST/PATH.", field="url") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
-        raise InvalidInput("url: write https://HOST/PATH.", field="url")
+        raise InvalidInput("url: expected https://HOST/PATH.", field="url")
     if parts.username or parts.password or parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
-        raise InvalidInput("url: no user name, no fragment, nothing but plain characters.", field="url")
+        raise InvalidInput("url: user info, fragments and non-ASCII characters are not allowed.", field="url")
     try:
         ipaddress.ip_address(parts.hostname)
     except ValueError:
         if "." not in parts.hostname.rstrip(".") and parts.hostname != "localhost":
-            raise InvalidInput(f"url: {parts.hostname!r} is no whole host name.", field="url") from None
+            raise InvalidInput(f"url: {parts.hostname!r} is not a fully qualified host name.", field="url") from None
     return url
 
 
@@ -46,7 +46,7 @@ async def add(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> 
 
     async def operation(tx: Tx) -> Webhook:
         if len(await webhooks.of_user(tx, viewer.id)) >= most:
-            raise Conflict(f"You have {most} webhooks, the most there may be; remove one first.")
+            raise Conflict(f"Webhook limit reached ({most}): delete one first.")
         await webhooks.add(
             tx,
             webhook_id=webhook_id,
@@ -61,7 +61,7 @@ async def add(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> 
 
 
 async def page(parts: Parts, viewer: Viewer) -> list[Webhook]:
-    """One's own webhooks."""
+    """Your webhooks."""
     return await parts.database.read(lambda tx: webhooks.of_user(tx, viewer.id))
 
 
@@ -124,14 +124,14 @@ async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> Webhook:
     """One of one's own webhooks, if anything sent to it would arrive."""
     found = await webhooks.find(tx, webhook_id, viewer.id)
     if not found.is_active:
-        raise Conflict("The webhook is switched off: switch it on first.")
+        raise Conflict("The webhook is disabled: enable it first.")
     return found
 
 
 async def _take_turn(parts: Parts, viewer: Viewer) -> None:
     wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
     if wait_sec > 0:
-        raise RateLimited("Too many pings and repetitions: wait a little.", retry_after_sec=ceil(wait_sec))
+        raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
 
 
 async def deliveries(

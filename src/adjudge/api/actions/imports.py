@@ -47,7 +47,7 @@ class Order:
         """With every value in its one spelling, or refused."""
         if self.publish and self.verify is False:
             raise InvalidInput(
-                "verify: an import publishes only what was verified; leave it out, or publish the revision by hand.",
+                "verify: must not be false with publish=true.",
                 field="verify",
             )
         return Order(
@@ -61,7 +61,7 @@ class Order:
 
 
 class TooLarge(InvalidInput):
-    """The archive is larger than packages may be here."""
+    """Package too large."""
 
     code = "PACKAGE_TOO_LARGE"
     http_status = 413
@@ -75,13 +75,13 @@ async def bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncIter
         if len(head) < len(_ZIP):
             head += piece[: len(_ZIP) - len(head)]
             if not _ZIP.startswith(head):
-                raise InvalidInput("package: send a ZIP archive of the problem's folder.", field="package")
+                raise InvalidInput("package: expected a ZIP archive.", field="package")
         total += len(piece)
         if total > at_most_bytes:
-            raise TooLarge(f"package: more than {at_most_bytes} bytes; make the test data smaller.", field="package")
+            raise TooLarge(f"package: exceeds {at_most_bytes} bytes.", field="package")
         yield piece
     if len(head) < len(_ZIP):
-        raise InvalidInput("package: it is empty; send a ZIP archive of the problem's folder.", field="package")
+        raise InvalidInput("package: empty; expected a ZIP archive.", field="package")
 
 
 async def start(
@@ -96,7 +96,7 @@ async def start(
         slug = order.slug
         taken = await parts.database.read(lambda tx: problem_reads.find(tx, slug))
         if taken is not None and taken.owner_id != viewer.id and not is_admin:
-            raise Conflict(f"slug: {slug!r} belongs to somebody else; choose another.", field="slug")
+            raise Conflict(f"slug: {slug!r} belongs to another user.", field="slug")
     await parts.gate.check_room(viewer)
     digest = await parts.blobs.put(bounded(pieces, parts.settings.server.upload_limit_bytes))
     wanted = asdict(order) | {"may_change_others": is_admin}
@@ -187,9 +187,9 @@ async def cancel(parts: Parts, viewer: Viewer, import_id: str) -> ImportView:
     async def write(tx: Tx) -> None:
         row = await problem_imports.find(tx, import_id)
         _check_visible(viewer, row)
-        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled by hand")
+        outcome = await parts.jobs.cancel(tx, [row.job_id], actor=viewer.id, reason="canceled manually")
         if not outcome.done:
-            raise Conflict("The import has ended.", import_id=import_id)
+            raise Conflict("The import has already finished.", import_id=import_id)
 
     await parts.database.transact(write)
     return await find(parts, viewer, import_id)

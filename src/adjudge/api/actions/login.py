@@ -110,9 +110,9 @@ async def register(parts: AccountParts, account: NewAccount, origin: Origin) -> 
     """Make an account, if whoever asks may, and open its first session."""
     mode = parts.settings.accounts.registration
     if mode == "closed":
-        raise Forbidden("Nobody can register here; ask an admin for an account.")
+        raise Forbidden("Registration is closed; ask an admin for an account.")
     if mode == "invitation" and not account.invitation:
-        raise Forbidden("You need an invitation to register here; ask an admin for one.", field="invitation")
+        raise Forbidden("Registration requires an invitation; ask an admin for one.", field="invitation")
     name = user_name(account.name)
     await _throttle(parts, name, origin.address)
     check_choice(account.password, name=name, min_length=parts.settings.accounts.password_min_length)
@@ -139,10 +139,10 @@ async def login_by_identity(parts: AccountParts, claims: Identity, origin: Origi
     user = await parts.database.read(find)
     if user is None:
         if not parts.settings.accounts.oidc_registration:
-            raise Forbidden("You have no account here; ask an admin for one.")
+            raise Forbidden("No account for this identity; ask an admin to create one.")
         user = await _register_identity(parts, claims)
     if user.disabled_at is not None:
-        raise LoginFailed("That account is disabled; ask an admin.")
+        raise LoginFailed("This account is disabled; ask an admin.")
     return await open_session(parts, user, origin)
 
 
@@ -183,7 +183,7 @@ async def _invited_role(tx: Tx, code: str | None) -> Role:
         return Role.CONTESTANT
     used = await invitations.use(tx, code.strip())
     if used is None:
-        raise InvalidInput("invitation: it is unknown, used up, expired or revoked.", field="invitation")
+        raise InvalidInput("invitation: unknown, used up, expired or revoked.", field="invitation")
     return used[1]
 
 
@@ -196,7 +196,7 @@ async def _throttle(parts: AccountParts, name: str, address: str) -> None:
     wait_sec = max(await parts.buckets.take_many(wants))
     if wait_sec > 0:
         log.warning("login", outcome="throttled")
-        raise RateLimited("Too many tries to log in: wait a little.", retry_after_sec=ceil(wait_sec))
+        raise RateLimited("Too many login attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 
 def email_address(given: str | None) -> str | None:
@@ -206,7 +206,7 @@ def email_address(given: str | None) -> str | None:
         return None
     local, at, host = address.rpartition("@")
     if not (local and at and host) or len(address) > 254 or any(c.isspace() or not c.isprintable() for c in address):
-        raise InvalidInput("email: give an address like name@example.org.", field="email")
+        raise InvalidInput("email: not a valid email address.", field="email")
     return address
 
 

@@ -21,7 +21,7 @@ from adjudge.store.reads import RunChange
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the whole house does."""
+    """System status."""
 
     vitals: list[Vital]
     queues: list[Queue]
@@ -50,7 +50,7 @@ async def state(parts: Parts) -> State:
 
 
 async def workers(parts: Parts) -> list[LiveWorker]:
-    """Who is alive."""
+    """Online workers."""
     return await parts.registry.list()
 
 

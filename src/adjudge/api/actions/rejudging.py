@@ -15,7 +15,7 @@ from adjudge.store.rejudge import Applied, Batch, Difference, Item, NewBatch, Po
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What applying would do."""
+    """Preview of applying a batch."""
 
     batch: Batch
     differences: list[Difference]
@@ -39,7 +39,9 @@ async def create(
             raise NotFound("problem", problem)
         wanted = replace(wanted, problem_id=found.id)
     if wanted == Wanted():
-        raise InvalidInput("filter: say which submissions: a problem, a contest, a user, ids, …", field="filter")
+        raise InvalidInput(
+            "filter: at least one criterion is required (problem, contest, user, ids, …).", field="filter"
+        )
     await parts.gate.check_room(viewer)
     batch_id = parts.mint()
     batch = NewBatch(batch_id, viewer.id, wanted, policy, revision, reason)

@@ -46,7 +46,7 @@ _APART: Final = ("cases", "statements", "editorials", "attachments", "submission
 
 
 async def state(parts: Parts, viewer: Viewer, name: str) -> ProblemState:
-    """A problem as its owner manages it."""
+    """A problem with its administrative state."""
     problem = await find_own(parts, viewer, name)
     return await _state(parts, problem.id)
 
@@ -119,7 +119,7 @@ async def _target(tx: Tx, problem: ProblemRow, number: int | None) -> RevisionRo
         return await problem_reads.revision_numbered(tx, problem.id, number)
     before = await problem_reads.published_before(tx, problem.id)
     if before is None:
-        raise Conflict("No other revision has been published; name the one to go back to.", problem_id=problem.id)
+        raise Conflict("No previously published revision; specify the revision to roll back to.", problem_id=problem.id)
     return before
 
 
@@ -222,7 +222,7 @@ async def tests(parts: Parts, viewer: Viewer, name: str, number: int) -> Revisio
 async def diff(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionDiff:
     """What differs between two revisions: files, limits and whatever else a package says, tests."""
     if old == new:
-        raise InvalidInput("new: name two different revisions.", field="new")
+        raise InvalidInput("new: must differ from old.", field="new")
     problem = await _with_drafts(parts, viewer, name)
 
     async def read(tx: Tx, number: int) -> tuple[RevisionRow, dict[str, FileRow]]:

@@ -54,7 +54,7 @@ async def controllable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
 def _require_control(viewer: Viewer, run: Run) -> None:
     if not controls(viewer, run):
         raise Forbidden(
-            f"Run {run.id!r} is somebody else's; that needs the permission {Permission.RUN_CONTROL_ALL}.",
+            f"Run {run.id!r} belongs to another user; {Permission.RUN_CONTROL_ALL} is required.",
             permission=str(Permission.RUN_CONTROL_ALL),
         )
 
@@ -95,7 +95,7 @@ def require_answer(viewer: Viewer, run: Run, node: NodeView) -> None:
         return
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     if approvers := asked.get("approvers"):
-        raise Forbidden(f"Only {', '.join(map(str, approvers))} may answer this question.")
+        raise Forbidden(f"Only an approver of this node can decide: {', '.join(map(str, approvers))}.")
     _require_control(viewer, run)
 
 

@@ -126,7 +126,7 @@ async def page(
         owns = _owns(viewer, found)
     if not viewer.may(Permission.SUBMISSION_READ_ALL) and not owns:
         if wanted.user_id not in (None, viewer.user_id):
-            raise Forbidden("You may list your own submissions; leave 'user' out.")
+            raise Forbidden("user: you can only list your own submissions.")
         wanted = replace(wanted, user_id=viewer.id)
     if wanted.since is not None:
         wanted = replace(wanted, from_id=_id_at(wanted.since // _MILLISECOND - _SKEW_MS))
@@ -368,7 +368,7 @@ async def cancel_run(parts: Parts, viewer: Viewer, job_id: str, reason: str) -> 
         JOB.check(JobStatus(run.status), JobStatus.CANCELED)
         outcome = await parts.jobs.cancel(tx, [job_id], actor=viewer.id, reason=reason)
         if outcome.refused:
-            raise VersionConflict("The judge run changed meanwhile; read it again, then decide.", job_id=job_id)
+            raise VersionConflict("The judge run was changed in the meantime: reload it and try again.", job_id=job_id)
         await audit.record(
             tx, actor=viewer.id, action="cancel", object_kind="judge_run", objects=[job_id], reason=reason
         )

@@ -124,14 +124,14 @@ def _new(parts: Parts, viewer: Viewer, item: _Checked, caller: Caller, admitted:
 def check_source(text: str, field: str) -> bytes:
     """The bytes of a source. It must be text: no NUL, which ends texts in half of all tools, no half characters."""
     if not text.strip():
-        raise InvalidInput(f"{field}: it is empty; send the program.", field=field)
+        raise InvalidInput(f"{field}: must not be empty.", field=field)
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise InvalidInput(f"{field}: a NUL byte on line {line}; a source is text.", field=field)
+        raise InvalidInput(f"{field}: NUL byte on line {line}.", field=field)
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{field}: half of a character at position {error.start}.", field=field) from None
+        raise InvalidInput(f"{field}: unpaired UTF-16 surrogate at character {error.start}.", field=field) from None
 
 
 def decode_source(data: bytes, field: str) -> str:
@@ -141,7 +141,7 @@ def decode_source(data: bytes, field: str) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise InvalidInput(
-            f"{field}: byte {data[error.start]:#04x} on line {line} is not UTF-8; save the file as UTF-8.", field=field
+            f"{field}: invalid UTF-8: byte {data[error.start]:#04x} on line {line}.", field=field
         ) from None
 
 
@@ -162,7 +162,7 @@ def request_key(viewer: Viewer, caller: Caller) -> Key | None:
     if caller.key is None:
         return None
     if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
-        raise InvalidInput(f"Idempotency-Key: give 1 to {_KEY_MOST} printable characters.", field="Idempotency-Key")
+        raise InvalidInput(f"Idempotency-Key: expected 1 to {_KEY_MOST} printable characters.", field="Idempotency-Key")
     return Key(viewer.id, caller.key)
 
 

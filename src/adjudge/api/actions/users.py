@@ -59,7 +59,7 @@ async def find_user(parts: AccountParts, user_id: str) -> User:
     return await parts.database.read(lambda tx: users.find(tx, known))
 
 
-async def make_user(parts: AccountParts, order: UserOrder, *, actor: str, reason: str = "by hand") -> MadeUser:
+async def make_user(parts: AccountParts, order: UserOrder, *, actor: str, reason: str = "manual") -> MadeUser:
     """Create a user; whoever gets a password from somebody else must choose their own first."""
     name, min_length = user_name(order.name), parts.settings.accounts.password_min_length
     once = None
@@ -161,7 +161,7 @@ async def invite(
         await invitations.add(tx, new)
         details = {new.id: {"role": str(role), "uses": uses}}
         await audit.record(
-            tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or "by hand"
+            tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or ("manual")
         )
 
     await parts.database.transact(add)
@@ -180,7 +180,7 @@ async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: 
     async def revoke(tx: Tx) -> None:
         await invitations.revoke(tx, known)
         await audit.record(
-            tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="by hand"
+            tx, actor=viewer.id, action="revoke", object_kind="invitation", objects=[known], reason="manual"
         )
 
     await parts.database.transact(revoke)
@@ -188,7 +188,7 @@ async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: 
 
 async def _keep_an_admin(tx: Tx, user_id: str) -> None:
     if not await users.other_admins(tx, user_id):
-        raise Conflict("That is the last admin: make another one first.")
+        raise Conflict("Cannot remove the last admin: create another one first.")
 
 
 async def _record(tx: Tx, user_id: str, actor: str, action: str, *, reason: str, details: dict[str, object]) -> None:

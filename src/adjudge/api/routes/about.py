@@ -21,9 +21,9 @@ _PASSED_ON: Final = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", 
 
 def router() -> APIRouter:
     """The version, for people and clients."""
-    routes = APIRouter(tags=["about"])
+    routes = APIRouter(tags=["health"])
 
-    @routes.get("/version", summary="What is running")
+    @routes.get("/version", summary="Get the version")
     async def version() -> Version:
         return Version(version=__version__)
 
@@ -37,11 +37,11 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
     """
     routes = APIRouter(tags=["about"])
 
-    text = {"description": "The figures.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    text = {"description": "Metrics.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 
     @routes.get(
         "/metrics",
-        summary="Figures in the text format of Prometheus",
+        summary="Metrics in Prometheus text format",
         response_class=Response,
         responses={200: text},
     )
@@ -51,8 +51,7 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
             viewer = await viewer_of(request)
             if access == "loopback" and viewer.user_id is None:
                 raise Forbidden(
-                    "Figures are for this machine, asked for directly, and for whoever has ops:read; the setting "
-                    "server.metrics_access changes that."
+                    "Metrics require ops:read, or a direct request from this host; see server.metrics_access."
                 )
             viewer.require(Permission.OPS_READ)
         return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)

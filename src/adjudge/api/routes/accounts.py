@@ -33,42 +33,42 @@ def router(parts: Parts) -> APIRouter:
     """``/me`` and below."""
     routes = APIRouter(tags=["account"])
 
-    @routes.get("/me", summary="Who I am and what I may do")
+    @routes.get("/me", summary="Get your account and permissions")
     async def me(viewer: Own) -> Me:
         return me_of(UserInfo.of(await accounts.me(parts, viewer)), viewer)
 
-    @routes.patch("/me", summary="Change what I say of myself")
+    @routes.patch("/me", summary="Update your profile")
     async def patch_me(viewer: Own, patch: MePatch) -> Me:
         changes = patch.model_dump(include=patch.model_fields_set)
         return me_of(UserInfo.of(await accounts.update_me(parts, viewer, changes)), viewer)
 
-    @routes.post("/me:password", status_code=204, summary="Choose another password; other sessions and tokens end")
+    @routes.post("/me:password", status_code=204, summary="Change your password; ends other sessions and tokens")
     async def change_password(viewer: Own, change: PasswordChange) -> None:
         await accounts.change_password(
             parts, viewer, current=change.current, new=change.new, revoke_tokens=change.revoke_tokens
         )
 
-    @routes.get("/me/tokens", summary="My API tokens, without their secrets")
+    @routes.get("/me/tokens", summary="List your API tokens")
     async def my_tokens(viewer: Own) -> TokenList:
         return TokenList(items=[TokenInfo.of(token) for token in await accounts.my_tokens(parts, viewer)])
 
-    @routes.post("/me/tokens", status_code=201, summary="Make an API token; its secret is shown this once")
+    @routes.post("/me/tokens", status_code=201, summary="Create an API token; the secret is shown once")
     async def create_token(viewer: Own, order: TokenOrder) -> TokenMade:
         made = await accounts.create_token(
             parts, viewer, name=order.name, scopes=order.scopes, expires_in_days=order.expires_in_days
         )
         return TokenMade.of_made(made)
 
-    @routes.delete("/me/tokens/{token_id}", status_code=204, summary="Revoke one of my tokens")
+    @routes.delete("/me/tokens/{token_id}", status_code=204, summary="Revoke an API token")
     async def revoke_token(viewer: Own, token_id: Id) -> None:
         await accounts.revoke_token(parts, viewer, token_id)
 
-    @routes.get("/me/sessions", summary="Where I am logged in")
+    @routes.get("/me/sessions", summary="List your active sessions")
     async def my_sessions(viewer: Own) -> SessionList:
         found = await accounts.my_sessions(parts, viewer)
         return SessionList(items=[SessionInfo.of(item, current=item.id == viewer.credential_id) for item in found])
 
-    @routes.delete("/me/sessions/{session_id}", status_code=204, summary="Log out somewhere")
+    @routes.delete("/me/sessions/{session_id}", status_code=204, summary="End a session")
     async def revoke_session(viewer: Own, session_id: Id) -> None:
         await accounts.revoke_session(parts, viewer, session_id)
 

@@ -44,7 +44,7 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=200,
-        description="The same key of yours answers with the run it started.",
+        description="Repeating a request with the same key returns the same run.",
     ),
 ]
 
@@ -59,35 +59,35 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_definitions(routes: APIRouter, parts: Parts) -> None:
-    @routes.post("/chains", status_code=201, summary="Define a chain")
+    @routes.post("/chains", status_code=201, summary="Create a chain")
     async def create(body: NewChain, viewer: Writer) -> ChainDetail:
         wanted = Definition(body.name, body.dag, body.description)
         return ChainDetail.whole(await chains.create(parts, viewer, wanted, enabled=body.enabled))
 
-    @routes.get("/chains", summary="Chains by name, searched")
+    @routes.get("/chains", summary="List chains")
     async def listed(
         viewer: Reader,  # noqa: ARG001  # asked for by its point
         *,
         page: Annotated[int, Query(ge=1, le=100_000)] = 1,
         size: Annotated[int, Query(ge=1, le=100)] = 20,
-        keyword: Annotated[str, Query(max_length=100, description="A part of the name or the description.")] = "",
+        keyword: Annotated[str, Query(max_length=100, description="Filter by name or description.")] = "",
         enabled: bool | None = None,
     ) -> ChainList:
         found = await chains.listed(parts, page=page, size=size, keyword=keyword, enabled=enabled)
         items = [ChainSummary.of(chain) for chain in found.items]
         return ChainList(items=items, page=page, size=size, total=found.total)
 
-    @routes.get("/chains/{chain}", summary="One chain, by id or name")
+    @routes.get("/chains/{chain}", summary="Get a chain by ID or name")
     async def find(chain: str, viewer: Reader) -> ChainDetail:  # noqa: ARG001  # asked for by its point
         return ChainDetail.whole(await chains.find(parts, chain))
 
-    @routes.put("/chains/{chain}", summary="Change a chain; runs that have begun keep their DAG")
+    @routes.put("/chains/{chain}", summary="Update a chain; existing runs keep their DAG")
     async def update(chain: str, body: ChainChange, viewer: Writer) -> ChainDetail:
         chain_id = (await chains.find(parts, chain)).id
         wanted = Definition(body.name, body.dag, body.description)
         return ChainDetail.whole(await chains.update(parts, viewer, chain_id, wanted, version=body.version))
 
-    @routes.get("/chains/{chain}/versions", summary="What a chain has been, the newest first")
+    @routes.get("/chains/{chain}/versions", summary="List the versions of a chain, newest first")
     async def history(
         chain: str,
         viewer: Reader,  # noqa: ARG001  # asked for by its point
@@ -98,7 +98,7 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         found = await parts.database.read(lambda tx: rows.history(tx, chain_id, before=before, at_most=limit))
         return VersionList(items=[VersionInfo.of(item) for item in found])
 
-    @routes.get("/executors", summary="The types that a node may have, with the schemas of their cfg")
+    @routes.get("/executors", summary="List node types and their configuration schemas")
     async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # asked for by its point
         known = [parts.executors.describe(name) for name in parts.executors.types()]
         return ExecutorList(
@@ -114,9 +114,10 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
 def _add_actions(routes: APIRouter, parts: Parts) -> None:
     @routes.post(
         "/chains:apply",
-        summary="Make a chain and its triggers as a file has them",
-        description="What is new is created, what differs changed, the rest stays; all of it is done, or nothing. "
-        "A chain is known by its name.",
+        summary="Create or update a chain and its triggers",
+        description=(
+            "Applied in one transaction. The chain is matched by name; triggers that are not listed are deleted."
+        ),
     )
     async def apply(body: WantedChain, viewer: Writer) -> ChainApplied:
         triggers = tuple(TriggerDefinition(item.name, item.kind, item.spec, item.enabled) for item in body.triggers)
@@ -129,17 +130,17 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
             secrets=dict(done.secrets),
         )
 
-    @routes.post("/chains/{chain}:enable", summary="Let a chain be started")
+    @routes.post("/chains/{chain}:enable", summary="Enable a chain")
     async def enable(chain: str, viewer: Writer) -> ChainDetail:
         chain_id = (await chains.find(parts, chain)).id
         return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=True))
 
-    @routes.post("/chains/{chain}:disable", summary="Let a chain be started no more; what runs goes on")
+    @routes.post("/chains/{chain}:disable", summary="Disable a chain; current runs continue")
     async def disable(chain: str, viewer: Writer) -> ChainDetail:
         chain_id = (await chains.find(parts, chain)).id
         return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=False))
 
-    @routes.post("/chains/{chain}:start", status_code=202, summary="Start a chain")
+    @routes.post("/chains/{chain}:start", status_code=202, summary="Start a run of a chain")
     async def start(
         chain: str,
         request: Request,
@@ -156,34 +157,33 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
 
 
 def _add_triggers(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/chains/{chain}/triggers", summary="What starts a chain by itself")
+    @routes.get("/chains/{chain}/triggers", summary="List the triggers of a chain")
     async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # asked for by its point
         return TriggerList(items=[TriggerInfo.of(item) for item in await chains.triggers(parts, chain)])
 
-    @routes.post("/chains/{chain}/triggers", status_code=201, summary="Let a chain be started by itself")
+    @routes.post("/chains/{chain}/triggers", status_code=201, summary="Create a trigger")
     async def create(chain: str, body: NewTriggerBody, viewer: Writer) -> TriggerMade:
         trigger, secret = await chains.add_trigger(
             parts, viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
         )
         return TriggerMade.made(trigger, secret)
 
-    @routes.patch("/triggers/{trigger_id}", summary="Change a trigger")
+    @routes.patch("/triggers/{trigger_id}", summary="Update a trigger")
     async def change(trigger_id: str, body: TriggerChange, viewer: Writer) -> TriggerInfo:
         changed = await chains.change_trigger(
             parts, viewer, trigger_id, version=body.version, spec=body.spec, enabled=body.enabled
         )
         return TriggerInfo.of(changed)
 
-    @routes.delete("/triggers/{trigger_id}", status_code=204, summary="Remove a trigger")
+    @routes.delete("/triggers/{trigger_id}", status_code=204, summary="Delete a trigger")
     async def remove(trigger_id: str, viewer: Writer) -> None:
         await chains.remove_trigger(parts, viewer, trigger_id)
 
     @routes.post(
         "/triggers/{trigger_id}:call",
         status_code=202,
-        summary="Start a chain from outside",
-        description="For whoever knows the trigger's secret; no login is asked for. `Idempotency-Key` makes one start "
-        "of several calls.",
+        summary="Call a webhook trigger",
+        description="Authenticated by the trigger's secret. `Idempotency-Key` prevents duplicate runs.",
     )
     async def call(
         trigger_id: str,

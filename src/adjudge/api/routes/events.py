@@ -20,12 +20,12 @@ from adjudge.domain.access import Permission
 _RETRY_MS: Final = 1_000
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
-        "description": "Events until the reader or the server goes away; the reference of events lists them.",
+        "description": "Server-sent events; see the event reference.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
 LastEventId = Annotated[
-    str | None, Header(alias="Last-Event-ID", max_length=64, description="The id of the last event that was seen.")
+    str | None, Header(alias="Last-Event-ID", max_length=64, description="ID of the last event received.")
 ]
 
 
@@ -35,8 +35,8 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/submissions/{submission_id}/events",
-        summary="Watch one submission",
-        description="Ends with an event named end, once there is a verdict.",
+        summary="Stream the events of a submission",
+        description="The last event is `end`, when there is a verdict.",
         responses=STREAM,
         response_class=StreamingResponse,
     )
@@ -49,13 +49,20 @@ def router(parts: Parts) -> APIRouter:
             parts.audience, viewer, lines(await events.of_submission(parts, viewer, submission_id, last_event_id))
         )
 
-    @routes.get("/me/events", summary="Watch one's own submissions", responses=STREAM, response_class=StreamingResponse)
+    @routes.get(
+        "/me/events",
+        summary="Stream the events of your submissions",
+        responses=STREAM,
+        response_class=StreamingResponse,
+    )
     async def of_user(
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
         return EventStream(parts.audience, viewer, lines(await events.of_user(parts, viewer, last_event_id)))
 
-    @routes.get("/events", summary="Watch all submissions", responses=STREAM, response_class=StreamingResponse)
+    @routes.get(
+        "/events", summary="Stream the events of all submissions", responses=STREAM, response_class=StreamingResponse
+    )
     async def of_all(
         viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,

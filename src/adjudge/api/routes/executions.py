@@ -17,7 +17,7 @@ from adjudge.api.wire.executions import Execution, ExecutionPage, Executions, Ne
 from adjudge.domain.access import Permission
 
 Runner = Annotated[Viewer, needs(Permission.EXECUTION_CREATE)]
-Wait = Annotated[float, Query(ge=0, le=executing.WAIT_MOST_SEC, description="Seconds to wait for the end.")]
+Wait = Annotated[float, Query(ge=0, le=executing.WAIT_MOST_SEC, description="Seconds to wait for the result.")]
 
 
 def router(parts: Parts) -> APIRouter:
@@ -27,8 +27,8 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "/executions",
         status_code=202,
-        summary="Run a program on one input or many",
-        description="With wait, the answer comes when it has ended, or when the time is over; else read it later.",
+        summary="Run a program on one or more inputs",
+        description="With `wait`, responds when it finishes or after that many seconds. Otherwise poll.",
     )
     async def run(
         request: Request, body: NewExecution, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
@@ -36,7 +36,7 @@ def router(parts: Parts) -> APIRouter:
         (found,) = await executing.run(parts, viewer, [_wish(body)], caller_of(request, key), wait_sec=wait)
         return Execution.of(found)
 
-    @routes.post("/executions:batch", status_code=202, summary="Run many programs")
+    @routes.post("/executions:batch", status_code=202, summary="Run a batch of programs")
     async def run_batch(
         request: Request, body: NewExecutions, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
     ) -> Executions:
@@ -44,7 +44,7 @@ def router(parts: Parts) -> APIRouter:
         found = await executing.run(parts, viewer, wishes, caller_of(request, key), wait_sec=wait, is_batch=True)
         return Executions(items=[Execution.of(item) for item in found])
 
-    @routes.get("/executions", summary="List one's own executions, the newest first")
+    @routes.get("/executions", summary="List your executions, newest first")
     async def page(
         viewer: Runner,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
@@ -55,11 +55,11 @@ def router(parts: Parts) -> APIRouter:
         more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
         return ExecutionPage(items=[Execution.of(row) for row in rows[:limit]], next=more)
 
-    @routes.get("/executions/{execution_id}", summary="Read an execution and its outputs")
+    @routes.get("/executions/{execution_id}", summary="Get an execution and its output")
     async def read(execution_id: str, viewer: Runner, wait: Wait = 0) -> Execution:
         return Execution.of(await executing.read(parts, viewer, execution_id, wait_sec=wait))
 
-    @routes.post("/executions/{execution_id}:cancel", summary="End an execution")
+    @routes.post("/executions/{execution_id}:cancel", summary="Cancel an execution")
     async def cancel(execution_id: str, viewer: Runner) -> Execution:
         return Execution.of(await executing.cancel(parts, viewer, execution_id))
 

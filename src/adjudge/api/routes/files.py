@@ -17,7 +17,7 @@ from adjudge.api.wire.files import FileStored
 from adjudge.domain.access import Permission
 
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-_SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "The file's bytes.", "content": _BYTES}}
+_SENT: Final[dict[int | str, dict[str, Any]]] = {200: {"description": "File content.", "content": _BYTES}}
 
 
 def router(parts: Parts) -> APIRouter:
@@ -27,9 +27,11 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "/files",
         status_code=201,
-        summary="Store a file that a run is to be given",
-        description="Send it as the body. Name the digest in the run's parameters: what nothing names is removed after "
-        "a day.",
+        summary="Upload a file for a run",
+        description=(
+            "Send the file as the body and pass its digest in the run parameters. Unreferenced files "
+            "are deleted after a day."
+        ),
         openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
     )
     async def store(viewer: Controller, request: Request) -> FileStored:  # noqa: ARG001  # asked for by its point
@@ -37,7 +39,7 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/files/{digest}",
-        summary="A file that a node's artifact names",
+        summary="Download a file of an artifact",
         response_class=Response,
         responses=_SENT,
     )
@@ -46,7 +48,7 @@ def router(parts: Parts) -> APIRouter:
         node_id: str,
         digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
         viewer: Annotated[Viewer, needs(Permission.RUN_READ)],
-        name: Annotated[str, Query(max_length=200, description="What to call it where it is saved.")] = "",
+        name: Annotated[str, Query(max_length=200, description="File name for the download.")] = "",
     ) -> Response:
         found = await run_files.find(parts, viewer, run_id, node_id, digest)
         return download(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)

@@ -14,18 +14,18 @@ def router(parts: Parts) -> APIRouter:
     """Routes for load balancers and supervisors."""
     routes = APIRouter(prefix="/health", tags=["health"])
 
-    @routes.get("/live", summary="Whether the process answers")
+    @routes.get("/live", summary="Liveness probe")
     async def live() -> Live:
         return Live()
 
-    @routes.get("/ready", summary="Whether every part answers that it cannot do without, and how the others are")
+    @routes.get("/ready", summary="Readiness probe")
     async def ready(request: Request) -> Ready:
         if request.app.state.streams.are_closing:
-            raise Unavailable("Not ready: the server is ending.", silent="")
+            raise Unavailable("Not ready: shutting down.", silent="")
         taken = await vitals.take(parts.checks)
         silent = [vital.name for vital in taken if not vital.is_well and vital.name not in vitals.DISPENSABLE]
         if silent:
-            raise Unavailable(f"Not ready: no answer from {', '.join(silent)}.", silent=",".join(silent))
+            raise Unavailable(f"Not ready: {', '.join(silent)} unreachable.", silent=",".join(silent))
         return Ready(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})
 
     return routes

@@ -32,13 +32,13 @@ Staff = Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)]
 
 def router(parts: Parts) -> APIRouter:
     """Reading and canceling judge runs."""
-    routes = APIRouter(tags=["judge runs"])
+    routes = APIRouter(tags=["judge-runs"])
 
     @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")
     async def of_submission(submission_id: str, viewer: Reader) -> JudgeRuns:
         return JudgeRuns(items=[JudgeRun.of(row) for row in await submissions.runs(parts, viewer, submission_id)])
 
-    @routes.get("/judge-runs/{job_id}", summary="Read a judge run")
+    @routes.get("/judge-runs/{job_id}", summary="Get a judge run")
     async def read(job_id: str, viewer: Reader) -> JudgeRun:
         return JudgeRun.of(await submissions.judge_run(parts, viewer, job_id))
 
@@ -62,14 +62,14 @@ def router(parts: Parts) -> APIRouter:
     async def attempts(job_id: str, viewer: Staff) -> RunAttempts:  # noqa: ARG001  # asked for by its point
         return RunAttempts(items=[RunAttempt.of(row) for row in await submissions.attempts(parts, job_id)])
 
-    @routes.get("/judge-runs/{job_id}/log", summary="Read every change of a judge run's status")
+    @routes.get("/judge-runs/{job_id}/log", summary="List the status changes of a judge run")
     async def log(job_id: str, viewer: Staff) -> RunLog:  # noqa: ARG001  # asked for by its point
         return RunLog(items=[RunLogEntry.of(row) for row in await submissions.run_log(parts, job_id)])
 
     @routes.post(
         "/judge-runs/{job_id}:cancel",
         summary="Cancel a judge run",
-        description="Its submission is canceled with it, unless it has a verdict already or the run is a rejudge's.",
+        description="Also cancels the submission, unless it has a verdict or the run belongs to a rejudge.",
     )
     async def cancel(
         job_id: str, body: Reason, viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL_ALL)]

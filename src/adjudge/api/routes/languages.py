@@ -22,13 +22,13 @@ def router(parts: Parts) -> APIRouter:
     """``/languages``."""
     routes = APIRouter(prefix="/languages", tags=["languages"])
 
-    @routes.get("", summary="Every language", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})
+    @routes.get("", summary="List languages", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})
     async def list_languages(_viewer: Reader, request: Request) -> Response:
         return stored(known(request), await languages.every(parts))
 
     @routes.get(
         "/{language}/template",
-        summary="Where to begin in a language",
+        summary="Get the source template of a language",
         responses={200: {"model": TemplateView}, 304: {"description": "Known"}},
     )
     async def read_template(

@@ -30,20 +30,20 @@ def router(parts: Parts) -> APIRouter:
     """Routes that anybody reaches, since nobody is known yet; throttled by name and address."""
     routes = APIRouter(tags=["login"])
 
-    @routes.get("/login", summary="How one gets in here")
+    @routes.get("/login", summary="List login methods")
     async def methods() -> LoginMethods:
         settings = parts.settings.accounts
         return LoginMethods(
             registration=settings.registration, oidc=settings.oidc_label if settings.oidc_issuer else None
         )
 
-    @routes.post("/login", summary="Log in with a name and a password; the answer sets the session's cookie")
+    @routes.post("/login", summary="Log in with a password; sets the session cookie")
     async def log_in(order: LoginOrder, request: Request, response: Response) -> Me:
         check_origin(request)
         opened = await login.login(parts, order.name, order.password, origin_of(request))
         return await welcome(parts, opened, request, response)
 
-    @routes.post("/login:token", status_code=201, summary="Make an API token with a name and a password")
+    @routes.post("/login:token", status_code=201, summary="Create an API token with username and password")
     async def log_in_for_token(order: LoginTokenOrder, request: Request) -> TokenMade:
         user = await login.check_password(parts, order.name, order.password, origin_of(request))
         if user.must_change_password:
@@ -54,13 +54,13 @@ def router(parts: Parts) -> APIRouter:
         )
         return TokenMade.of_made(made)
 
-    @routes.post("/register", status_code=201, summary="Make an account, where the settings let one")
+    @routes.post("/register", status_code=201, summary="Register an account")
     async def register(order: RegisterOrder, request: Request, response: Response) -> Me:
         check_origin(request)
         account = NewAccount(order.name, order.password, order.email, order.display_name, order.invitation)
         return await welcome(parts, await login.register(parts, account, origin_of(request)), request, response)
 
-    @routes.post("/logout", status_code=204, summary="End this session")
+    @routes.post("/logout", status_code=204, summary="Log out")
     async def log_out(
         viewer: Annotated[Viewer, needs(Permission.ACCOUNT_OWN)], request: Request, response: Response
     ) -> None:

@@ -24,10 +24,11 @@ def router(parts: Parts) -> APIRouter:
     routes = APIRouter(tags=["login"])
 
     @routes.get(
-        "/login/oidc", status_code=303, response_class=RedirectResponse, summary="Go to the provider and log in there"
+        "/login/oidc", status_code=303, response_class=RedirectResponse, summary="Start an OpenID Connect login"
     )
     async def leave(
-        request: Request, to: Annotated[str, Query(max_length=500, description="Where to go afterwards.")] = "/"
+        request: Request,
+        to: Annotated[str, Query(max_length=500, description=("Path to return to after the login."))] = "/",
     ) -> RedirectResponse:
         begun = await _provider(parts).begin(_return_address(request))
         answer = RedirectResponse(begun.url, 303)
@@ -35,7 +36,7 @@ def router(parts: Parts) -> APIRouter:
         return answer
 
     @routes.get(
-        "/login/oidc/callback", status_code=303, response_class=RedirectResponse, summary="Come back from the provider"
+        "/login/oidc/callback", status_code=303, response_class=RedirectResponse, summary=("OpenID Connect callback")
     )
     async def come_back(
         request: Request,
@@ -44,7 +45,7 @@ def router(parts: Parts) -> APIRouter:
         error: Annotated[str, Query(max_length=500)] = "",
     ) -> RedirectResponse:
         if error or not code:
-            raise LoginFailed("The provider let nobody in.", error=error[:100])
+            raise LoginFailed("The identity provider denied the login.", error=error[:100])
         *kept, to = (request.cookies.get(cookie_name(_COOKIE, request)) or ".").split(".", 3)
         identity = await _provider(parts).finish(
             code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)

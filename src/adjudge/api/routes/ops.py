@@ -38,7 +38,7 @@ from adjudge.domain.errors import InvalidInput
 Reader = Annotated[Viewer, needs(Permission.OPS_READ)]
 Operator = Annotated[Viewer, needs(Permission.OPS_CONTROL)]
 Id = Annotated[str, Path(max_length=64)]
-Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Word = Annotated[str, Query(max_length=64)]
 
@@ -53,30 +53,30 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_state(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/health", summary="How every part does, and what waits")
+    @routes.get("/health", summary="Get the system status")
     async def health(_viewer: Reader) -> HealthDetails:
         return HealthDetails.of(await ops.state(parts), __version__)
 
-    @routes.get("/workers", summary="Workers that are alive")
+    @routes.get("/workers", summary="List online workers")
     async def workers(_viewer: Reader) -> Workers:
         return Workers(items=[WorkerView.of(worker) for worker in await ops.workers(parts)])
 
-    @routes.get("/queues", summary="What waits, band by band, and for how long")
+    @routes.get("/queues", summary="Get the queue status by priority")
     async def queues(_viewer: Reader) -> Queues:
         bands, running = await ops.queues(parts)
         return Queues(bands=[QueueInfo.of(queue) for queue in bands], running=running)
 
-    @routes.get("/outbox", summary="What the stream has still to hear of")
+    @routes.get("/outbox", summary="Get the outbox status")
     async def outbox(_viewer: Reader) -> OutboxInfo:
         return OutboxInfo.of(await ops.outbox_state(parts))
 
-    @routes.get("/config", summary="Every setting in force and where it came from, secrets blanked")
+    @routes.get("/config", summary="List effective settings and their sources, secrets redacted")
     async def config(_viewer: Operator) -> Configuration:
         return Configuration(items=[SettingInfo.of(entry) for entry in ops.configuration(parts)])
 
 
 def _add_letters(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/dead-letters", summary="Jobs that were given up, the oldest first")
+    @routes.get("/dead-letters", summary="List dead letters, oldest first")
     async def letters(
         _viewer: Reader,
         state: Literal["open", "replayed", "discarded"] = "open",
@@ -89,24 +89,24 @@ def _add_letters(routes: APIRouter, parts: Parts) -> None:
         more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
         return LetterPage(items=[LetterInfo.of(letter) for letter in found[:limit]], next=more)
 
-    @routes.get("/dead-letters/{letter_id}", summary="One of them, with its attempts")
+    @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")
     async def letter(_viewer: Reader, letter_id: Id) -> LetterDetail:
         found, attempts = await ops.letter(parts, letter_id)
         return LetterDetail.model_validate(
             letter_fields(found) | {"attempts": [RunAttempt.of(attempt) for attempt in attempts]}
         )
 
-    @routes.post("/dead-letters:replay", summary="Run some of them again, all or none")
+    @routes.post("/dead-letters:replay", summary="Replay dead letters (all or none)")
     async def replay(viewer: Operator, order: LettersOrder) -> Replayed:
         return Replayed(jobs=await ops.replay(parts, viewer, order.ids, reason=order.reason))
 
-    @routes.post("/dead-letters:discard", status_code=204, summary="Let some of them go, all or none")
+    @routes.post("/dead-letters:discard", status_code=204, summary="Discard dead letters (all or none)")
     async def discard(viewer: Operator, order: LettersOrder) -> None:
         await ops.discard(parts, viewer, order.ids, reason=order.reason)
 
 
 def _add_history(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/audit", summary="What was done by hand, the newest first")
+    @routes.get("/audit", summary="List audit log entries, newest first")
     async def audit_log(
         _viewer: Operator,
         actor: Word = "",
@@ -116,7 +116,7 @@ def _add_history(routes: APIRouter, parts: Parts) -> None:
         limit: Limit = DEFAULT_LIMIT,
     ) -> AuditPage:
         if bool(object_kind) != bool(object_id):
-            raise InvalidInput("object_kind, object_id: give both, or neither.", field="object_id")
+            raise InvalidInput("object_kind, object_id: specify both or neither.", field="object_id")
         place = place_of(cursor, [int])
         found = await ops.audit_page(
             parts,
@@ -128,6 +128,6 @@ def _add_history(routes: APIRouter, parts: Parts) -> None:
         more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
         return AuditPage(items=[AuditEntry.of(entry) for entry in found[:limit]], next=more)
 
-    @routes.get("/jobs/{job_id}", summary="A job of any kind, with its attempts and every change of its status")
+    @routes.get("/jobs/{job_id}", summary="Get a job with its attempts and status changes")
     async def job(_viewer: Reader, job_id: Id) -> JobDetail:
         return JobDetail.of(await ops.job_story(parts, job_id))

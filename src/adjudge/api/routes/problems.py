@@ -41,16 +41,16 @@ from adjudge.store.problem_reads import Sort, Wanted
 Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
 Writer = Annotated[Viewer, needs(Permission.PROBLEM_WRITE)]
 Publisher = Annotated[Viewer, needs(Permission.PROBLEM_PUBLISH)]
-Name = Annotated[str, Path(max_length=64, description="The problem's slug or id.", examples=["multiples"])]
-Number = Annotated[int, Path(ge=1, le=2**53, description="The revision's number.")]
-Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Name = Annotated[str, Path(max_length=64, description="Problem slug or ID.", examples=["multiples"])]
+Number = Annotated[int, Path(ge=1, le=2**53, description="Revision number.")]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
-Lang = Annotated[str, Query(max_length=8, description="Language of the statement; else `Accept-Language` decides.")]
-_KNOWN: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "As the caller knows it (`If-None-Match`)."}}
+Lang = Annotated[str, Query(max_length=8, description="Statement language. Default: `Accept-Language`.")]
+_KNOWN: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "Not modified (`If-None-Match`)."}}
 _FILE: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
 }
-_ARCHIVE: Final = {"type": "string", "format": "binary", "description": "A ZIP of the problem's folder."}
+_ARCHIVE: Final = {"type": "string", "format": "binary", "description": "ZIP archive of the problem package."}
 _UPLOAD: Final = {
     "requestBody": {
         "required": True,
@@ -76,23 +76,23 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
-    @routes.get(
-        "/problems", summary="Problems, searched and filtered", responses={200: {"model": ProblemPage}, **_KNOWN}
-    )
+    @routes.get("/problems", summary="List problems", responses={200: {"model": ProblemPage}, **_KNOWN})
     async def list_problems(
         viewer: Reader,
         request: Request,
         *,
-        q: Annotated[str, Query(max_length=200, description="Words or their beginnings: title, slug, tags.")] = "",
-        tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="All of these tags.")] = None,
+        q: Annotated[
+            str, Query(max_length=200, description=("Search terms (prefixes match) in title, slug and tags."))
+        ] = "",
+        tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="Must have all of these tags.")] = None,
         difficulty_min: Annotated[float | None, Query(ge=0)] = None,
         difficulty_max: Annotated[float | None, Query(ge=0)] = None,
-        solved: Annotated[bool | None, Query(description="Only what the viewer has, or has not, solved.")] = None,
+        solved: Annotated[bool | None, Query(description="Filter by solved or not solved by you.")] = None,
         tried: Annotated[
             bool | None,
-            Query(description="Only what the viewer has tried and not solved; `false` with `solved=false`: untouched."),
+            Query(description="Filter by tried but not solved by you; `false` with `solved=false`: never tried."),
         ] = None,
-        mine: Annotated[bool, Query(description="The viewer's own problems, drafts and all.")] = False,
+        mine: Annotated[bool, Query(description="Only your own problems, including drafts.")] = False,
         sort: Sort = Sort.NEWEST,
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
@@ -109,7 +109,7 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
         wanted = catalogue.with_owner(wanted, viewer) if mine else wanted
         return stored(known(request), await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=limit))
 
-    @routes.get("/problems/{problem}", summary="One problem", responses={200: {"model": ProblemDetail}, **_KNOWN})
+    @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemDetail}, **_KNOWN})
     async def read_problem(
         viewer: Reader,
         request: Request,
@@ -127,7 +127,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
 
     @routes.get(
         "/problems/{problem}/files/{name:path}",
-        summary="An attachment, a picture of the statement, or its original",
+        summary="Download an attachment, a statement image or the original statement",
         response_class=Response,
         responses=_FILE,
     )
@@ -136,7 +136,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/files/{path:path}",
-        summary="Any file of a revision, for those who may see drafts",
+        summary="Download any file of a revision (requires access to drafts)",
         response_class=Response,
         responses=_FILE,
     )
@@ -150,55 +150,61 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
     @routes.post(
         "/problems:import",
         status_code=202,
-        summary="Import a package in the background",
-        description="Send the archive as the body (`application/zip`) or as the form's file `package`. A slug that "
-        "is free becomes a new problem of yours; one of your own problems gets another revision.",
+        summary="Import a problem package",
+        description=(
+            "Send the archive as the body (`application/zip`) or as form file `package`. A new slug "
+            "creates a problem; a slug of yours adds a revision. The import runs in the background."
+        ),
         openapi_extra=_UPLOAD,
     )
     async def import_package(
         viewer: Writer,
         request: Request,
         *,
-        slug: Annotated[str | None, Query(max_length=64, description="Left out: the package's own name.")] = None,
+        slug: Annotated[str | None, Query(max_length=64, description="Default: the package's name.")] = None,
         title: Annotated[str | None, Query(max_length=200)] = None,
-        tag: Annotated[list[str] | None, Query(max_length=MAX_TAGS, description="Left out: its keywords.")] = None,
+        tag: Annotated[
+            list[str] | None, Query(max_length=MAX_TAGS, description="Default: the package's keywords.")
+        ] = None,
         difficulty: Annotated[float | None, Query(ge=0)] = None,
         verify: Annotated[
             bool | None,
-            Query(description="Judge the jury's solutions. Left out: as publish says; nothing is published without."),
+            Query(description="Verify the jury solutions. Default: same as `publish`; required for publishing."),
         ] = None,
-        publish: Annotated[bool, Query(description="Publish it at once, if the jury's solutions agree.")] = False,
+        publish: Annotated[bool, Query(description="Publish if verification passes.")] = False,
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
         order = Order(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
         async with received(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
             return await imports.start(parts, viewer, order, upload.pieces, upload.file_name)
 
-    @routes.get("/imports", summary="Your imports, the latest first")
+    @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
         return await imports.page(parts, viewer, cursor=cursor, limit=limit)
 
-    @routes.get("/imports/{import_id}", summary="How far an import is, and what it found")
+    @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
     async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
         return await imports.find(parts, viewer, import_id)
 
     @routes.get(
         "/imports/{import_id}/events",
-        summary="Watch an import until it ends",
-        description="Events `import`, with how it stands, and `end`. Each connection begins with how it stands.",
+        summary="Stream the events of an import",
+        description=(
+            "Events: `import` with the current state, and `end`. Each connection starts with the current state."
+        ),
         responses=STREAM,
         response_class=StreamingResponse,
     )
     async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
         return EventStream(parts.audience, viewer, lines(await imports.watch(parts, viewer, import_id)))
 
-    @routes.post("/imports/{import_id}:cancel", summary="Stop an import")
+    @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
     async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
         return await imports.cancel(parts, viewer, import_id)
 
 
 def _add_management(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/problems/{problem}/state", summary="A problem as its owner manages it")
+    @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
     async def read_state(viewer: Writer, problem: Name) -> ProblemState:
         return await revisions.state(parts, viewer, problem)
 
@@ -212,7 +218,7 @@ def _add_management(routes: APIRouter, parts: Parts) -> None:
             parts, viewer, problem, version=body.version, number=body.revision, reason=body.reason
         )
 
-    @routes.post("/problems/{problem}:rollback", summary="Publish an earlier revision again")
+    @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
     async def roll_back(viewer: Publisher, problem: Name, body: RollBackBody) -> ProblemState:
         return await revisions.publish(
             parts,
@@ -224,25 +230,25 @@ def _add_management(routes: APIRouter, parts: Parts) -> None:
             action="rollback",
         )
 
-    @routes.post("/problems/{problem}:withdraw", summary="Take a problem back")
+    @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
     async def withdraw(viewer: Publisher, problem: Name, body: WithdrawBody) -> ProblemState:
         return await revisions.withdraw(parts, viewer, problem, version=body.version, reason=body.reason)
 
 
 def _add_revisions(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/problems/{problem}/revisions", summary="A problem's revisions, the latest first")
+    @routes.get("/problems/{problem}/revisions", summary="List the revisions of a problem, newest first")
     async def list_revisions(
         viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
     ) -> RevisionPage:
         return await revisions.revisions(parts, viewer, problem, cursor=cursor, limit=limit)
 
-    @routes.get("/problems/{problem}/revisions/{number}", summary="All of one revision")
+    @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
     async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionDetail:
         return await revisions.revision(parts, viewer, problem, number)
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
-        summary="A revision as contestants would see it",
+        summary="Preview a revision as contestants see it",
         responses={200: {"model": ProblemDetail}, **_KNOWN},
     )
     async def preview_revision(
@@ -265,7 +271,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     async def test_statistics(viewer: Reader, problem: Name, number: Number) -> RevisionTests:
         return await revisions.tests(parts, viewer, problem, number)
 
-    @routes.get("/problems/{problem}/diff", summary="What differs between two revisions")
+    @routes.get("/problems/{problem}/diff", summary="Compare two revisions")
     async def compare_revisions(
         viewer: Reader,
         problem: Name,
@@ -277,7 +283,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
         status_code=202,
-        summary="Have the jury's solutions judged on a revision",
+        summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
         return await imports.verify(parts, viewer, problem, number)

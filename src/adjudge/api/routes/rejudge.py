@@ -35,13 +35,13 @@ Cursor = Annotated[str | None, Query(max_length=2048)]
 
 def router(parts: Parts) -> APIRouter:
     """Everything about rejudge batches."""
-    routes = APIRouter(prefix="/rejudge-batches", tags=["rejudging"])
+    routes = APIRouter(prefix="/rejudge-batches", tags=["rejudge"])
 
     @routes.post(
         "",
         status_code=202,
-        summary="Judge submissions again",
-        description="New runs beside the old ones; nothing that others see changes until the batch is applied.",
+        summary="Create a rejudge batch",
+        description="Judges the submissions again. Verdicts change only when the batch is applied.",
     )
     async def create(body: NewRejudge, viewer: Writer) -> RejudgeBatch:
         asked = body.filter
@@ -65,18 +65,18 @@ def router(parts: Parts) -> APIRouter:
         )
         return RejudgeBatch.of(batch)
 
-    @routes.get("", summary="List rejudge batches, the newest first")
+    @routes.get("", summary="List rejudge batches, newest first")
     async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgePage:  # noqa: ARG001  # asked for by its point
         place = place_of(cursor, [str])
         rows = await rejudging.page(parts, before=str(place[0]) if place else None, at_most=limit + 1)
         more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
         return RejudgePage(items=[RejudgeBatch.of(row) for row in rows[:limit]], next=more)
 
-    @routes.get("/{batch_id}", summary="Read a rejudge batch and its progress")
+    @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress")
     async def read(batch_id: str, viewer: Reader) -> RejudgeBatch:  # noqa: ARG001  # asked for by its point
         return RejudgeBatch.of(await rejudging.read(parts, batch_id))
 
-    @routes.get("/{batch_id}/preview", summary="Look at what applying would do")
+    @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
         batch_id: str,
         viewer: Reader,  # noqa: ARG001  # asked for by its point
@@ -102,8 +102,11 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.post(
         "/{batch_id}:apply",
-        summary="Let the new verdicts count",
-        description="All of them appear at once. CONFLICT where a submission changed since the batch was made.",
+        summary="Apply a rejudge batch",
+        description=(
+            "All verdicts change in one transaction. Fails with CONFLICT if a submission changed "
+            "since the batch was created."
+        ),
     )
     async def apply(
         batch_id: str,
@@ -114,11 +117,11 @@ def router(parts: Parts) -> APIRouter:
         batch, done = await rejudging.apply(parts, viewer, batch_id, skip_changed=skip)
         return RejudgeApplied(batch=RejudgeBatch.of(batch), changed=done.changed, kept=done.kept, skipped=done.skipped)
 
-    @routes.post("/{batch_id}:discard", summary="Let everything stay as it is")
+    @routes.post("/{batch_id}:discard", summary="Discard a rejudge batch")
     async def discard(batch_id: str, viewer: Writer, body: Reason | None = None) -> RejudgeBatch:
         return RejudgeBatch.of(await rejudging.discard(parts, viewer, batch_id, body.reason if body else ""))
 
-    @routes.post("/{batch_id}:cancel", summary="End a batch that is still running")
+    @routes.post("/{batch_id}:cancel", summary="Cancel a running rejudge batch")
     async def cancel(batch_id: str, viewer: Writer, body: Reason | None = None) -> RejudgeBatch:
         return RejudgeBatch.of(await rejudging.cancel(parts, viewer, batch_id, body.reason if body else ""))
 

@@ -57,13 +57,13 @@ def router(parts: Parts) -> APIRouter:
 def _add_reading(routes: APIRouter, parts: Parts) -> None:
     @routes.get(
         "/runs",
-        summary="Runs, the newest first",
-        description="Those that you started or that ask you something; everybody's with `run:read_all`.",
+        summary="List runs, newest first",
+        description="Runs that you started or that await your approval; all runs with `run:read_all`.",
     )
     async def page(
         viewer: Reader,
         *,
-        chain: Annotated[str | None, Query(max_length=128, description="A chain's id or name.")] = None,
+        chain: Annotated[str | None, Query(max_length=128, description="Chain ID or name.")] = None,
         status: RunStatus | None = None,
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
@@ -74,7 +74,7 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
         more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
         return RunPage(items=[RunInfo.of(item) for item in found[:limit]], next=more)
 
-    @routes.get("/runs/{run_id}", summary="One run")
+    @routes.get("/runs/{run_id}", summary="Get a run")
     async def find(run_id: str, viewer: Reader) -> RunInfo:
         return RunInfo.of(await chains.run(parts, viewer, run_id))
 
@@ -86,7 +86,7 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
     async def dag(run_id: str, viewer: Reader) -> RunDag:
         return RunDag(run_id=run_id, dag=dict(await chains.snapshot(parts, viewer, run_id)))
 
-    @routes.get("/runs/{run_id}/log", summary="Every change of a run and its nodes, the oldest first")
+    @routes.get("/runs/{run_id}/log", summary="List the status changes of a run and its nodes, oldest first")
     async def log(
         run_id: str,
         viewer: Reader,
@@ -98,8 +98,8 @@ def _add_reading(routes: APIRouter, parts: Parts) -> None:
 
     @routes.get(
         "/runs/{run_id}/events",
-        summary="Watch a run until it ends",
-        description="Each connection begins with how everything stands, so nothing is missed by whoever comes back.",
+        summary="Stream the events of a run",
+        description="Each connection starts with the current state, so reconnecting misses nothing.",
         responses=_STREAM,
         response_class=StreamingResponse,
     )
@@ -122,18 +122,18 @@ async def _watched(parts: Parts, viewer: Viewer, run_id: str) -> AsyncIterator[s
 
 
 def _add_nodes(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/runs/{run_id}/nodes", summary="The nodes of a run")
+    @routes.get("/runs/{run_id}/nodes", summary="List the nodes of a run")
     async def nodes(run_id: str, viewer: Reader) -> NodeList:
         return NodeList(items=[NodeInfo.of(item) for item in await chains.nodes(parts, viewer, run_id)])
 
-    @routes.get("/runs/{run_id}/nodes/{node_id}", summary="One node of a run")
+    @routes.get("/runs/{run_id}/nodes/{node_id}", summary="Get a node of a run")
     async def node(run_id: str, node_id: str, viewer: Reader) -> NodeInfo:
         return NodeInfo.of(await chains.node(parts, viewer, run_id, node_id))
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/artifact",
-        summary="What a node left behind, however large",
-        description="Of a mapped node: the list of what its instances left.",
+        summary="Get the artifact of a node",
+        description="For a mapped node: the list of its instances' artifacts.",
         responses={200: {"content": {"application/json": {"schema": {}}}}},
         response_class=Response,
     )
@@ -141,12 +141,12 @@ def _add_nodes(routes: APIRouter, parts: Parts) -> None:
         found = await chains.artifact(parts, viewer, run_id, node_id)
         return Response(found, media_type="application/json")
 
-    @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="What a node wrote")
+    @routes.get("/runs/{run_id}/nodes/{node_id}/log", summary="Get the log of a node")
     async def lines(
         run_id: str,
         node_id: str,
         viewer: Reader,
-        after: Annotated[int, Query(ge=0, le=2**53, description="The id of the last line that was read.")] = 0,
+        after: Annotated[int, Query(ge=0, le=2**53, description="ID of the last line received.")] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 500,
     ) -> LineList:
         found = await chains.log_lines(parts, viewer, run_id, node_id, after=after, at_most=limit)
@@ -154,12 +154,12 @@ def _add_nodes(routes: APIRouter, parts: Parts) -> None:
 
 
 def _add_control(routes: APIRouter, parts: Parts) -> None:
-    @routes.post("/runs/{run_id}:stop", summary="Ask a run to stop")
+    @routes.post("/runs/{run_id}:stop", summary="Stop a run")
     async def stop(run_id: str, viewer: Controller, body: Annotated[StopBody | None, Body()] = None) -> RunState:
         reason = body.reason if body else ""
         return RunState(run_id=run_id, status=await chains.stop(parts, viewer, run_id, reason))
 
-    @routes.post("/runs/{run_id}:rerun", status_code=202, summary="Repeat a run, whole or from a node on")
+    @routes.post("/runs/{run_id}:rerun", status_code=202, summary="Rerun a run from the start or from a node")
     async def rerun(
         run_id: str,
         viewer: Controller,
@@ -170,7 +170,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
         started = await chains.rerun(parts, viewer, run_id, from_node=asked.from_node, reason=asked.reason, key=key)
         return RunStarted(run_id=started.run_id, is_new=started.is_new)
 
-    @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Run a failed or stopped node again")
+    @routes.post("/runs/{run_id}/nodes/{node_id}:retry", summary="Retry a failed or stopped node")
     async def retry(
         run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeAction | None, Body()] = None
     ) -> NodeInfo:
@@ -181,7 +181,7 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
             )
         return NodeInfo.of(await chains.retry(parts, viewer, run_id, node_id, asked.reason))
 
-    @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Declare a node done")
+    @routes.post("/runs/{run_id}/nodes/{node_id}:complete", summary="Mark a node as success")
     async def complete(
         run_id: str, node_id: str, viewer: Controller, body: Annotated[NodeAction | None, Body()] = None
     ) -> NodeInfo:
@@ -192,8 +192,10 @@ def _add_control(routes: APIRouter, parts: Parts) -> None:
 
     @routes.post(
         "/runs/{run_id}/nodes/{node_id}:decide",
-        summary="Answer the question that a node asks",
-        description="Those whom it names may, with `run:answer`; where it names nobody, whoever may change the run.",
+        summary="Approve a node",
+        description=(
+            "Allowed for the node's approvers with `run:approve`; without approvers, for users who may control the run."
+        ),
     )
     async def decide(run_id: str, node_id: str, body: Decision, viewer: Reader) -> NodeInfo:
         await chains.approve(parts, viewer, run_id, node_id, approved=body.approved, reason=body.reason)

@@ -41,7 +41,9 @@ Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias="Idempotency-Key", description="The same request with the same key is answered as the first time."),
+    Header(
+        alias="Idempotency-Key", description=("Repeating a request with the same key returns the original response.")
+    ),
 ]
 
 _FORM: Final = {
@@ -50,7 +52,7 @@ _FORM: Final = {
     "properties": {
         "problem": {"type": "string", "examples": ["multiples"]},
         "language": {"type": "string", "examples": ["cpp20"]},
-        "source": {"type": "string", "format": "binary", "description": "The file."},
+        "source": {"type": "string", "format": "binary", "description": "Source file."},
     },
 }
 _BODY: Final[dict[str, Any]] = {
@@ -72,8 +74,10 @@ def router(parts: Parts) -> APIRouter:
         "/submissions",
         status_code=202,
         response_model=Submitted,
-        summary="Hand in a program",
-        description="JSON, or a form with the file. It is judged in the background: wait for it, or watch its events.",
+        summary="Submit a solution",
+        description=(
+            "JSON, or a multipart form with a file. Judging is asynchronous: poll with `wait`, or subscribe to events."
+        ),
         openapi_extra=_BODY,
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
@@ -84,8 +88,8 @@ def router(parts: Parts) -> APIRouter:
         "/submissions:batch",
         status_code=202,
         response_model=SubmittedBatch,
-        summary="Hand in many programs at once",
-        description="Up to 1,000, in one transaction: all of them, or none and the first thing that is wrong.",
+        summary="Submit a batch of solutions",
+        description="Up to 1,000 in one transaction: all are accepted, or none.",
     )
     async def submit_batch(
         request: Request, body: NewSubmissions, viewer: Creator, key: IdempotencyKey = None
@@ -95,20 +99,20 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/submissions",
-        summary="List submissions, the newest first",
-        description="One's own; everybody's for staff; those to one's own problem for its setter.",
+        summary="List submissions, newest first",
+        description="Your own submissions. Staff see all; setters see those of their problems.",
     )
     async def page(
         viewer: Reader,
         *,
-        user: Annotated[str | None, Query(max_length=64, description="A user's id.")] = None,
-        problem: Annotated[str | None, Query(max_length=200, description="A slug or an id.")] = None,
+        user: Annotated[str | None, Query(max_length=64, description="User ID.")] = None,
+        problem: Annotated[str | None, Query(max_length=200, description="Slug or ID.")] = None,
         contest: Annotated[str | None, Query(max_length=64)] = None,
         language: Annotated[str | None, Query(max_length=64)] = None,
         status: SubmissionStatus | None = None,
         verdict: Verdict | None = None,
-        since: Annotated[str | None, Query(description="From this moment on.", max_length=64)] = None,
-        until: Annotated[str | None, Query(description="Before this moment.", max_length=64)] = None,
+        since: Annotated[str | None, Query(description="Created at or after this time.", max_length=64)] = None,
+        until: Annotated[str | None, Query(description="Created before this time.", max_length=64)] = None,
         limit: Limit = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> SubmissionPage:
@@ -130,8 +134,8 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/submissions/{submission_id}",
-        summary="Read a submission",
-        description="With wait, the answer comes when there is a verdict, or when the time is over.",
+        summary="Get a submission",
+        description="With `wait`, responds when there is a verdict or after that many seconds.",
     )
     async def read(
         submission_id: str,
@@ -142,7 +146,7 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/submissions/{submission_id}/source",
-        summary="Read the source",
+        summary="Get the source code",
         response_class=Response,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
@@ -153,9 +157,12 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get(
         "/submissions/{submission_id}/results",
-        summary="Read what judging found, test by test",
-        description="Authors see of secret tests their names, verdicts, times and memory, as far as the problem shows "
-        "them; messages of samples and of the compiler. Staff and the problem's setter see everything.",
+        summary="Get the results by test",
+        description=(
+            "For secret tests, authors see name, verdict, time and memory if the problem allows it. "
+            "Messages are shown for samples and the compiler. Staff and the problem's setter see "
+            "everything."
+        ),
     )
     async def results(submission_id: str, viewer: Reader) -> Results:
         found = await submissions.results(parts, viewer, submission_id)
@@ -163,7 +170,7 @@ def router(parts: Parts) -> APIRouter:
         document = dict(found.document) if found.document is not None else None
         return Results(submission_id=found.row.id, job_id=found.row.job_id, view=view, document=document)
 
-    @routes.get("/submissions/{submission_id}/log", summary="Read every change of a submission")
+    @routes.get("/submissions/{submission_id}/log", summary="List the status changes of a submission")
     async def log(submission_id: str, viewer: Reader) -> SubmissionLog:
         rows = await submissions.log(parts, viewer, submission_id)
         return SubmissionLog(items=[SubmissionLogEntry.of(row) for row in rows])
@@ -179,8 +186,11 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.post(
         "/submissions/{submission_id}:change-status",
-        summary="Change a status by hand",
-        description="INVALID_STATUS, INVALID_TRANSITION, SUBMISSION_NOT_FOUND, or CONFLICT where the version moved on.",
+        summary="Change the status manually",
+        description=(
+            "Fails with INVALID_STATUS, INVALID_TRANSITION, SUBMISSION_NOT_FOUND, or CONFLICT if the "
+            "version is outdated."
+        ),
     )
     async def change_status(
         submission_id: str, body: StatusChange, viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CHANGE)]
@@ -221,10 +231,10 @@ async def _from_form(request: Request) -> Handed:
         words = {name: form.get(name) for name in ("problem", "language")}
         for name, value in words.items():
             if not isinstance(value, str) or not value:
-                raise InvalidInput(f"{name}: the form has no such field; add it.", field=name)
+                raise InvalidInput(f"{name}: missing form field.", field=name)
         given = form.get("source")
         if not isinstance(given, UploadFile):
-            raise InvalidInput("source: send the program as a file of this name.", field="source")
+            raise InvalidInput("source: expected a file upload in this field.", field="source")
         text = submitting.decode_source(await given.read(), "source")
     return Handed(str(words["problem"]), str(words["language"]), text)
 

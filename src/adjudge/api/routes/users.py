@@ -29,7 +29,7 @@ from adjudge.domain.access import Permission, Role
 Reader = Annotated[Viewer, needs(Permission.USER_READ)]
 Writer = Annotated[Viewer, needs(Permission.USER_WRITE)]
 Id = Annotated[str, Path(max_length=64)]
-Cursor = Annotated[str | None, Query(max_length=2048, description="The value of `next` of the page before.")]
+Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 _AFTER_ALL_IDS: Final = "g"
 
@@ -43,10 +43,10 @@ def router(parts: Parts) -> APIRouter:
 
 
 def _add_users(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/users", summary="Users by name")
+    @routes.get("/users", summary="List users")
     async def list_users(
         _viewer: Reader,
-        search: Annotated[str, Query(max_length=64, description="A part of the name.")] = "",
+        search: Annotated[str, Query(max_length=64, description="Filter by name.")] = "",
         role: Role | None = None,
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
@@ -62,31 +62,31 @@ def _add_users(routes: APIRouter, parts: Parts) -> None:
         order = UserOrder(body.name, body.role, body.email, body.display_name, body.password)
         return UserMade.of(await users.make_user(parts, order, actor=viewer.id))
 
-    @routes.get("/users/{user_id}", summary="One user")
+    @routes.get("/users/{user_id}", summary="Get a user")
     async def find_user(_viewer: Reader, user_id: Id) -> UserInfo:
         return UserInfo.of(await users.find_user(parts, user_id))
 
-    @routes.patch("/users/{user_id}", summary="Give a user another role")
+    @routes.patch("/users/{user_id}", summary="Change the role of a user")
     async def patch_user(viewer: Writer, user_id: Id, patch: UserPatch) -> UserInfo:
         return UserInfo.of(await users.change_role(parts, viewer, user_id, patch.role, reason=patch.reason))
 
-    @routes.post("/users/{user_id}:disable", summary="Shut a user out; their sessions end, their tokens rest")
+    @routes.post("/users/{user_id}:disable", summary="Disable a user; ends sessions, suspends tokens")
     async def disable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
         changed = await users.set_disabled(parts, viewer.id, user_id, disabled=True, reason=body.reason)
         return UserInfo.of(changed)
 
-    @routes.post("/users/{user_id}:enable", summary="Let a user in again")
+    @routes.post("/users/{user_id}:enable", summary="Enable a user")
     async def enable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
         changed = await users.set_disabled(parts, viewer.id, user_id, disabled=False, reason=body.reason)
         return UserInfo.of(changed)
 
-    @routes.post("/users/{user_id}:reset_password", summary="Give a user a one-time password; all their logins end")
+    @routes.post("/users/{user_id}:reset_password", summary="Reset a password; ends all sessions and tokens")
     async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserMade:
         return UserMade.of(await users.reset_password(parts, viewer.id, user_id, reason=body.reason))
 
 
 def _add_invitations(routes: APIRouter, parts: Parts) -> None:
-    @routes.get("/invitations", summary="Invitations, the newest first")
+    @routes.get("/invitations", summary="List invitations, newest first")
     async def list_invitations(_viewer: Reader, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> InvitationPage:
         place = place_of(cursor, [str])
         before = str(place[0]) if place else _AFTER_ALL_IDS
@@ -94,13 +94,13 @@ def _add_invitations(routes: APIRouter, parts: Parts) -> None:
         more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
         return InvitationPage(items=[InvitationInfo.of(row) for row in found[:limit]], next=more)
 
-    @routes.post("/invitations", status_code=201, summary="Make an invitation; its code is shown this once")
+    @routes.post("/invitations", status_code=201, summary="Create an invitation; the code is shown once")
     async def create_invitation(viewer: Writer, body: InvitationOrder) -> InvitationMade:
         made = await users.invite(
             parts, viewer, role=body.role, uses=body.uses, expires_in_days=body.expires_in_days, note=body.note
         )
         return InvitationMade.of(made)
 
-    @routes.delete("/invitations/{invitation_id}", status_code=204, summary="Let an invitation count no more")
+    @routes.delete("/invitations/{invitation_id}", status_code=204, summary="Revoke an invitation")
     async def revoke_invitation(viewer: Writer, invitation_id: Id) -> None:
         await users.revoke_invitation(parts, viewer, invitation_id)

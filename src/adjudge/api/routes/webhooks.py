@@ -33,29 +33,29 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "",
         status_code=201,
-        summary="Ask to be told",
-        description="The secret in the answer signs every delivery; it is shown this once.",
+        summary="Create a webhook",
+        description="The response contains the signing secret. It is shown only once.",
     )
     async def add(body: NewWebhook, viewer: Owner) -> WebhookMade:
         made, secret = await hooks.add(parts, viewer, body.url, body.events)
         return WebhookMade(webhook=Webhook.of(made), secret=secret)
 
-    @routes.get("", summary="List one's own webhooks")
+    @routes.get("", summary="List your webhooks")
     async def page(viewer: Owner) -> Webhooks:
         return Webhooks(items=[Webhook.of(item) for item in await hooks.page(parts, viewer)])
 
-    @routes.get("/{webhook_id}", summary="Read a webhook")
+    @routes.get("/{webhook_id}", summary="Get a webhook")
     async def read(webhook_id: str, viewer: Owner) -> Webhook:
         return Webhook.of(await hooks.read(parts, viewer, webhook_id))
 
-    @routes.patch("/{webhook_id}", summary="Change a webhook, or switch it off")
+    @routes.patch("/{webhook_id}", summary="Update, enable or disable a webhook")
     async def edit(webhook_id: str, body: WebhookEdit, viewer: Owner) -> Webhook:
         changed = await hooks.edit(
             parts, viewer, webhook_id, url=body.url, events=body.events, is_active=body.is_active
         )
         return Webhook.of(changed)
 
-    @routes.delete("/{webhook_id}", status_code=204, summary="Remove a webhook", response_class=Response)
+    @routes.delete("/{webhook_id}", status_code=204, summary="Delete a webhook", response_class=Response)
     async def remove(webhook_id: str, viewer: Owner) -> Response:
         await hooks.remove(parts, viewer, webhook_id)
         return Response(status_code=204)
@@ -63,13 +63,13 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "/{webhook_id}:ping",
         status_code=202,
-        summary="Send a sign of life",
-        description="Refused with 409 where the webhook is switched off: switch it on first.",
+        summary="Send a ping",
+        description="Fails with 409 if the webhook is disabled.",
     )
     async def ping(webhook_id: str, viewer: Owner) -> PingSent:
         return PingSent(delivery_id=await hooks.ping(parts, viewer, webhook_id))
 
-    @routes.get("/{webhook_id}/deliveries", summary="Read the log of deliveries, the newest first")
+    @routes.get("/{webhook_id}/deliveries", summary="List deliveries, newest first")
     async def deliveries(
         webhook_id: str,
         viewer: Owner,
@@ -85,8 +85,10 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "/{webhook_id}/deliveries/{delivery_id}:repeat",
         status_code=202,
-        summary="Make a delivery that has ended anew",
-        description="With the same id and body, and all its attempts; refused with 409 as a ping is.",
+        summary="Redeliver a finished delivery",
+        description=(
+            "Sends the same ID and payload again, with all retries. Fails with 409 if the webhook is disabled."
+        ),
     )
     async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> PingSent:
         await hooks.repeat(parts, viewer, webhook_id, delivery_id)

@@ -23,33 +23,31 @@ ShownName = Annotated[str, Field(max_length=100, examples=["Ada L."])]
 
 
 class LoginOrder(Wire):
-    """A name and its password."""
+    """Username and password."""
 
     name: Name
     password: Password
 
 
 class RegisterOrder(Wire):
-    """What a new account begins with."""
+    """Data of a new account."""
 
     name: Name
     password: Password
     email: Email | None = None
     display_name: ShownName | None = None
-    invitation: Annotated[str, Field(max_length=200)] | None = Field(
-        None, description="The code of an invitation, where one is needed."
-    )
+    invitation: Annotated[str, Field(max_length=200)] | None = Field(None, description="Invitation code, if required.")
 
 
 class LoginMethods(Wire):
-    """How one gets in here."""
+    """Available login methods."""
 
     registration: Literal["open", "invitation", "closed"]
-    oidc: str | None = Field(description="What the button of the other provider says, if there is one.")
+    oidc: str | None = Field(description="Label of the OpenID Connect button; null if not configured.")
 
 
 class UserInfo(Wire):
-    """A user, as they and admins see them."""
+    """A user."""
 
     id: str
     name: str
@@ -76,51 +74,51 @@ class UserInfo(Wire):
 
 
 class Me(UserInfo):
-    """Who I am, and what I may do with what I came by."""
+    """The current user and the permissions of this credential."""
 
     permissions: list[str] = Field(examples=[sorted(ROLE_PERMISSIONS[Role.CONTESTANT])])
-    csrf_token: str | None = Field(description="To be sent back as X-CSRF-Token; only with a session.")
+    csrf_token: str | None = Field(description="Value for X-CSRF-Token; only for sessions.")
 
 
 class MePatch(Wire):
-    """What to change; what is left out stays, null removes."""
+    """Profile changes; omitted fields stay, null clears."""
 
     email: Email | None = None
     display_name: ShownName | None = None
 
 
 class PasswordChange(Wire):
-    """The old password and the new one."""
+    """Current and new password."""
 
     current: Password
     new: Password
     revoke_tokens: bool | None = Field(
         None,
-        description="Whether API tokens end too, all but the one that is used here. "
+        description="Also revoke all API tokens except the current one. "
         "Default: true, but false where a password that was given is changed for the first of one's own.",
     )
 
 
 class TokenOrder(Wire):
-    """What a new token may do, and for how long."""
+    """Name, scopes and lifetime of a new token."""
 
     name: Annotated[str, Field(min_length=1, max_length=100, examples=["autograder"])]
     scopes: list[Annotated[str, Field(max_length=64)]] = Field(
         [EVERYTHING],
         max_length=100,
-        description="Permission points; '*' for all that you have.",
+        description="Scopes; '*' for all your permissions.",
         examples=[["submission:create"]],
     )
-    expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: it never expires.")
+    expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: no expiry.")
 
 
 class LoginTokenOrder(Wire):
-    """A name, its password, and what the token is to be called: how a command line logs in."""
+    """Username, password and token name; used by `adjudge login`."""
 
     name: Name
     password: Password
     token_name: Annotated[str, Field(min_length=1, max_length=100, examples=["laptop"])]
-    expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: it never expires.")
+    expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: no expiry.")
 
 
 class TokenInfo(Wire):
@@ -131,7 +129,7 @@ class TokenInfo(Wire):
     scopes: list[str]
     created_at: str = Field(examples=[MOMENT_EXAMPLE])
     expires_at: str | None
-    last_used_at: str | None = Field(description="To the minute.")
+    last_used_at: str | None = Field(description="Precise to the minute.")
 
     @classmethod
     def of(cls, token: Token) -> TokenInfo:
@@ -140,7 +138,7 @@ class TokenInfo(Wire):
 
 
 class TokenMade(TokenInfo):
-    """A new token with its secret, shown this once."""
+    """A new token with its secret, shown once."""
 
     secret: str = Field(examples=["adj_…"])
 
@@ -151,13 +149,13 @@ class TokenMade(TokenInfo):
 
 
 class TokenList(Wire):
-    """All tokens that can still be used."""
+    """All valid tokens."""
 
     items: list[TokenInfo]
 
 
 class SessionInfo(Wire):
-    """Somebody at a browser."""
+    """A browser session."""
 
     id: str
     address: str | None
@@ -165,7 +163,7 @@ class SessionInfo(Wire):
     created_at: str = Field(examples=[MOMENT_EXAMPLE])
     seen_at: str
     expires_at: str
-    current: bool = Field(description="Whether this request came with it.")
+    current: bool = Field(description="Whether this is the current session.")
 
     @classmethod
     def of(cls, session: Session, *, current: bool) -> SessionInfo:
@@ -182,7 +180,7 @@ class SessionInfo(Wire):
 
 
 class SessionList(Wire):
-    """All sessions that still last."""
+    """All active sessions."""
 
     items: list[SessionInfo]
 

@@ -11,19 +11,23 @@ from adjudge.api.wire.chains import ChainDetail, Dag, Name, NewTriggerBody
 
 
 class WantedChain(Wire):
-    """A chain as it is to be, with all of its triggers."""
+    """Desired state of a chain and its triggers."""
 
     name: Name
     description: str | None = Field(default=None, max_length=4000)
     dag: Dag
-    enabled: bool = Field(default=True, description="Counts when it is created: one that was switched off stays off.")
-    triggers: list[NewTriggerBody] = Field(default_factory=list, max_length=100, description="Others are removed.")
+    enabled: bool = Field(default=True, description="Used only on creation; a disabled chain stays disabled.")
+    triggers: list[NewTriggerBody] = Field(
+        default_factory=list, max_length=100, description=("Triggers not listed are deleted.")
+    )
 
 
 class ChainApplied(Wire):
-    """What applying it did."""
+    """Result of applying a chain."""
 
     chain: ChainDetail
     outcome: Literal["created", "changed", "unchanged"]
-    triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = Field(description="By name.")
-    secrets: dict[str, str] = Field(description="Of new webhooks, by the triggers' names; they are shown this once.")
+    triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = Field(
+        description=("Keyed by trigger name.")
+    )
+    secrets: dict[str, str] = Field(description="Secrets of new webhook triggers by name; shown once.")

@@ -21,7 +21,7 @@ _DAG_EXAMPLE = {
     ]
 }
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
-_NEXT = Field(description="The cursor of the next page; null at the end.")
+_NEXT = Field(description="Cursor of the next page; null on the last page.")
 
 
 def _named(name: str) -> str:
@@ -37,13 +37,11 @@ Name = Annotated[
     AfterValidator(_named),
     Field(description=NAME_RULE, examples=["nightly-verify"], json_schema_extra={"pattern": NAME}),
 ]
-Dag = Annotated[
-    dict[str, Any], Field(description="The DAG; the how-to on chains explains it.", examples=[_DAG_EXAMPLE])
-]
+Dag = Annotated[dict[str, Any], Field(description="DAG; see the chain guide.", examples=[_DAG_EXAMPLE])]
 
 
 class NewChain(Wire):
-    """A chain to be defined."""
+    """A new chain."""
 
     name: Name
     description: str | None = Field(default=None, max_length=4000)
@@ -52,12 +50,12 @@ class NewChain(Wire):
 
 
 class ChainChange(Wire):
-    """A chain as it is to be from now on."""
+    """Update of a chain."""
 
     name: Name
     description: str | None = Field(default=None, max_length=4000)
     dag: Dag
-    version: int = Field(ge=1, le=2**53, description="The version that was read; another by now is a CONFLICT.")
+    version: int = Field(ge=1, le=2**53, description="Version that was read; CONFLICT if it is outdated.")
 
 
 class ChainSummary(Wire):
@@ -98,7 +96,7 @@ class ChainList(Wire):
 
 
 class VersionInfo(Wire):
-    """A chain as it once was."""
+    """An old version of a chain."""
 
     version: int
     name: str
@@ -121,13 +119,13 @@ class VersionInfo(Wire):
 
 
 class VersionList(Wire):
-    """Versions, the newest first."""
+    """Versions, newest first."""
 
     items: list[VersionInfo]
 
 
 class NewTriggerBody(Wire):
-    """What starts a chain by itself."""
+    """A new trigger."""
 
     name: Name
     kind: Literal["cron", "delay", "event", "webhook", "chain"]
@@ -136,7 +134,7 @@ class NewTriggerBody(Wire):
 
 
 class TriggerChange(Wire):
-    """A trigger as it is to be from now on; what is left out stays."""
+    """Update of a trigger; omitted fields stay."""
 
     version: int = Field(ge=1, le=2**53)
     spec: dict[str, Any] | None = Field(None, examples=[{"cron": "0 4 * * *", "timezone": "Europe/Berlin"}])
@@ -164,7 +162,7 @@ class TriggerInfo(Wire):
 
 
 class TriggerMade(TriggerInfo):
-    """A new trigger; a webhook's secret is shown this once."""
+    """A new trigger; the secret of a webhook is shown once."""
 
     secret: str | None
 
@@ -181,13 +179,13 @@ class TriggerList(Wire):
 
 
 class Ticked(Wire):
-    """A webhook's call that was taken."""
+    """An accepted webhook call."""
 
     tick: str
 
 
 class ExecutorInfo(Wire):
-    """A type that a node may have."""
+    """A node type."""
 
     type: str
     summary: str
@@ -196,7 +194,7 @@ class ExecutorInfo(Wire):
 
 
 class ExecutorList(Wire):
-    """Every type there is."""
+    """All node types."""
 
     items: list[ExecutorInfo]
 

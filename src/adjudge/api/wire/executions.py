@@ -13,53 +13,53 @@ BATCH_MOST = 100
 
 
 class ExecutionLimits(Wire):
-    """What each run may use; what is left out is the default, and more than the operator allows is refused."""
+    """Limits per run; omitted values use the default, values above the operator's maximum are rejected."""
 
     cpu_ms: int = Field(2_000, ge=1, le=600_000)
-    wall_ms: int | None = Field(None, ge=1, le=1_200_000, description="By default three times the CPU time.")
+    wall_ms: int | None = Field(None, ge=1, le=1_200_000, description="Default: three times the CPU time.")
     memory_mib: int = Field(256, ge=16, le=65_536)
 
 
 class NewExecution(Wire):
-    """A program to be run."""
+    """A program to run."""
 
     language: str = Field(min_length=1, max_length=64, examples=["python3"])
     source: str = Field(examples=["print(int(input()) * 2)\n"])
-    stdin: str = Field("", description="The input of a single run.", examples=["21\n"])
-    stdins: list[str] | None = Field(None, min_length=1, description="Many inputs, instead of one.")
+    stdin: str = Field("", description="Input of a single run.", examples=["21\n"])
+    stdins: list[str] | None = Field(None, min_length=1, description="Several inputs; excludes `stdin`.")
     limits: ExecutionLimits = Field(default_factory=lambda: ExecutionLimits.model_validate({}))
 
 
 class NewExecutions(Wire):
-    """Programs to be run: all of them are taken, or none."""
+    """A batch of programs to run; all are accepted, or none."""
 
     items: list[NewExecution] = Field(min_length=1, max_length=BATCH_MOST)
 
 
 class ExecutionRun(Wire):
-    """What one input came to."""
+    """Result for one input."""
 
-    verdict: Verdict | None = Field(description="AC: it ended by itself, with exit code 0, within its limits.")
+    verdict: Verdict | None = Field(description="AC: exit code 0 within the limits.")
     time_ms: int | None
     wall_ms: int | None
     mem_kb: int | None
     exit_code: int | None
     exit_signal: int | None
-    limit: str | None = Field(description="The limit that ended it.")
+    limit: str | None = Field(description="Limit that was exceeded.")
     stdout: str | None
     stderr: str | None
-    encoding: str = Field(examples=["utf-8"], description="utf-8, or base64 where the outputs are no text.")
+    encoding: str = Field(examples=["utf-8"], description="utf-8, or base64 for binary output.")
     is_truncated: bool
 
 
 class Execution(Wire):
-    """An execution as it stands."""
+    """An execution and its results."""
 
     id: str
     job_id: str
     language: str
     state: str = Field(examples=["finished"], description="pending, finished, failed or canceled.")
-    verdict: Verdict | None = Field(description="The worst of its runs, or CE.")
+    verdict: Verdict | None = Field(description="Worst verdict of its runs, or CE.")
     compile_message: str | None
     runs: list[ExecutionRun]
     created_at: str
@@ -99,13 +99,13 @@ class Execution(Wire):
 
 
 class Executions(Wire):
-    """Executions, in the order in which they were asked for."""
+    """Executions in request order."""
 
     items: list[Execution]
 
 
 class ExecutionPage(Wire):
-    """A page of one's own executions without their outputs, the newest first."""
+    """A page of your executions without output, newest first."""
 
     items: list[Execution]
     next: str | None

@@ -8,7 +8,7 @@ from adjudge.api.wire.base import Wire
 
 
 class FileStored(Wire):
-    """A file that the server keeps; give its digest to whatever is to use it."""
+    """A stored file, referenced by its digest."""
 
-    digest: str = Field(description="SHA-256 of its bytes.", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2])
+    digest: str = Field(description="SHA-256 of the content.", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2])
     size_bytes: int = Field(examples=[48_213])

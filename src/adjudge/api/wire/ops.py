@@ -22,7 +22,7 @@ _MOMENTS = frozenset(
 
 
 class VitalInfo(Wire):
-    """One part's sign of life."""
+    """Health of one component."""
 
     name: str = Field(examples=["database"])
     status: Literal["ok", "away"]
@@ -31,11 +31,11 @@ class VitalInfo(Wire):
 
 
 class QueueInfo(Wire):
-    """One band of priority: 0 admins, 1 staff, 2 contestants, 3 practice, which is what programs do."""
+    """Queue of one priority: 0 admins, 1 staff, 2 contestants, 3 services."""
 
     band: int
     waiting: int
-    oldest_ms: int = Field(description="For how long the first of them has been due.")
+    oldest_ms: int = Field(description="Age of the oldest due row.")
 
     @classmethod
     def of(cls, queue: Queue) -> QueueInfo:
@@ -44,14 +44,14 @@ class QueueInfo(Wire):
 
 
 class Queues(Wire):
-    """What waits and what runs."""
+    """Waiting and running jobs."""
 
     bands: list[QueueInfo]
     running: int
 
 
 class Trouble(Wire):
-    """Why a delivery failed."""
+    """A failed outbox delivery."""
 
     job_id: str
     attempts: int
@@ -60,7 +60,7 @@ class Trouble(Wire):
 
 
 class OutboxInfo(Wire):
-    """What the stream has still to hear of."""
+    """Undelivered outbox rows."""
 
     pending: int
     due: int
@@ -77,7 +77,7 @@ class OutboxInfo(Wire):
 
 
 class HealthDetails(Wire):
-    """How the whole house does."""
+    """System status."""
 
     version: str
     vitals: list[VitalInfo]
@@ -105,7 +105,7 @@ class HealthDetails(Wire):
 
 
 class WorkerView(Wire):
-    """A worker that is alive."""
+    """An online worker."""
 
     name: str
     host: str
@@ -135,13 +135,13 @@ class WorkerView(Wire):
 
 
 class Workers(Wire):
-    """Who is alive."""
+    """Online workers."""
 
     items: list[WorkerView]
 
 
 class LetterInfo(Wire):
-    """A job that was given up."""
+    """A dead letter: a job that failed on its last attempt."""
 
     id: str
     job_id: str
@@ -169,14 +169,14 @@ class LetterDetail(LetterInfo):
 
 
 class LetterPage(Wire):
-    """Dead letters, the oldest first."""
+    """Dead letters, oldest first."""
 
     items: list[LetterInfo]
-    next: str | None = Field(description="The cursor of the next page; null at the end.")
+    next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class LettersOrder(Wire):
-    """Which dead letters, and why."""
+    """Dead letter IDs and a reason."""
 
     ids: list[Annotated[str, Field(max_length=64, examples=["019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"])]] = Field(
         min_length=1, max_length=1000
@@ -185,19 +185,19 @@ class LettersOrder(Wire):
 
 
 class Replayed(Wire):
-    """Dead letter → the job that runs it again."""
+    """Dead letter ID → ID of the new job."""
 
     jobs: dict[str, str | None] = Field(
-        description="null: a node that waits for a place, or its run for its turn, and gets its job then."
+        description="null: the node or its run is queued by a concurrency limit and has no job yet."
     )
 
 
 class AuditEntry(Wire):
-    """One thing done by hand."""
+    """An audit log entry."""
 
     id: int
-    actor: str = Field(description="A user's id; `cli:NAME` for whoever acted on the machine itself.")
-    actor_name: str | None = Field(description="What that user is called.", examples=["ada"])
+    actor: str = Field(description="User ID, or `cli:NAME` for local commands.")
+    actor_name: str | None = Field(description="Username of the actor.", examples=["ada"])
     action: str
     object_kind: str
     object_id: str
@@ -222,14 +222,14 @@ class AuditEntry(Wire):
 
 
 class AuditPage(Wire):
-    """The audit log, the newest first."""
+    """Audit log entries, newest first."""
 
     items: list[AuditEntry]
-    next: str | None = Field(description="The cursor of the next page; null at the end.")
+    next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class JobDetail(Wire):
-    """A job of any kind: its row, its attempts, every change of its status."""
+    """A job with its attempts and status changes."""
 
     job: dict[str, Any]
     attempts: list[RunAttempt]
@@ -247,7 +247,7 @@ class JobDetail(Wire):
 
 
 class SettingInfo(Wire):
-    """One setting in force."""
+    """An effective setting."""
 
     name: str = Field(examples=["jobs.lease_sec"])
     value: str
@@ -261,7 +261,7 @@ class SettingInfo(Wire):
 
 
 class Configuration(Wire):
-    """Every setting in force and where it came from."""
+    """All effective settings and their sources."""
 
     items: list[SettingInfo]
 

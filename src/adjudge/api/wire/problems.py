@@ -9,13 +9,13 @@ from pydantic import Field
 from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
 from adjudge.domain.catalogue import MAX_DIFFICULTY, MAX_TAGS, MAX_TITLE
 
-_NEXT = Field(description="The cursor of the next page; null at the end.")
-_SLUG = Field(description="The problem's name in addresses.", examples=["multiples"])
+_NEXT = Field(description="Cursor of the next page; null on the last page.")
+_SLUG = Field(description="Slug.", examples=["multiples"])
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
 Version = Annotated[
-    int, Field(ge=1, le=2**53, description="The version that was read; another one by now is a CONFLICT.", examples=[3])
+    int, Field(ge=1, le=2**53, description="Version that was read; CONFLICT if it is outdated.", examples=[3])
 ]
-Revision = Annotated[int, Field(ge=1, le=2**53, description="A revision's number, from 1 on.", examples=[2])]
+Revision = Annotated[int, Field(ge=1, le=2**53, description="Revision number, starting at 1.", examples=[2])]
 
 
 class ProblemItem(Wire):
@@ -26,28 +26,24 @@ class ProblemItem(Wire):
     title: str = Field(examples=["Multiples"])
     tags: list[str] = Field(examples=[["math", "warm-up"]])
     difficulty: float | None = Field(examples=[800])
-    revision: int | None = Field(description="The published revision's number; null for a draft.", examples=[2])
+    revision: int | None = Field(description="Published revision number; null for a draft.", examples=[2])
     version: int
     updated_at: str = _MOMENT
-    solved: bool | None = Field(description="Whether the viewer has solved it; null for visitors.", examples=[False])
+    solved: bool | None = Field(description="Whether you have solved it; null if not logged in.", examples=[False])
     tried: bool | None = Field(
-        description="Whether something of the viewer's was judged and nothing accepted yet; null for visitors.",
+        description="Whether you have tried but not solved it; null if not logged in.",
         examples=[True],
     )
-    solvers: int = Field(
-        ge=0, description="How many people have solved it. Counted anew within twenty minutes.", examples=[41]
-    )
-    accepted: int = Field(ge=0, description="How many submissions were accepted.", examples=[57])
-    judged: int = Field(
-        ge=0, description="How many submissions have a verdict that is theirs, not a failure of ours.", examples=[152]
-    )
+    solvers: int = Field(ge=0, description="Number of users who solved it; at most 20 minutes old.", examples=[41])
+    accepted: int = Field(ge=0, description="Number of accepted submissions.", examples=[57])
+    judged: int = Field(ge=0, description="Number of judged submissions, system errors excluded.", examples=[152])
     acceptance: float | None = Field(
-        ge=0, le=1, description="`accepted` of `judged`; null where nothing was judged.", examples=[0.375]
+        ge=0, le=1, description="`accepted` / `judged`; null if nothing was judged.", examples=[0.375]
     )
 
 
 class ProblemPage(Wire):
-    """Problems, in the order that was asked for."""
+    """A page of problems."""
 
     items: list[ProblemItem]
     next: str | None = _NEXT
@@ -59,11 +55,11 @@ class SampleView(Wire):
     name: str = Field(examples=["sample/1"])
     input: str
     output: str
-    is_cut: bool = Field(description="Whether it is longer than what is shown; the whole is an attachment or a file.")
+    is_cut: bool = Field(description="Whether the text is truncated.")
 
 
 class LanguageLimits(Wire):
-    """A language that may be submitted, with what a program in it may use."""
+    """An allowed language and its limits."""
 
     id: str = Field(examples=["cpp20"])
     name: str = Field(examples=["C++20"])
@@ -72,7 +68,7 @@ class LanguageLimits(Wire):
 
 
 class LimitsView(Wire):
-    """What a program may use, unless its language has other limits."""
+    """Default limits of the problem."""
 
     time_ms: int = Field(examples=[2000])
     memory_bytes: int = Field(examples=[268435456])
@@ -81,17 +77,17 @@ class LimitsView(Wire):
 
 
 class StatementView(Wire):
-    """The task in one language, as HTML that is safe to show. Maths is TeX in `span.math`."""
+    """Problem statement in one language, as sanitised HTML. Math is TeX in `span.math`."""
 
     language: str = Field(examples=["en"])
-    format: str = Field(description="What it was written in: md, tex, html, txt or pdf.")
-    html: str = Field(description="Empty for a PDF: then `url` has it.")
-    url: str | None = Field(description="Where the original is, for what cannot be shown.")
-    languages: list[str] = Field(description="In which languages there is a statement.")
+    format: str = Field(description="Source format: md, tex, html, txt or pdf.")
+    html: str = Field(description="Empty for a PDF; see `url`.")
+    url: str | None = Field(description="URL of the original file.")
+    languages: list[str] = Field(description="Available statement languages.")
 
 
 class FileLink(Wire):
-    """A file that anybody who sees the problem may fetch."""
+    """A public attachment."""
 
     name: str
     size_bytes: int
@@ -99,7 +95,7 @@ class FileLink(Wire):
 
 
 class GroupView(Wire):
-    """A group of tests that earns points."""
+    """A test group with points."""
 
     name: str = Field(examples=["secret/1"])
     points: float | None
@@ -122,8 +118,8 @@ class ProblemDetail(Wire):
     mode: str = Field(examples=["batch"])
     limits: LimitsView
     languages: list[LanguageLimits]
-    input_file: str = Field(description="The file a program reads; empty: standard input.")
-    output_file: str = Field(description="The file a program writes; empty: standard output.")
+    input_file: str = Field(description="Input file; empty: standard input.")
+    output_file: str = Field(description="Output file; empty: standard output.")
     tests: int
     groups: list[GroupView]
     samples: list[SampleView]
@@ -136,7 +132,7 @@ class ProblemDetail(Wire):
 
 
 class ProblemState(Wire):
-    """A problem as its owner manages it."""
+    """A problem with its administrative state."""
 
     id: str
     slug: str = _SLUG
@@ -150,16 +146,16 @@ class ProblemState(Wire):
 
 
 class ProblemPatch(Wire):
-    """What to change of a problem; what is left out stays."""
+    """Metadata changes; omitted fields stay."""
 
     version: Version
     title: str | None = Field(None, min_length=1, max_length=MAX_TITLE, examples=["Multiples of 3 and 5"])
     tags: list[Annotated[str, Field(max_length=60)]] | None = Field(None, max_length=MAX_TAGS)
-    difficulty: float | None = Field(None, ge=0, le=MAX_DIFFICULTY, description="Give `null` to remove it.")
+    difficulty: float | None = Field(None, ge=0, le=MAX_DIFFICULTY, description="`null` removes it.")
 
 
 class PublishBody(Wire):
-    """Which revision is to be published."""
+    """Revision to publish."""
 
     version: Version
     revision: Revision
@@ -167,7 +163,7 @@ class PublishBody(Wire):
 
 
 class RollBackBody(Wire):
-    """Which revision to go back to; by default the one that was published before."""
+    """Revision to roll back to. Default: the previously published one."""
 
     version: Version
     revision: Revision | None = None
@@ -175,7 +171,7 @@ class RollBackBody(Wire):
 
 
 class WithdrawBody(Wire):
-    """Why a problem is taken back."""
+    """Reason for withdrawing a problem."""
 
     version: Version
     reason: str = Field("", max_length=500)
@@ -187,16 +183,16 @@ class RevisionItem(Wire):
     id: str
     number: int
     state: Literal["draft", "published", "withdrawn"]
-    is_current: bool = Field(description="Whether submissions are judged against it now.")
+    is_current: bool = Field(description="Whether new submissions are judged with it.")
     format: str = Field(examples=["icpc"])
-    manifest_digest: str = Field(description="Names the test data and all that decides how it is used.")
+    manifest_digest: str = Field(description="Digest of the test data and all files that affect verdicts.")
     created_by: str
     created_at: str = _MOMENT
     published_at: str | None
 
 
 class RevisionPage(Wire):
-    """Revisions, the latest first."""
+    """Revisions, newest first."""
 
     items: list[RevisionItem]
     next: str | None = _NEXT
@@ -212,26 +208,26 @@ class RevisionFile(Wire):
 
 
 class RevisionDetail(Wire):
-    """All of a revision, for those who may see drafts."""
+    """A revision with all files (requires access to drafts)."""
 
     revision: RevisionItem
-    problem: dict[str, Any] = Field(description="What the package says, as the judge understands it.")
+    problem: dict[str, Any] = Field(description="Parsed contents of the package.")
     files: list[RevisionFile]
-    jury: dict[str, Any] | None = Field(description="What the jury's solutions did when it was last verified.")
+    jury: dict[str, Any] | None = Field(description="Results of the jury solutions in the last verification.")
 
 
 class FileChange(Wire):
-    """What became of one file."""
+    """Change of one file."""
 
     path: str
     change: Literal["added", "removed", "changed"]
     old_bytes: int | None
     new_bytes: int | None
-    diff: str | None = Field(description="A unified diff of a small text.")
+    diff: str | None = Field(description="Unified diff, for small text files.")
 
 
 class ValueChange(Wire):
-    """A value that is another one now."""
+    """Change of one value."""
 
     name: str = Field(examples=["limits.run.cpu_ms"])
     old: Any
@@ -239,20 +235,20 @@ class ValueChange(Wire):
 
 
 class RevisionDiff(Wire):
-    """What differs between two revisions."""
+    """Differences between two revisions."""
 
     old: int
     new: int
-    changes_verdicts: bool = Field(description="Whether a submission might be judged otherwise.")
+    changes_verdicts: bool = Field(description="Whether verdicts may change.")
     old_tests: int
     new_tests: int
     files: list[FileChange]
     values: list[ValueChange]
-    is_cut: bool = Field(description="Whether there is more than is shown.")
+    is_cut: bool = Field(description="Whether the list is truncated.")
 
 
 class ProgressView(Wire):
-    """How far running work has come."""
+    """Progress of a running import."""
 
     stage: str = Field(examples=["judging"])
     done: int
@@ -260,7 +256,7 @@ class ProgressView(Wire):
 
 
 class FindingView(Wire):
-    """A remark on a file of a package."""
+    """A finding in a package file."""
 
     severity: Literal["error", "warning", "info"]
     path: str
@@ -270,7 +266,7 @@ class FindingView(Wire):
 
 
 class ImportView(Wire):
-    """A package on its way, or a revision being verified."""
+    """An import, or the verification of a revision."""
 
     id: str
     purpose: Literal["import", "verify"]
@@ -282,21 +278,21 @@ class ImportView(Wire):
     revision: int | None
     progress: ProgressView | None
     findings: list[FindingView]
-    jury: dict[str, Any] | None = Field(description="The jury's solutions: what was expected, what they did.")
+    jury: dict[str, Any] | None = Field(description="Jury solutions with expected and actual results.")
     error: str | None
     created_at: str = _MOMENT
     finished_at: str | None
 
 
 class ImportPage(Wire):
-    """Imports, the latest first."""
+    """Imports, newest first."""
 
     items: list[ImportView]
     next: str | None = _NEXT
 
 
 class ImportAccepted(Wire):
-    """Work that was taken on; watch it at `url`."""
+    """Accepted import; follow it at `url`."""
 
     id: str
     job_id: str
@@ -304,25 +300,25 @@ class ImportAccepted(Wire):
 
 
 class LanguageView(Wire):
-    """A language that programs may be written in."""
+    """A programming language."""
 
     id: str = Field(examples=["cpp20"])
     name: str = Field(examples=["C++20"])
-    code: str = Field(description="What problem packages call it.", examples=["cpp"])
+    code: str = Field(description="Language code in problem packages.", examples=["cpp"])
     extensions: list[str]
-    source: str = Field(description="What a single source file is called.", examples=["main.cpp"])
+    source: str = Field(description="File name of a single source file.", examples=["main.cpp"])
     time_factor: float
     has_template: bool
 
 
 class LanguageList(Wire):
-    """Every language."""
+    """All languages."""
 
     items: list[LanguageView]
 
 
 class TemplateView(Wire):
-    """Where to begin in a language."""
+    """Source template of a language."""
 
     language: str
     file_name: str

@@ -12,10 +12,10 @@ from adjudge.store.rejudge import Policy, Revision
 
 
 class RejudgeFilter(Wire):
-    """Which submissions: those that match everything that is given, and have a verdict."""
+    """Submissions with a verdict that match all given criteria."""
 
-    ids: list[str] = Field(default_factory=list, max_length=10_000, description="These submissions.")
-    problem: str | None = Field(None, max_length=200, description="A slug or an id.", examples=["multiples"])
+    ids: list[str] = Field(default_factory=list, max_length=10_000, description="Submission IDs.")
+    problem: str | None = Field(None, max_length=200, description="Slug or ID.", examples=["multiples"])
     contest: str | None = Field(None, max_length=64)
     user: str | None = Field(None, max_length=64)
     language: str | None = Field(None, max_length=64)
@@ -25,16 +25,16 @@ class RejudgeFilter(Wire):
 
 
 class NewRejudge(Wire):
-    """A batch to be made."""
+    """A new rejudge batch."""
 
     filter: RejudgeFilter
-    policy: Policy = Field(Policy.LATEST, description="Which new verdicts replace old ones when it is applied.")
-    revision: Revision = Field(Revision.CURRENT, description="Test data as it was, or as it is published now.")
+    policy: Policy = Field(Policy.LATEST, description="Verdict policy: which new verdicts replace the old ones.")
+    revision: Revision = Field(Revision.CURRENT, description="Test data: original (`pinned`) or current revision.")
     reason: str = Field(min_length=1, max_length=500, examples=["test 7 was wrong"])
 
 
 class RejudgeBatch(Wire):
-    """A batch as it stands."""
+    """A rejudge batch."""
 
     id: str
     created_by: str
@@ -44,7 +44,7 @@ class RejudgeBatch(Wire):
     state: str = Field(examples=["ready"], description="running, ready, applied, discarded or canceled.")
     reason: str | None
     total: int
-    ended: int = Field(description="How many of its runs have ended.")
+    ended: int = Field(description="Number of finished judge runs.")
     version: int
     created_at: str
     updated_at: str
@@ -71,18 +71,18 @@ class RejudgeBatch(Wire):
 
 
 class RejudgePage(Wire):
-    """A page of batches, the newest first."""
+    """A page of rejudge batches, newest first."""
 
     items: list[RejudgeBatch]
     next: str | None
 
 
 class RejudgeItem(Wire):
-    """One submission of a batch: what it was, and what it would be."""
+    """One submission of a batch: result before and after."""
 
     submission_id: str
     job_id: str | None
-    outcome: str | None = Field(description="judged, failed or canceled; none while its run goes on.")
+    outcome: str | None = Field(description="judged, failed or canceled; null while running.")
     old_verdict: str | None
     new_verdict: str | None
     old_score: float | None
@@ -92,11 +92,11 @@ class RejudgeItem(Wire):
     old_mem_kb: int | None
     new_mem_kb: int | None
     applied: bool
-    has_changed: bool = Field(description="Whether the submission changed since the batch was made.")
+    has_changed: bool = Field(description="Whether the submission changed since the batch was created.")
 
 
 class RejudgeDifference(Wire):
-    """How many submissions would go from one verdict to another."""
+    """Number of submissions that change from one verdict to another."""
 
     old_verdict: str | None
     new_verdict: str | None
@@ -105,7 +105,7 @@ class RejudgeDifference(Wire):
 
 
 class RejudgePreview(Wire):
-    """What applying would do."""
+    """Preview of applying a batch."""
 
     batch: RejudgeBatch
     differences: list[RejudgeDifference]
@@ -114,13 +114,13 @@ class RejudgePreview(Wire):
 
 
 class ApplyRejudge(Wire):
-    """How to apply."""
+    """Options for applying a batch."""
 
-    skip_changed: bool = Field(False, description="Leave alone what changed meanwhile, instead of refusing.")
+    skip_changed: bool = Field(False, description="Skip submissions that have changed since, instead of failing.")
 
 
 class RejudgeApplied(Wire):
-    """What applying did."""
+    """Result of applying a batch."""
 
     batch: RejudgeBatch
     changed: int

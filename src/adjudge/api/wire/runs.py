@@ -13,21 +13,23 @@ from adjudge.store.chain_values import LogLine, NodeView, Run, StatusChange
 
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
 _NEXT = Field(description="The cursor of the next page; null at the end.")
-Reason = Annotated[str, Field(max_length=500, description="Kept with what was done.", examples=["the disk was full"])]
+Reason = Annotated[
+    str, Field(max_length=500, description="Reason, stored in the history.", examples=["the disk was full"])
+]
 
 
 class NewRunBody(Wire):
-    """What a run begins with."""
+    """Parameters of a new run."""
 
     parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"problem": "multiples"}])
     reason: Reason = ""
 
 
 class RunStarted(Wire):
-    """The run that stands for a start."""
+    """The started run."""
 
     run_id: str
-    is_new: bool = Field(description="False: the idempotency key was known, and this is the run it stood for.")
+    is_new: bool = Field(description="false: the idempotency key was already used; this is the existing run.")
 
 
 class RunInfo(Wire):
@@ -41,15 +43,15 @@ class RunInfo(Wire):
     parameters: dict[str, Any]
     trigger_kind: str
     started_by: str | None
-    actor: str | None = Field(description="Whoever changed its status last.")
+    actor: str | None = Field(description="Actor of the last status change.")
     reason: str | None
     nodes_total: int
     nodes_open: int
     nodes_failed: int
     parent_run_id: str | None
-    origin_run_id: str | None = Field(description="The run that this one repeats.")
+    origin_run_id: str | None = Field(description="Original run, if this is a rerun.")
     place: Literal["wanted", "held"] | None = Field(
-        description="Where a chain limits its runs: `wanted` while it waits for its turn, `held` while it has it."
+        description="Concurrency slot of the run, if the chain limits runs: `waiting` or `held`."
     )
     created_at: str = _MOMENT
     started_at: str | None
@@ -89,7 +91,7 @@ class RunDag(Wire):
 
 
 class RunPage(Wire):
-    """Runs, the newest first."""
+    """Runs, newest first."""
 
     items: list[RunInfo]
     next: str | None = _NEXT
@@ -103,18 +105,18 @@ class NodeInfo(Wire):
     status: NodeStatus
     attempt: int
     last_error: str | None
-    artifact: Any = Field(description="What it left behind; null where it is large: then fetch it.")
+    artifact: Any = Field(description="Artifact; null if it is large (download it separately).")
     artifact_bytes: int
     job_id: str | None
     actor: str | None
     reason: str | None
-    waiting_on: int = Field(description="How many of its dependencies have not ended.")
-    wait_on: str | None = Field(description="What it waits for without holding a worker.")
+    waiting_on: int = Field(description="Number of unfinished dependencies.")
+    wait_on: str | None = Field(description="What the node is waiting for; no worker is occupied.")
     wait_until: str | None
     place: Literal["wanted", "held"] | None = Field(
-        description="Where nodes are limited: `wanted` by one that waits for a place, `held` by one that runs."
+        description="Concurrency slot of the node, if limited: `waiting` or `held`."
     )
-    parent_id: str | None = Field(description="The mapped node that it is an instance of.")
+    parent_id: str | None = Field(description="Mapped node of which this is an instance.")
     started_at: str | None
     ended_at: str | None
 
@@ -149,20 +151,20 @@ class NodeList(Wire):
 
 
 class StopBody(Wire):
-    """Why a run is to stop."""
+    """Reason for stopping a run."""
 
     reason: Reason = ""
 
 
 class RunState(Wire):
-    """How a run stands."""
+    """Status of a run."""
 
     run_id: str
     status: RunStatus
 
 
 class NodeAction(Wire):
-    """Why, and what the node should have left behind."""
+    """Reason, and the artifact to store."""
 
     reason: Reason = ""
     artifact: Any = Field(
@@ -171,10 +173,10 @@ class NodeAction(Wire):
 
 
 class RerunBody(Wire):
-    """From where a run is repeated."""
+    """Node to rerun from."""
 
     from_node: str | None = Field(
-        default=None, max_length=200, description="null: from the beginning. Approvals before it are asked for again."
+        default=None, max_length=200, description="null: from the start. Approvals before it are asked for again."
     )
     reason: Reason = ""
 
@@ -187,7 +189,7 @@ class Decision(Wire):
 
 
 class ChangeInfo(Wire):
-    """One change of a run, or of a node of it."""
+    """A status change of a run or node."""
 
     id: int
     node_id: str | None
@@ -214,13 +216,13 @@ class ChangeInfo(Wire):
 
 
 class ChangeList(Wire):
-    """Changes, the oldest first."""
+    """Status changes, oldest first."""
 
     items: list[ChangeInfo]
 
 
 class LineInfo(Wire):
-    """One line that a node wrote."""
+    """A log line of a node."""
 
     id: int
     attempt: int
@@ -234,6 +236,6 @@ class LineInfo(Wire):
 
 
 class LineList(Wire):
-    """Lines, the oldest first; ask again after the last id."""
+    """Log lines, oldest first; continue after the last ID."""
 
     items: list[LineInfo]

@@ -16,23 +16,23 @@ _MOMENT = "2026-01-31T12:00:00.000Z"
 
 
 class NewSubmission(Wire):
-    """A program handed in."""
+    """A new submission."""
 
-    problem: str = Field(description="The problem's slug or id.", min_length=1, max_length=200, examples=["multiples"])
-    language: str = Field(description="An id, alias or code.", min_length=1, max_length=64, examples=["cpp20"])
+    problem: str = Field(description="Problem slug or ID.", min_length=1, max_length=200, examples=["multiples"])
+    language: str = Field(description="Language ID, alias or code.", min_length=1, max_length=64, examples=["cpp20"])
     source: str = Field(
-        description="The source: UTF-8 without NUL bytes, not empty.", examples=["#include <iostream>\nint main() {}\n"]
+        description="Source code: UTF-8, not empty, no NUL bytes.", examples=["#include <iostream>\nint main() {}\n"]
     )
 
 
 class NewSubmissions(Wire):
-    """Programs handed in together: all of them, or none."""
+    """A batch of submissions; all are accepted, or none."""
 
     items: list[NewSubmission] = Field(min_length=1, max_length=BATCH_MOST)
 
 
 class Submitted(Wire):
-    """The ids of a new submission and of the job that judges it."""
+    """IDs of the new submission and its job."""
 
     submission_id: str = Field(examples=[_ID])
     job_id: str = Field(examples=[_ID])
@@ -40,19 +40,19 @@ class Submitted(Wire):
 
 
 class SubmittedBatch(Wire):
-    """What was handed in together, in the order in which it was."""
+    """New submissions in request order."""
 
     items: list[Submitted]
 
 
 class Submission(Wire):
-    """A submission as it stands."""
+    """A submission."""
 
     id: str = Field(examples=[_ID])
     user_id: str
     user_name: str
     problem_id: str
-    problem: str = Field(description="The problem's slug.")
+    problem: str = Field(description="Problem slug.")
     revision_id: str
     contest_id: str | None
     language: str
@@ -62,8 +62,8 @@ class Submission(Wire):
     score: float | None
     time_ms: int | None = Field(description="CPU time of the slowest test, in whole milliseconds.")
     mem_kb: int | None = Field(description="Memory of the largest test; for the author rounded up to whole MiB.")
-    job_id: str | None = Field(description="The judge run that gave, or is to give, the verdict.")
-    version: int = Field(description="Grows with every change; a change by hand names it.")
+    job_id: str | None = Field(description="Judge run that determines the verdict.")
+    version: int = Field(description="Incremented on every change; required for manual changes.")
     created_at: str = Field(examples=[_MOMENT])
     updated_at: str = Field(examples=[_MOMENT])
     finished_at: str | None
@@ -95,20 +95,20 @@ class Submission(Wire):
 
 
 class SubmissionPage(Wire):
-    """A page of submissions, the newest first."""
+    """A page of submissions, newest first."""
 
     items: list[Submission]
-    next: str | None = Field(description="The cursor of the next page; none: this is the last.")
+    next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
 class Results(Wire):
-    """What judging found, by what the viewer may see."""
+    """Judging results visible to the viewer."""
 
     submission_id: str
     job_id: str | None
-    view: str = Field(description="author: nothing of secret test data; jury: everything.", examples=["author"])
+    view: str = Field(description="`author`: no secret test data; `jury`: everything.", examples=["author"])
     document: dict[str, JsonValue] | None = Field(
-        description="The result document, as the reference has it; none until there is a verdict of a judge run."
+        description="Result document (see reference); null until there is a verdict."
     )
 
 
@@ -119,29 +119,29 @@ class RunResults(Wire):
     submission_id: str | None
     status: str = Field(examples=["succeeded"])
     attempt_id: int
-    view: str = Field(description="author: nothing of secret test data; jury: everything.", examples=["author"])
+    view: str = Field(description="`author`: no secret test data; `jury`: everything.", examples=["author"])
     document: dict[str, JsonValue] | None = Field(
         description="The result document, as the reference has it; none until the run has found something."
     )
 
 
 class Reason(Wire):
-    """Why something is done by hand."""
+    """Reason for a manual action."""
 
     reason: str = Field("", max_length=500, examples=["submitted twice"])
 
 
 class StatusChange(Wire):
-    """A guarded change by hand: it happens if the submission still has the version."""
+    """Manual status change; applied only if the version matches."""
 
     status: str = Field(max_length=64, examples=["canceled"])
     version: int = Field(ge=1, le=2**62)
-    verdict: str | None = Field(None, max_length=16, description="With a status that ends it, the verdict.")
+    verdict: str | None = Field(None, max_length=16, description="Verdict; required for a terminal status.")
     reason: str = Field(min_length=1, max_length=500, examples=["the judge machine was broken"])
 
 
 class SubmissionLogEntry(Wire):
-    """One change of a submission."""
+    """A status change of a submission."""
 
     from_status: str
     to_status: str
@@ -168,18 +168,18 @@ class SubmissionLogEntry(Wire):
 
 
 class SubmissionLog(Wire):
-    """Every change of a submission, in order."""
+    """Status changes of a submission, oldest first."""
 
     items: list[SubmissionLogEntry]
 
 
 class JudgeRun(Wire):
-    """One run that judges a submission."""
+    """A judge run of a submission."""
 
     id: str
     submission_id: str | None
     rejudge_batch_id: str | None
-    origin_job_id: str | None = Field(description="The run that this one replays.")
+    origin_job_id: str | None = Field(description="Original job, if this is a replay.")
     status: str = Field(examples=["succeeded"])
     attempt_id: int
     max_attempts: int
@@ -221,13 +221,13 @@ class JudgeRun(Wire):
 
 
 class JudgeRuns(Wire):
-    """The runs of a submission, the newest first."""
+    """Judge runs of a submission, newest first."""
 
     items: list[JudgeRun]
 
 
 class RunAttempt(Wire):
-    """One attempt of a job that has ended, from its claim to its end."""
+    """A finished attempt of a job."""
 
     attempt_id: int
     worker: str
@@ -254,13 +254,13 @@ class RunAttempt(Wire):
 
 
 class RunAttempts(Wire):
-    """The attempts of a run, in order."""
+    """Attempts of a judge run, oldest first."""
 
     items: list[RunAttempt]
 
 
 class RunLogEntry(Wire):
-    """One change of a run's status."""
+    """A status change of a judge run."""
 
     from_status: str
     to_status: str
@@ -283,6 +283,6 @@ class RunLogEntry(Wire):
 
 
 class RunLog(Wire):
-    """Every change of a run's status, in order."""
+    """Status changes of a judge run, oldest first."""
 
     items: list[RunLogEntry]

@@ -17,24 +17,26 @@ Reason = Annotated[str, Field(min_length=1, max_length=500, examples=["asked for
 
 
 class UserPage(Wire):
-    """Users by name."""
+    """A page of users, ordered by name."""
 
     items: list[UserInfo]
     next: str | None = Field(description="The cursor of the next page; null at the end.")
 
 
 class UserOrderBody(Wire):
-    """A user to be created."""
+    """A new user."""
 
     name: Name
     role: Role = Role.CONTESTANT
     email: Email | None = None
     display_name: ShownName | None = None
-    password: Password | None = Field(None, description="Left out: a one-time password is answered, but for a service.")
+    password: Password | None = Field(
+        None, description=("Default: a one-time password is generated (not for the role `service`).")
+    )
 
 
 class UserMade(Wire):
-    """A user and the password to hand over, shown this once; it must be changed at the first login."""
+    """A user and a one-time password, shown once; it must be changed at the first login."""
 
     user: UserInfo
     one_time_password: str | None = Field(examples=["1f3a-90bc-77de-0a1b-c2d3"])
@@ -46,29 +48,29 @@ class UserMade(Wire):
 
 
 class UserPatch(Wire):
-    """What to change of a user."""
+    """Changes to a user."""
 
     role: Role
     reason: Reason
 
 
 class ReasonBody(Wire):
-    """Why; the audit log keeps it."""
+    """Reason, stored in the audit log."""
 
     reason: Reason
 
 
 class InvitationOrder(Wire):
-    """An invitation to be made."""
+    """A new invitation."""
 
     role: Role = Role.CONTESTANT
-    uses: int = Field(1, ge=1, le=100_000, description="How many accounts may be made with it.")
-    expires_in_days: float | None = Field(14, gt=0, le=3650, description="null: it never expires.")
+    uses: int = Field(1, ge=1, le=100_000, description="Number of accounts that can be created with it.")
+    expires_in_days: float | None = Field(14, gt=0, le=3650, description="null: no expiry.")
     note: Annotated[str, Field(max_length=200, examples=["spring course"])] | None = None
 
 
 class InvitationMade(Wire):
-    """A new invitation with its code, shown this once."""
+    """A new invitation with its code, shown once."""
 
     id: str
     code: str = Field(examples=["inv_…"])
@@ -109,7 +111,7 @@ class InvitationInfo(Wire):
 
 
 class InvitationPage(Wire):
-    """Invitations, the newest first."""
+    """Invitations, newest first."""
 
     items: list[InvitationInfo]
     next: str | None = Field(description="The cursor of the next page; null at the end.")

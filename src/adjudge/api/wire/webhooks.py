@@ -15,14 +15,14 @@ _URL = "https://example.org/hooks/adjudge"
 
 
 class NewWebhook(Wire):
-    """A wish to be told."""
+    """A new webhook."""
 
     url: str = Field(max_length=2_000, examples=[_URL])
     events: list[EventName] = Field(min_length=1, max_length=10)
 
 
 class WebhookEdit(Wire):
-    """What is to be changed of a webhook; what is left out stays."""
+    """Changes to a webhook; omitted fields stay."""
 
     url: str | None = Field(None, max_length=2_000, examples=[_URL])
     events: list[EventName] | None = Field(None, min_length=1, max_length=10)
@@ -30,7 +30,7 @@ class WebhookEdit(Wire):
 
 
 class Webhook(Wire):
-    """A webhook; its secret is shown when it is made, and never again."""
+    """A webhook, without its secret."""
 
     id: str
     url: str
@@ -38,9 +38,9 @@ class Webhook(Wire):
     is_active: bool
     created_at: str
     updated_at: str
-    failures: int = Field(description="How many deliveries failed in a row, each after all its attempts.")
-    disabled_at: str | None = Field(description="When it was switched off because it failed too often.")
-    disabled_reason: str | None = Field(description="What the last of those deliveries failed of.")
+    failures: int = Field(description="Number of consecutive failed deliveries.")
+    disabled_at: str | None = Field(description="When it was disabled because of repeated failures.")
+    disabled_reason: str | None = Field(description="Error of the last failed delivery.")
 
     @classmethod
     def of(cls, found: webhooks.Webhook) -> Webhook:
@@ -59,29 +59,29 @@ class Webhook(Wire):
 
 
 class WebhookMade(Wire):
-    """A new webhook, and the secret that its deliveries are signed with: keep it, it is not shown again."""
+    """A new webhook with its signing secret, shown once."""
 
     webhook: Webhook
     secret: str
 
 
 class Webhooks(Wire):
-    """One's own webhooks."""
+    """Your webhooks."""
 
     items: list[Webhook]
 
 
 class Delivery(Wire):
-    """One telling, and what became of it."""
+    """A webhook delivery."""
 
     id: str
     event: str
     state: str = Field(examples=["delivered"], description="pending, delivered, failed or canceled.")
     response_status: int | None
     attempts: int
-    error: str | None = Field(description="What the last attempt failed of.")
+    error: str | None = Field(description="Error of the last attempt.")
     next_attempt_at: str | None
-    body: str = Field(description="What was sent, as it was signed.")
+    body: str = Field(description="Payload as sent and signed.")
     job_id: str
     created_at: str
     finished_at: str | None
@@ -105,13 +105,13 @@ class Delivery(Wire):
 
 
 class DeliveryPage(Wire):
-    """A page of deliveries, the newest first."""
+    """A page of deliveries, newest first."""
 
     items: list[Delivery]
     next: str | None
 
 
 class PingSent(Wire):
-    """A delivery is on its way; the log of deliveries says what becomes of it."""
+    """A queued delivery; see the delivery log for the result."""
 
     delivery_id: str

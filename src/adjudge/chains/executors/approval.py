@@ -92,7 +92,7 @@ async def decide(
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
     node = await chain_runs.node(tx, run_id, node_id)
     if node.wait_on != APPROVAL or node.wait_key is None:
-        raise WrongNodeState(f"The node {node_id!r} waits for nobody's approval; it is {node.status}.", node_id=node_id)
+        raise WrongNodeState(f"Node {node_id!r} is not waiting for approval (status: {node.status}).", node_id=node_id)
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
     if approvers and not {actor, *actor_names} & set(approvers):
@@ -107,7 +107,7 @@ async def decide(
         error=None if succeeds else f"{actor} said no: {reason}",
     )
     if not woken:
-        raise WrongNodeState(f"Somebody else has answered for the node {node_id!r} first.", node_id=node_id)
+        raise WrongNodeState(f"Node {node_id!r} has already been answered.", node_id=node_id)
     await audit.record(
         tx,
         actor=actor,

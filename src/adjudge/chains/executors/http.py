@@ -113,7 +113,7 @@ class Notify:
         """Say it."""
         cfg = context.cfg
         await context.log(cfg["text"])
-        _log.info("chain_says", run_id=context.run_id, node_id=context.node_id, text=cfg["text"])
+        _log.info("chain_notify", run_id=context.run_id, node_id=context.node_id, text=cfg["text"])
         if "url" not in cfg:
             return NodeResult({"text": cfg["text"]})
         message = {

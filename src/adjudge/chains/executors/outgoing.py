@@ -83,10 +83,7 @@ class AllowList:
         """Refuse a place that is not on the list."""
         if any(place.covers(scheme, host, port) for place in self.places):
             return
-        raise NodeRefused(
-            f"url: {scheme}://{host}:{port} is not on the list of hosts that chains may call; an operator adds it to "
-            "the setting chains.http_allow."
-        )
+        raise NodeRefused(f"url: {scheme}://{host}:{port} is not in chains.http_allow.")
 
     def check_address(self, address: Address, host: str) -> None:
         """Refuse an address inside, unless it is listed as such."""
@@ -96,7 +93,7 @@ class AllowList:
         listed = any(place.host == str(real) for place in self.places)
         if not listed and not any(real in network for network in self.networks if network.version == real.version):
             # Which address it is stays in the log: a refusal must not tell what names mean inside.
-            _log.warning("call_refused", host=host, address=str(real))
+            _log.warning("outgoing_call_refused", host=host, address=str(real))
             raise NodeRefused(
                 f"url: {host} has an address that is not a public one; an operator adds the address or its network to "
                 "the setting chains.http_allow."
@@ -221,7 +218,7 @@ class Outgoing:
             ):
                 return await self._followed(client, call)
         except TimeoutError:
-            raise NodeFailed(f"{call.url}: no whole answer within {call.timeout_ms} ms.") from None
+            raise NodeFailed(f"{call.url}: timed out after {call.timeout_ms} ms.") from None
         except httpx.InvalidURL as error:
             raise InvalidInput(f"url: {call.url[:200]!r} cannot be used: {error}.", field="url") from None
         except httpx.HTTPError as error:
@@ -280,7 +277,7 @@ class Outgoing:
             except OSError as error:
                 raise NodeFailed(f"{host}: its address cannot be found: {error}") from None
         if not found:
-            raise NodeFailed(f"{host}: it has no address.")
+            raise NodeFailed(f"{host}: no address found.")
         for address in found:
             self._allow.check_address(address, host)
         return found[0]

@@ -237,7 +237,7 @@ class ProblemVerify:
         if not found.ok and not cfg.get("report_only", False):
             wrong = [row["path"] for row in table["submissions"] if not row["ok"]]
             wrong += [complaint["where"] for complaint in table["complaints"]]
-            raise NodeRefused(f"Not all is as the package says: {', '.join(wrong[:10])}.")
+            raise NodeRefused(f"Verification failed: {', '.join(wrong[:10])}.")
         return NodeResult(table)
 
     @asynccontextmanager
@@ -306,7 +306,7 @@ class ProblemPublish:
             if not starter.owns(problem.owner_id):
                 if not starter.sees_draft(problem.owner_id):
                     raise NotFound("revision", revision_id)
-                raise NodeRefused(f"The problem {problem.slug!r} is not of whoever started the run.")
+                raise NodeRefused(f"Problem {problem.slug!r} belongs to another user.")
             artifact = {
                 "problem_id": problem.id,
                 "slug": problem.slug,

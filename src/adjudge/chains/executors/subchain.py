@@ -97,5 +97,7 @@ async def _refuse_depth(tx: Tx, run_id: str) -> None:
     while above is not None:
         depth += 1
         if depth >= MAX_DEPTH:
-            raise NodeRefused(f"Chains are nested {MAX_DEPTH} deep; does one of them start itself?")
+            raise NodeRefused(
+                f"Sub-chains nested deeper than {MAX_DEPTH} levels; check for a chain that starts itself."
+            )
         above = (await chain_runs.find(tx, above)).parent_run_id

@@ -30,8 +30,9 @@ async def upgrade(url: str, revision: str = "head") -> None:
         return
     if mark is not None and mark > newest():
         raise Conflict(
-            f"database_url: that database is at schema {mark}, and this Adjudge knows {newest()} at most: "
-            "a newer one has used it. Run that version, or restore the copy from before the upgrade.",
+            f"database_url: the database is at schema revision {mark}, newer than this version "
+            f"supports ({newest()}). Upgrade Adjudge, or restore the backup from before the "
+            "upgrade.",
             field="database_url",
         )
     from adjudge.store.migrations import running  # noqa: PLC0415  # see above

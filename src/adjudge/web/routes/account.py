@@ -99,7 +99,7 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def profile(request: Request, viewer: Own) -> Response:
         return await pages.show(
             request,
-            "me.html",
+            "account.html",
             user=await accounts.me(parts, viewer),
             sessions=await accounts.my_sessions(parts, viewer),
             solved=await _solved(parts, viewer),
@@ -126,7 +126,7 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         new = await forms.text(request, "new")
         try:
             if new != await forms.text(request, "again"):
-                raise InvalidInput("again: the two new passwords differ.", field="again")
+                raise InvalidInput("confirm: the passwords do not match.", field="again")
             await accounts.change_password(
                 parts,
                 viewer,
@@ -167,7 +167,7 @@ def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         scopes = await forms.choices(request, "scope") or [EVERYTHING]
         name, days = await forms.text(request, "name", at_most=100), await forms.text(request, "days", at_most=10)
         if days and not days.isdecimal():
-            raise InvalidInput("days: give a whole number of days, or nothing.", field="days")
+            raise InvalidInput("days: expected a whole number, or leave empty.", field="days")
         expires = min(int(days), _DAYS_MOST) if days else None
         made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
         return shown_once(await page(request, viewer, made=made))

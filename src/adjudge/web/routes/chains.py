@@ -176,7 +176,7 @@ def _gantt(spoken: Words, nodes: Sequence[NodeView]) -> str:
         for node in nodes
         if node.started_at is not None
     ]
-    return gantt(spoken("run.times"), spans[:100]) if spans else ""
+    return gantt(spoken("run.timeline"), spans[:100]) if spans else ""
 
 
 async def _node_state(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _control(routes: APIRouter, parts: Parts) -> None:
     async def decide(request: Request, viewer: RunReader, run_id: str, node_id: str) -> Response:
         answer = await forms.text(request, "answer", at_most=10)
         if answer not in ("yes", "no"):
-            raise InvalidInput("answer: say yes or no.", field="answer")
+            raise InvalidInput("(deleted)", field="answer")
         reason = await _reason(request)
         await chains.approve(parts, viewer, run_id, node_id, approved=answer == "yes", reason=reason)
         return see_other(f"/runs/{run_id}")
@@ -243,7 +243,7 @@ def _control(routes: APIRouter, parts: Parts) -> None:
 async def _reason(request: Request, *, required: bool = True) -> str:
     reason = (await forms.text(request, "reason", at_most=500)).strip()
     if required and not reason:
-        raise InvalidInput("reason: say why; it is kept with what is done.", field="reason")
+        raise InvalidInput("reason: required.", field="reason")
     return reason
 
 
@@ -253,7 +253,7 @@ def _parameters(text: str) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"parameters: no JSON: {error}.", field="parameters") from None
+        raise InvalidInput(f"parameters: invalid JSON: {error}.", field="parameters") from None
     if not isinstance(found, dict):
-        raise InvalidInput("parameters: give a JSON object.", field="parameters")
+        raise InvalidInput("parameters: expected a JSON object.", field="parameters")
     return found

@@ -85,18 +85,18 @@ def _plots(t: Words, found: list[trends.Moment]) -> list[tuple[str, str]]:
             ],
             "/s",
         ),
-        "ops.wait": (trends.quantiles(found, "queue_wait_seconds"), "ms"),
+        "ops.queue_latency": (trends.quantiles(found, "queue_wait_seconds"), "ms"),
         "ops.runtime": (trends.quantiles(found, "judge_run_duration_seconds"), "ms"),
         "ops.admission": (
             [
                 trends.rate(found, t("ops.admitted"), "admission", lambda label: not is_refused(label)),
-                trends.rate(found, t("ops.refused"), "admission", is_refused),
+                trends.rate(found, t("ops.rejected"), "admission", is_refused),
             ],
             "/s",
         ),
         "ops.cache": ([trends.share(found, t("ops.hits"), "cache_requests", is_hit)], "%"),
         "ops.outbox": ([trends.level(found, t("ops.pending"), "api_outbox_pending")], ""),
-        "ops.letters": ([trends.level(found, t("ops.open"), "dead_letters")], ""),
+        "ops.dead_letters": ([trends.level(found, t("ops.open"), "dead_letters")], ""),
     }
     window = _window(t, found)
     return [(t(key), lines(t(key), series, unit=unit, window=window)) for key, (series, unit) in drawn.items()]
@@ -128,9 +128,9 @@ def _letters(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         chosen = await forms.choices(request, "letter")
         reason = (await forms.text(request, "reason", at_most=500)).strip()
         if not chosen:
-            raise InvalidInput("letter: tick the ones that you mean.", field="letter")
+            raise InvalidInput("letter: select at least one dead letter.", field="letter")
         if not reason:
-            raise InvalidInput("reason: say why; it is kept with what is done.", field="reason")
+            raise InvalidInput("reason: required.", field="reason")
         if await forms.text(request, "do", at_most=20) == "discard":
             await ops.discard(parts, viewer, chosen, reason=reason)
             return see_other("/ops/dead-letters", done="discarded")

@@ -26,9 +26,7 @@ def router(pages: Pages) -> APIRouter:
     ) -> Response:
         if language not in words.languages():
             known = ", ".join(words.languages())
-            raise InvalidInput(
-                f"language: {language[:20]!r} is not spoken here; choose from {known}.", field="language"
-            )
+            raise InvalidInput(f"language: {language[:20]!r} is not supported; available: {known}.", field="language")
         answer = see_other(own_path(back))
         secure = request.url.scheme == "https"
         answer.set_cookie(words.COOKIE, language, max_age=_YEAR_SEC, secure=secure, httponly=True, samesite="lax")

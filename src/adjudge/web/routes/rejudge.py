@@ -47,7 +47,7 @@ async def _created(parts: Parts, viewer: Viewer, request: Request) -> str:
     verdict, policy = await forms.text(request, "verdict", at_most=10), await forms.text(request, "policy", at_most=40)
     revision = await forms.text(request, "revision", at_most=20)
     if not given["reason"]:
-        raise InvalidInput("reason: say why; it is kept with the batch.", field="reason")
+        raise InvalidInput("reason: required.", field="reason")
     wanted = Wanted(
         language=parts.languages.get(given["language"]).id if given["language"] else None,
         verdict=Verdict(verdict) if verdict in set(Verdict) else None,

@@ -44,7 +44,7 @@ def _uploads(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         found = await catalogue.page(parts, viewer, wanted, cursor=None, limit=100)
         return await pages.show(
             request,
-            "setting.html",
+            "problem_admin.html",
             status=error.http_status if error else 200,
             problems=ProblemPage.model_validate_json(found.body).items,
             imports=(await imports.page(parts, viewer, cursor=None, limit=10)).items,
@@ -60,7 +60,7 @@ def _uploads(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         try:
             file = await forms.upload(request, "package")
             if file is None:
-                raise InvalidInput("package: choose the ZIP archive of a problem.", field="package")
+                raise InvalidInput("package: select a ZIP archive.", field="package")
             asked = await forms.choices(request, "do")
             order = Order(
                 slug=(await forms.text(request, "slug", at_most=64)).strip() or None,
@@ -161,7 +161,7 @@ def _tags(text: str) -> tuple[str, ...] | None:
 async def _number(request: Request, name: str) -> int:
     text = await forms.text(request, name, at_most=20)
     if not text.isdecimal():
-        raise InvalidInput(f"{name}: a number was expected, not {text!r}.", field=name)
+        raise InvalidInput(f"{name}: expected a number, got {text!r}.", field=name)
     return int(text)
 
 
@@ -169,7 +169,7 @@ def _as_float(text: str) -> float | None:
     try:
         return float(text) if text else None
     except ValueError:
-        raise InvalidInput(f"difficulty: a number was expected, not {text!r}.", field="difficulty") from None
+        raise InvalidInput(f"difficulty: expected a number, got {text!r}.", field="difficulty") from None
 
 
 def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
@@ -188,4 +188,4 @@ def _jury_plot(request: Request, jury: Mapping[str, Any] | None) -> str:
     ]
     limits = jury["time_limit"] if jury else {}
     limit = limits.get("stated_ms") or limits.get("suggested_ms")
-    return rows(words_of(request)("setting.jury_times"), items, limit=limit, unit="ms")
+    return rows(words_of(request)("problem_admin.jury_times"), items, limit=limit, unit="ms")

@@ -75,7 +75,7 @@ async def _source(request: Request) -> str:
         return typed.replace("\r\n", "\n")
     data = await chosen.read(_SOURCE_MOST + 1)
     if len(data) > _SOURCE_MOST:
-        raise InvalidInput(f"file: longer than {_SOURCE_MOST} bytes.", field="file")
+        raise InvalidInput(f"file: exceeds {_SOURCE_MOST} bytes.", field="file")
     return submitting.decode_source(data, "file")
 
 

@@ -46,7 +46,7 @@ async def _wanted(request: Request) -> tuple[str, list[str]]:
 
 def _check_events(events: list[str]) -> None:
     if not events:
-        raise InvalidInput("events: choose at least one.", field="events")
+        raise InvalidInput("events: select at least one.", field="events")
 
 
 def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
