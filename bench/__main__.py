@@ -9,7 +9,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from tests.support.service import MissingService
+from tests.support.service import ServerNotInstalled
 
 NO_SERVER = 3
 """The exit code where a server that the benchmark is about cannot be had."""
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
         return 2
     try:
         runpy.run_module(f"bench.{argv[1]}", run_name="__main__", alter_sys=True)
-    except MissingService as missing:
+    except ServerNotInstalled as missing:
         print(f"bench {argv[1]}: nothing measured. {missing}", file=sys.stderr)
         return NO_SERVER
     return 0

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import asyncpg
 
-from bench.api_house import SLUG, House, Process, Ran, api_process, furnish, load, middle
+from bench.api_house import SLUG, ApiFixture, BenchProcess, LoadResult, api_process, load, median_result, seed_database
 from bench.api_load import request
 from bench.harness import Bench, Goal, sized
 from bench.http_constant import PATH as CONSTANT_PATH
@@ -42,27 +42,27 @@ HOUSES = (("ours", USERS_LISTENING), ("raw", CONCURRENCY))
 """Databases, and how many people live there."""
 OURS, RAW, CONSTANT = "ours", "raw driver", "constant"
 
-Contender = Callable[[], Ran]
+Contender = Callable[[], LoadResult]
 
 
-def take_turns(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str, Ran]:
+def interleave_rounds(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str, LoadResult]:
     """One round to warm up, then rounds in turn, every other one backwards; the median of each."""
-    seen: dict[str, list[Ran]] = {name: [] for name in contenders}
+    seen: dict[str, list[LoadResult]] = {name: [] for name in contenders}
     for number in range(-1, rounds):
         for name in sorted(contenders, reverse=bool(number % 2)):
             ran = contenders[name]()
             if number >= 0:
                 seen[name].append(ran)
-    return {name: middle(runs) for name, runs in seen.items()}
+    return {name: median_result(runs) for name, runs in seen.items()}
 
 
-class Site:
+class ApiTarget:
     """One database's server and floor, and who asks them."""
 
-    def __init__(self, label: str, ours: House, raw: House, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, label: str, ours: ApiFixture, raw: ApiFixture, folder: Path, stack: ExitStack) -> None:
         self.label, self.ours, self._raw_house = label, ours, raw
         self._server = api_process(f"{label}-api", ours, folder, stack)
-        self._raw = Process(f"{label}-raw", ["bench.api_raw", raw.url, str(CONCURRENCY)], folder, stack)
+        self._raw = BenchProcess(f"{label}-raw", ["bench.api_raw", raw.url, str(CONCURRENCY)], folder, stack)
         self.port = 0
 
     def wait_ready(self) -> None:
@@ -70,16 +70,18 @@ class Site:
         self.port = self._server.port()
         self._raw.expect("ready")
 
-    def raw(self, count: int, size: int = 1, askers: int = CONCURRENCY) -> Ran:
+    def raw(self, count: int, size: int = 1, askers: int = CONCURRENCY) -> LoadResult:
         """Commit by the bare driver."""
         answer = self._raw.ask(example=self._raw_house.example, count=count, size=size, askers=askers)
-        return Ran.of(answer, size)
+        return LoadResult.of(answer, size)
 
 
-def add_submits(bench: Bench, site: Site, generator: Process) -> None:
+def add_submits(bench: Bench, site: ApiTarget, generator: BenchProcess) -> None:
     """One by one, many at the same time."""
     requests = site.ours.submits(CONCURRENCY)
-    found = take_turns({OURS: lambda: load(generator, site.port, requests, SUBMITS), RAW: lambda: site.raw(SUBMITS)})
+    found = interleave_rounds(
+        {OURS: lambda: load(generator, site.port, requests, SUBMITS), RAW: lambda: site.raw(SUBMITS)}
+    )
     name = f"{site.label}: single submits, {CONCURRENCY} at once"
     rates = {who: ran.per_sec for who, ran in found.items()}
     bench.compare(name, rates, OURS, RAW, unit="submits/s", goal=Goal(at_least=0.6))
@@ -88,10 +90,10 @@ def add_submits(bench: Bench, site: Site, generator: Process) -> None:
         bench.compare(f"{name}, {part}", waits, OURS, RAW, unit="ms")
 
 
-def add_batches(bench: Bench, site: Site, generator: Process) -> None:
+def add_batches(bench: Bench, site: ApiTarget, generator: BenchProcess) -> None:
     """A thousand in a call."""
     requests = site.ours.batches(BATCHES_AT_ONCE, BATCH)
-    found = take_turns(
+    found = interleave_rounds(
         {
             OURS: lambda: load(generator, site.port, requests, BATCHES, BATCH),
             RAW: lambda: site.raw(BATCHES, BATCH, BATCHES_AT_ONCE),
@@ -102,16 +104,16 @@ def add_batches(bench: Bench, site: Site, generator: Process) -> None:
     bench.add(name, found[OURS].per_sec, "submits/s", against=against, goal=Goal(at_least=5_000))
 
 
-def add_reads(bench: Bench, site: Site, generator: Process, folder: Path, stack: ExitStack) -> None:
+def add_reads(bench: Bench, site: ApiTarget, generator: BenchProcess, folder: Path, stack: ExitStack) -> None:
     """A problem that the server has at hand, for visitors and for users."""
     path = f"/api/v1/problems/{SLUG}"
     size = _size_of(generator, site.port, path)
-    constant = Process("constant", ["bench.http_constant", str(size)], folder, stack)
+    constant = BenchProcess("constant", ["bench.http_constant", str(size)], folder, stack)
     constant_port = constant.port()
     as_visitor = [request("GET", path).decode()] * READERS
     as_user = [request("GET", path, token).decode() for token in site.ours.tokens[:READERS]]
     constants = [request("GET", CONSTANT_PATH).decode()] * READERS
-    found = take_turns(
+    found = interleave_rounds(
         {
             "visitor": lambda: load(generator, site.port, as_visitor, READS),
             CONSTANT: lambda: load(generator, constant_port, constants, READS),
@@ -125,17 +127,17 @@ def add_reads(bench: Bench, site: Site, generator: Process, folder: Path, stack:
     bench.compare("cached problem, read by a user, p99", p99, "user", CONSTANT, unit="ms")
 
 
-def _size_of(generator: Process, port: int, path: str) -> int:
+def _size_of(generator: BenchProcess, port: int, path: str) -> int:
     answer = generator.ask(do="measure", port=port, request=request("GET", path).decode())
     return int(answer["body_bytes"])
 
 
-def add_streams(bench: Bench, site: Site, generator: Process, listeners: Process) -> None:
+def add_streams(bench: Bench, site: ApiTarget, generator: BenchProcess, listeners: BenchProcess) -> None:
     """The same load with a thousand event streams open and without, in turns."""
     requests = site.ours.submits(CONCURRENCY)
     heard: list[int] = []
 
-    def with_streams() -> Ran:
+    def with_streams() -> LoadResult:
         listeners.ask(do="watch", port=site.port, requests=site.ours.streams(USERS_LISTENING, STAFF_LISTENING))
         ran = load(generator, site.port, requests, SUBMITS)
         answer = listeners.ask(do="leave")
@@ -143,7 +145,7 @@ def add_streams(bench: Bench, site: Site, generator: Process, listeners: Process
         heard.append(answer["heard"])
         return ran
 
-    found = take_turns({"with": with_streams, "without": lambda: load(generator, site.port, requests, SUBMITS)})
+    found = interleave_rounds({"with": with_streams, "without": lambda: load(generator, site.port, requests, SUBMITS)})
     rates = {who: ran.per_sec for who, ran in found.items()}
     name = f"{site.label}: single submits, {USERS_LISTENING + STAFF_LISTENING:,} event streams open"
     bench.compare(name, rates, "with", "without", unit="submits/s", goal=Goal(at_least=0.8))
@@ -163,17 +165,17 @@ def _progress(words: str) -> None:
     print(f"bench api: {words} …", file=sys.stderr, flush=True)
 
 
-def _open_postgres(folder: Path, stack: ExitStack) -> Site:
+def _open_postgres(folder: Path, stack: ExitStack) -> ApiTarget:
     server = PostgresServer(durable=True)
     server.start()
     stack.callback(server.stop)
-    ours, raw = (asyncio.run(furnish(asyncio.run(_create(server, name)), people)) for name, people in HOUSES)
-    return Site("PostgreSQL", ours, raw, folder, stack)
+    ours, raw = (asyncio.run(seed_database(asyncio.run(_create(server, name)), people)) for name, people in HOUSES)
+    return ApiTarget("PostgreSQL", ours, raw, folder, stack)
 
 
-def _open_sqlite(folder: Path, stack: ExitStack) -> Site:
-    ours, raw = (asyncio.run(furnish(f"sqlite:///{folder / name}.db", people)) for name, people in HOUSES)
-    return Site("SQLite", ours, raw, folder, stack)
+def _open_sqlite(folder: Path, stack: ExitStack) -> ApiTarget:
+    ours, raw = (asyncio.run(seed_database(f"sqlite:///{folder / name}.db", people)) for name, people in HOUSES)
+    return ApiTarget("SQLite", ours, raw, folder, stack)
 
 
 def main() -> None:
@@ -181,7 +183,7 @@ def main() -> None:
     bench = Bench("api")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-bench-")))
-        generator, listeners = (Process(name, ["bench.api_load"], folder, stack) for name in ("asks", "listens"))
+        generator, listeners = (BenchProcess(name, ["bench.api_load"], folder, stack) for name in ("asks", "listens"))
         _progress("servers")
         sites = [_open_postgres(folder, stack), _open_sqlite(folder, stack)]
         for process in (generator, listeners):
@@ -195,7 +197,7 @@ def main() -> None:
             add_submits(bench, site, generator)
             add_batches(bench, site, generator)
         _progress("event streams")
-        referee = Process("referee", ["bench.api_referee", sites[0].ours.url], folder, stack)
+        referee = BenchProcess("referee", ["bench.api_referee", sites[0].ours.url], folder, stack)
         referee.expect("ready")
         add_streams(bench, sites[0], generator, listeners)
     bench.finish()

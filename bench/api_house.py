@@ -13,8 +13,8 @@ from statistics import median
 from typing import Any
 
 from adjudge.domain.ids import new_id
-from adjudge.domain.problem import Case, Origin, Problem, ProblemLimits
-from adjudge.packages.document import to_document
+from adjudge.domain.problem import Case, PackageFormat, Problem, ProblemLimits
+from adjudge.packages.document import problem_to_json
 from adjudge.store import Tx, open_database, problems, tokens, users
 from bench.api_load import MARK, request
 from bench.drive_contenders import quantile
@@ -45,7 +45,7 @@ watermark and the health gate are off."""
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ApiFixture:
     """A database that is ready."""
 
     url: str
@@ -93,32 +93,32 @@ def _text(data: bytes) -> str:
     return data.decode("latin-1")
 
 
-async def furnish(url: str, people: int) -> House:
+async def seed_database(url: str, people: int) -> ApiFixture:
     """Migrate a database and put people and a problem into it."""
     user_ids = tuple(new_id() for _ in range(people))
     secrets = tuple(tokens.new_secret() for _ in range(people))
     staff_id, staff_token, problem_id, revision_id = new_id(), tokens.new_secret(), new_id(), new_id()
     limits = ProblemLimits(code_bytes=100_000)
-    definition = to_document(Problem(SLUG, Origin("plain"), limits=limits, cases=(Case("1", "", "1.in"),)))
+    definition = problem_to_json(Problem(SLUG, PackageFormat("plain"), limits=limits, cases=(Case("1", "", "1.in"),)))
 
     async def move_in(tx: Tx) -> None:
         for number, (user_id, secret) in enumerate(zip(user_ids, secrets, strict=True)):
-            await users.add(tx, users.NewUser(user_id, f"user-{number}"))
-            await tokens.add(tx, tokens.NewToken(new_id(), user_id, "bench", secret))
-        await users.add(tx, users.NewUser(staff_id, "staff", role="judge"))
-        await tokens.add(tx, tokens.NewToken(new_id(), staff_id, "bench", staff_token))
-        await problems.add(tx, problems.NewProblem(problem_id, SLUG, "Sum", staff_id))
+            await users.insert(tx, users.NewUser(user_id, f"user-{number}"))
+            await tokens.insert(tx, tokens.NewApiToken(new_id(), user_id, "bench", secret))
+        await users.insert(tx, users.NewUser(staff_id, "staff", role="judge"))
+        await tokens.insert(tx, tokens.NewApiToken(new_id(), staff_id, "bench", staff_token))
+        await problems.insert(tx, problems.NewProblem(problem_id, SLUG, "Sum", staff_id))
         revision = problems.NewRevision(revision_id, problem_id, "plain", "0" * 64, staff_id, definition)
         await problems.add_revision(tx, revision)
         await problems.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
 
     async with open_database(url) as database:
         await database.transact(move_in)
-    return House(url, problem_id, revision_id, user_ids, secrets, staff_token)
+    return ApiFixture(url, problem_id, revision_id, user_ids, secrets, staff_token)
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class LoadResult:
     """What a load came to."""
 
     per_sec: float
@@ -126,19 +126,19 @@ class Ran:
     p99_ms: float
 
     @classmethod
-    def of(cls, answer: dict[str, Any], each: int = 1) -> Ran:
+    def of(cls, answer: dict[str, Any], each: int = 1) -> LoadResult:
         """From what a process said."""
         waits = sorted(answer["waits_ms"])
         return cls(len(waits) * each / answer["seconds"], quantile(waits, 0.50), quantile(waits, 0.99))
 
 
-def middle(rounds: list[Ran]) -> Ran:
+def median_result(rounds: list[LoadResult]) -> LoadResult:
     """The median of each figure."""
     figures = zip(*((ran.per_sec, ran.p50_ms, ran.p99_ms) for ran in rounds), strict=True)
-    return Ran(*(median(each) for each in figures))
+    return LoadResult(*(median(each) for each in figures))
 
 
-class Process:
+class BenchProcess:
     """A process of this benchmark, ended with it."""
 
     def __init__(self, name: str, argv: list[str], folder: Path, stack: ExitStack, **environment: str) -> None:
@@ -181,21 +181,23 @@ class Process:
         self._process.communicate()
 
 
-def api_process(name: str, house: House, folder: Path, stack: ExitStack) -> Process:
+def api_process(name: str, house: ApiFixture, folder: Path, stack: ExitStack) -> BenchProcess:
     """One server, as the command starts it."""
     settings = SETTINGS | {"DATABASE_URL": house.url, "DATA_DIR": str(folder / f"{name}-data")}
     environment = {f"ADJUDGE_{variable}": value for variable, value in settings.items()}
-    return Process(name, ["adjudge", "api", "--port", "0"], folder, stack, **environment)
+    return BenchProcess(name, ["adjudge", "api", "--port", "0"], folder, stack, **environment)
 
 
-class Asked(Exception):
+class UnexpectedResponse(Exception):
     """A server that did not do what it was asked."""
 
 
-def load(generator: Process, port: int, requests: list[str], count: int, each: int = 1) -> Ran:
+def load(generator: BenchProcess, port: int, requests: list[str], count: int, each: int = 1) -> LoadResult:
     """Have requests sent; every one of them must succeed."""
     answer = generator.ask(do="load", port=port, requests=requests, count=count, limit_sec=LIMIT_SEC)
     wrong = {status: times for status, times in answer["statuses"].items() if not status.startswith("2")}
     if wrong or sum(answer["statuses"].values()) < count:
-        raise Asked(f"{sum(answer['statuses'].values())} of {count} answered, wrong {wrong}: {answer['wrong']}")
-    return Ran.of(answer, each)
+        raise UnexpectedResponse(
+            f"{sum(answer['statuses'].values())} of {count} answered, wrong {wrong}: {answer['wrong']}"
+        )
+    return LoadResult.of(answer, each)

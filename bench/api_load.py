@@ -49,7 +49,7 @@ class Template:
 
 
 @dataclass(slots=True)
-class Tally:
+class LoadCounters:
     """What a load has come to so far."""
 
     left: int
@@ -64,10 +64,10 @@ class Tally:
         return self.number
 
 
-class Asker(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """One connection that asks again as soon as it is answered, while there is something left to ask."""
 
-    def __init__(self, template: Template, tally: Tally) -> None:
+    def __init__(self, template: Template, tally: LoadCounters) -> None:
         self._template, self._tally = template, tally
         self._sent_at = 0.0
         self._buffer = b""
@@ -114,7 +114,7 @@ class Asker(asyncio.Protocol):
             self.done.set_result(None)
 
 
-class Listener(asyncio.Protocol):
+class SseConnection(asyncio.Protocol):
     """One open event stream; it counts what it hears."""
 
     def __init__(self, asked: bytes) -> None:
@@ -139,21 +139,21 @@ class Listener(asyncio.Protocol):
             self.is_open.set_exception(exc or ConnectionError("the server refused an event stream"))
 
 
-class Generator:
+class LoadGenerator:
     """Carries commands out."""
 
     def __init__(self) -> None:
         self._number = 0
-        self._listeners: list[Listener] = []
+        self._listeners: list[SseConnection] = []
 
     async def load(self, port: int, requests: Sequence[str], count: int, limit_sec: float) -> dict[str, Any]:
         """Send ``count`` requests, each connection one after another; a connection for each of ``requests``."""
-        tally = Tally(count, self._number)
+        tally = LoadCounters(count, self._number)
         loop = asyncio.get_running_loop()
         askers = []
         for text in requests:
             template = Template(text.encode("latin-1"))
-            _, asker = await loop.create_connection(lambda it=template: Asker(it, tally), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
+            _, asker = await loop.create_connection(lambda it=template: LoadConnection(it, tally), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
             askers.append(asker)
         began = time.perf_counter()
         for asker in askers:
@@ -186,7 +186,7 @@ class Generator:
             opening = []
             for text in requests[start : start + _OPENING]:
                 asked = text.encode("latin-1")
-                _, listener = await loop.create_connection(lambda it=asked: Listener(it), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
+                _, listener = await loop.create_connection(lambda it=asked: SseConnection(it), "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
                 opening.append(listener)
             async with asyncio.timeout(60):
                 await asyncio.gather(*(listener.is_open for listener in opening))
@@ -204,7 +204,7 @@ class Generator:
 
 
 async def main() -> None:
-    generator = Generator()
+    generator = LoadGenerator()
     print("ready", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         command = json.loads(line)

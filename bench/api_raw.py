@@ -20,24 +20,24 @@ import asyncpg
 import uvloop
 
 from adjudge.domain.ids import new_id
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.opening import sqlite_path
 from adjudge.store.postgres import DATABASE_CLOCK, SESSION
-from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
-from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.store.statement import Dialect, RenderedStatement, Rows, Statement, render
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
 from bench.api_load import MARK
 
 Calls = list[tuple[str, list[Any]]]
 NOW = "raw_now()"
 
 
-class Recorder:
+class RecordingTx:
     """Takes the place of a transaction and notes what is asked of it."""
 
     def __init__(self, dialect: Dialect, now: str) -> None:
         self.dialect = dialect
         self._now = now
-        self._rendered: dict[str, Rendered] = {}
+        self._rendered: dict[str, RenderedStatement] = {}
         self.calls: Calls = []
 
     def _note(self, statement: Statement, rows: Rows | None, parameters: dict[str, object]) -> None:
@@ -56,18 +56,18 @@ class Recorder:
         self._note(statement, rows, parameters)
         return len(rows or ())
 
-    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Any]:
         """Note it like any other."""
         return await self.fetch(statement, rows, **parameters)
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Nothing is committed."""
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         """Nobody listens."""
 
 
-async def recorded(recorder: Recorder, example: dict[str, Any], number: int, size: int) -> Calls:
+async def recorded(recorder: RecordingTx, example: dict[str, Any], number: int, size: int) -> Calls:
     """What one transaction of ``size`` submissions runs."""
     items = []
     for at in range(size):
@@ -89,11 +89,11 @@ async def recorded(recorder: Recorder, example: dict[str, Any], number: int, siz
             )
         )
     recorder.calls = []
-    await Submissions(Jobs({})).submit(recorder, items)
+    await SubmissionCommands(JobCommands({})).submit(recorder, items)
     return recorder.calls
 
 
-class Bare(Protocol):
+class RawDriver(Protocol):
     """A way to commit."""
 
     async def commit(self, calls: Calls) -> None:
@@ -101,7 +101,7 @@ class Bare(Protocol):
         ...
 
 
-class BarePostgres:
+class RawPostgres:
     """One connection."""
 
     def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
@@ -114,7 +114,7 @@ class BarePostgres:
                 await self._connection.fetch(text, *arguments)
 
 
-class BareSqlite:
+class RawSqlite:
     """The one writer, shared."""
 
     def __init__(self, path: str) -> None:
@@ -138,26 +138,26 @@ class BareSqlite:
         self._connection.close()
 
 
-async def open_bare(url: str, connections: int, stack: AsyncExitStack) -> tuple[Sequence[Bare], Recorder]:
+async def open_bare(url: str, connections: int, stack: AsyncExitStack) -> tuple[Sequence[RawDriver], RecordingTx]:
     """As many ways to commit as there are askers, and the recorder of their dialect."""
     path = sqlite_path(url)
     if path is not None:
-        writer = BareSqlite(str(path))
+        writer = RawSqlite(str(path))
         stack.callback(writer.close)
-        return [writer] * connections, Recorder(Dialect.SQLITE, NOW)
+        return [writer] * connections, RecordingTx(Dialect.SQLITE, NOW)
     found = []
     for _ in range(connections):
         connection = await asyncpg.connect(url, server_settings=SESSION)
         stack.push_async_callback(connection.close)
-        found.append(BarePostgres(connection))
-    return found, Recorder(Dialect.POSTGRES, DATABASE_CLOCK)
+        found.append(RawPostgres(connection))
+    return found, RecordingTx(Dialect.POSTGRES, DATABASE_CLOCK)
 
 
-async def commit_all(bares: Sequence[Bare], work: list[Calls]) -> dict[str, Any]:
+async def commit_all(bares: Sequence[RawDriver], work: list[Calls]) -> dict[str, Any]:
     """Commit everything, as many at the same time as there are askers."""
     waits_ms: list[float] = []
 
-    async def asker(bare: Bare) -> None:
+    async def asker(bare: RawDriver) -> None:
         while work:
             calls = work.pop()
             began = time.perf_counter()

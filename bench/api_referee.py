@@ -12,10 +12,10 @@ import asyncpg
 import uvloop
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.job_values import Fence, Finish
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import Fence, JobResult
+from adjudge.store.jobs import JobCommands
 from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, JudgeRunListener
 
 EACH = 5
 PAUSE_SEC = 0.05
@@ -26,7 +26,7 @@ _WAITING = "SELECT id FROM jobs WHERE status = 'pending' AND id > $1 ORDER BY id
 async def main(url: str) -> None:
     database = await PostgresDatabase.open(url, max_connections=1)
     reader = await asyncpg.connect(url)
-    jobs, last = Jobs({JUDGE: JudgeRunOwner()}), ""
+    jobs, last = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}), ""
     print("ready", flush=True)
     while True:
         ids = [row["id"] for row in await reader.fetch(_WAITING, last, EACH)]
@@ -34,10 +34,12 @@ async def main(url: str) -> None:
             last = ids[-1]
             claimed = await database.transact(lambda tx, ids=ids: jobs.claim(tx, ids, worker=WORKER, lease_ms=60_000))  # type: ignore[misc]  # a default binds it
             ends = [
-                Finish(Fence(job.id, job.attempt_id, WORKER), outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+                JobResult(
+                    Fence(job.id, job.attempt_id, WORKER), typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1)
+                )
                 for job in claimed.done
             ]
-            await database.transact(lambda tx, ends=ends: jobs.finish(tx, ends))  # type: ignore[misc]  # a default binds it
+            await database.transact(lambda tx, ends=ends: jobs.finish_and_claim_next(tx, ends))  # type: ignore[misc]  # a default binds it
         await asyncio.sleep(PAUSE_SEC)
 
 

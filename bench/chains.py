@@ -27,7 +27,7 @@ from pathlib import Path
 
 from bench.chains_board import FAN, LATTICE, LINE
 from bench.drive import Servers, create_sqlite
-from bench.drive_contenders import Contender, Recipe, quantile
+from bench.drive_contenders import QueueSystem, SystemSpec, quantile
 from bench.harness import Bench, Goal, interleave, is_quick, sized
 from bench.peers import install, last_line, python_of
 
@@ -51,7 +51,7 @@ OURS, RAW, EMBEDDED, RAW_EMBEDDED = "PostgreSQL + Redis", "raw SQL", "embedded",
 FLOORS = {OURS: RAW, EMBEDDED: RAW_EMBEDDED}
 
 
-class Runner(Contender):
+class ChainSystem(QueueSystem):
     """Whoever runs chains."""
 
     def run(self, shape: str, size: int) -> float:
@@ -97,27 +97,27 @@ class Runner(Contender):
         return self.board.waits_ms(first, count)
 
 
-def recipes(servers: Servers, folder: Path) -> list[Recipe]:
+def system_specs(servers: Servers, folder: Path) -> list[SystemSpec]:
     """Everybody of the house: ours and the floors, on the same two servers."""
     ours = (servers.create("chains"), servers.redis_url(0))
     return [
-        Recipe(OURS, sys.executable, "bench.chains_ours", ROLES, ours),
-        Recipe(RAW, sys.executable, "bench.chains_raw", ("submitter",), (servers.create("floor"),)),
-        Recipe(EMBEDDED, sys.executable, "bench.chains_ours", ("embedded",), (create_sqlite(folder, "chains"),)),
-        Recipe(RAW_EMBEDDED, sys.executable, "bench.chains_raw", ("submitter",), (create_sqlite(folder, "floor"),)),
+        SystemSpec(OURS, sys.executable, "bench.chains_ours", ROLES, ours),
+        SystemSpec(RAW, sys.executable, "bench.chains_raw", ("submitter",), (servers.create("floor"),)),
+        SystemSpec(EMBEDDED, sys.executable, "bench.chains_ours", ("embedded",), (create_sqlite(folder, "chains"),)),
+        SystemSpec(RAW_EMBEDDED, sys.executable, "bench.chains_raw", ("submitter",), (create_sqlite(folder, "floor"),)),
     ]
 
 
-def open_peers(servers: Servers, folder: Path, stack: ExitStack) -> tuple[dict[str, Runner], dict[str, str]]:
+def open_peers(servers: Servers, folder: Path, stack: ExitStack) -> tuple[dict[str, ChainSystem], dict[str, str]]:
     """The peers that can be had and run here, and why the others cannot."""
-    found, missing = dict[str, Runner](), dict[str, str]()
+    found, missing = dict[str, ChainSystem](), dict[str, str]()
     for peer, packages in PACKAGES.items():
         why = install(peer, packages)
         if not why:
             python = str(python_of(peer))
             address = servers.create(peer.lower(), migrated=False)
-            found[peer] = Runner(
-                Recipe(peer, python, f"bench.chains_{peer.lower()}", ("all",), (address,)), folder, stack
+            found[peer] = ChainSystem(
+                SystemSpec(peer, python, f"bench.chains_{peer.lower()}", ("all",), (address,)), folder, stack
             )
         else:
             missing[peer] = why
@@ -132,7 +132,7 @@ def open_peers(servers: Servers, folder: Path, stack: ExitStack) -> tuple[dict[s
     return found, missing
 
 
-def add_lines(bench: Bench, runners: Mapping[str, Runner], missing: Mapping[str, str]) -> None:
+def add_lines(bench: Bench, runners: Mapping[str, ChainSystem], missing: Mapping[str, str]) -> None:
     rates = interleave({name: partial(runner.rate, STEPS) for name, runner in runners.items()}, ROUNDS)
     unit = "steps/s"
     for name, floor in FLOORS.items():
@@ -146,7 +146,7 @@ def add_lines(bench: Bench, runners: Mapping[str, Runner], missing: Mapping[str,
             bench.compare(label, rates, OURS, peer, unit=unit, goal=goal)
 
 
-def add_fans(bench: Bench, runners: Mapping[str, Runner], missing: Mapping[str, str]) -> None:
+def add_fans(bench: Bench, runners: Mapping[str, ChainSystem], missing: Mapping[str, str]) -> None:
     size = WIDE + 2
     takers = {name: runner for name, runner in runners.items() if name not in FLOORS.values()}
     rates = interleave({name: partial(runner.rate, size, FAN) for name, runner in takers.items()}, ROUNDS)
@@ -162,20 +162,20 @@ def add_fans(bench: Bench, runners: Mapping[str, Runner], missing: Mapping[str, 
         bench.absent(f"{OURS}: a fan {WIDE} wide", f"{peer}: {why}")
 
 
-def add_starts(bench: Bench, runners: Mapping[str, Runner]) -> None:
+def add_starts(bench: Bench, runners: Mapping[str, ChainSystem]) -> None:
     waits = {
         name: runner.start_ms(STARTS if name in FLOORS else STARTS // 5)
         for name, runner in runners.items()
         if name not in FLOORS.values()
     }
-    for label, part, goal in (("p50", 0.50, Goal(at_most=10)), ("p99", 0.99, None)):
+    for label, part, goal in (("p50", 0.50, Goal(limit=10)), ("p99", 0.99, None)):
         figures = {name: quantile(found, part) for name, found in waits.items()}
         theirs = ", ".join(f"{peer} {figures[peer]:.3g}" for peer in PACKAGES if peer in figures)
         for name in FLOORS:
             bench.add(f"{name}: start → first node, {label}", figures[name], "ms", against=theirs or None, goal=goal)
 
 
-def add_growth(bench: Bench, runners: Mapping[str, Runner]) -> None:
+def add_growth(bench: Bench, runners: Mapping[str, ChainSystem]) -> None:
     """What a node costs in a small, a larger and a very large DAG, in turns."""
     for name in FLOORS:
         few = SIZES[0]
@@ -188,10 +188,10 @@ def add_growth(bench: Bench, runners: Mapping[str, Runner]) -> None:
             cut = " (QUICK; 10,000 in full)" if size == SIZES[-1] and is_quick() else ""
             found = {f"{size:,}": costs[f"{size:,}"], f"of {few:,}": costs[f"{few:,}"]}
             label = f"{name}: a node of {size:,}{cut}"
-            bench.compare(label, found, f"{size:,}", f"of {few:,}", unit="us", goal=Goal(at_most=1.25))
+            bench.compare(label, found, f"{size:,}", f"of {few:,}", unit="us", goal=Goal(limit=1.25))
 
 
-def _node_us(runner: Runner, size: int, *, repeats: int) -> float:
+def _node_us(runner: ChainSystem, size: int, *, repeats: int) -> float:
     """Small runs are repeated, so that each figure is of about as many nodes."""
     took = sum(runner.run(LATTICE, size) for _ in range(repeats))
     return took / (size * repeats) * 1e6
@@ -208,7 +208,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-bench-")))
         servers = Servers(stack)
-        runners = {recipe.name: Runner(recipe, folder, stack) for recipe in recipes(servers, folder)}
+        runners = {recipe.name: ChainSystem(recipe, folder, stack) for recipe in system_specs(servers, folder)}
         _progress("peers")
         peers, missing = open_peers(servers, folder, stack)
         for name, runner in runners.items():

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bench.drive_board import Board, say
+from bench.drive_board import SharedProgress, send_line
 
 LINE, FAN, LATTICE = "line", "fan", "lattice"
 FIRST = "n0"
@@ -54,11 +54,11 @@ def document(shape: str, size: int) -> dict[str, Any]:
     }
 
 
-async def start_on_command(board: Board, start: Start) -> None:
+async def start_on_command(board: SharedProgress, start: Start) -> None:
     """Start runs as the parent says, a line each: ``SHAPE NUMBER COUNT SIZE``, where COUNT is always one run."""
-    say("ready")
+    send_line("ready")
     while line := await asyncio.to_thread(sys.stdin.readline):
         shape, number, _, size = line.split()
         board.committed(int(number))
         await start(shape, int(number), int(size))
-        say("ok")
+        send_line("ok")

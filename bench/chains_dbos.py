@@ -14,11 +14,11 @@ from pathlib import Path
 from dbos import DBOS
 
 from bench.chains_board import FAN, start_on_command
-from bench.drive_board import Board
+from bench.drive_board import SharedProgress
 
 
 async def main(_role: str, board_path: str, url: str) -> None:
-    board = Board(Path(board_path))
+    board = SharedProgress(Path(board_path))
     DBOS(config={"name": "bench", "system_database_url": url, "run_admin_server": False, "log_level": "WARNING"})
 
     @DBOS.step()

@@ -10,26 +10,26 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.awaiting import PROBES, run_ended
-from adjudge.chains.engine import Engine
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
+from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.executors.basic import Noop
+from adjudge.chains.executors.basic import NoopExecutor
 from adjudge.domain.ids import new_id
 from adjudge.store import Database, Tx, chains
-from adjudge.store.chain_values import NODE, NewRun, RunEnded
-from adjudge.store.jobs import Jobs
+from adjudge.store.chain_values import JOB_KIND_NODE, ChainRunFinished, NewChainRun
+from adjudge.store.jobs import JobCommands
 from adjudge.worker.handler import Handler
 from adjudge.worker.node import NodeHandler
 from bench import ours
 from bench.chains_board import FIRST, document, start_on_command
-from bench.drive_board import Board
+from bench.drive_board import SharedProgress
 
 
-class Marked(Noop):
+class MarkingNoop(NoopExecutor):
     """Our ``noop``, with a mark where a run's first node runs."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedProgress) -> None:
         self._board = board
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -38,30 +38,30 @@ class Marked(Noop):
         return await super().execute(context)
 
 
-def marking_engine(board: Board) -> Engine:
+def marking_engine(board: SharedProgress) -> ChainEngine:
     """The engine as every role has it, which marks a run once its end is committed, and not before."""
 
-    async def mark(tx: Tx, end: RunEnded) -> None:
+    async def mark(tx: Tx, end: ChainRunFinished) -> None:
         number = int(end.started_by or -1)
         tx.on_commit(lambda: board.done(number))
 
-    return Engine(probes=PROBES, on_run_ended=[run_ended, mark])
+    return ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished, mark])
 
 
 @asynccontextmanager
-async def work(database: Database, board: Board) -> AsyncIterator[tuple[Jobs, Mapping[str, Handler]]]:
+async def work(database: Database, board: SharedProgress) -> AsyncIterator[tuple[JobCommands, Mapping[str, Handler]]]:
     engine = marking_engine(board)
     with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as folder:
-        blobs = DirectoryBlobs(Path(folder))
+        blobs = DirectoryBlobStore(Path(folder))
         yield (
-            Jobs({NODE: engine.owner}),
-            {NODE: NodeHandler(database, blobs, {Noop.type: Marked(board)}, engine.dags)},
+            JobCommands({JOB_KIND_NODE: engine.owner}),
+            {JOB_KIND_NODE: NodeHandler(database, blobs, {NoopExecutor.type: MarkingNoop(board)}, engine.dags)},
         )
 
 
-async def submitter(database: Database, board: Board) -> None:
+async def submitter(database: Database, board: SharedProgress) -> None:
     """Defines a chain of a shape when it is first asked for, and starts it."""
-    engine, known = Engine(), dict[tuple[str, int], str]()
+    engine, known = ChainEngine(), dict[tuple[str, int], str]()
 
     async def start(shape: str, number: int, size: int) -> None:
         if (shape, size) not in known:
@@ -70,11 +70,11 @@ async def submitter(database: Database, board: Board) -> None:
             made = await database.transact(lambda tx: chains.create(tx, name=name, dag=dag, actor="bench"))
             known[shape, size] = made.id
             board.committed(number)  # what defining took is no part of starting
-        wanted = NewRun(known[shape, size], {}, actor=str(number))
+        wanted = NewChainRun(known[shape, size], {}, actor=str(number))
         await database.transact(lambda tx: engine.start(tx, wanted))
 
     await start_on_command(board, start)
 
 
 if __name__ == "__main__":
-    ours.main(ours.House("bench-chains", work, submitter))
+    ours.main(ours.RoleSpec("bench-chains", work, submitter))

@@ -17,11 +17,11 @@ import traceback
 from pathlib import Path
 
 from bench.chains_board import FAN, start_on_command
-from bench.drive_board import CONCURRENCY, Board
+from bench.drive_board import CONCURRENCY, SharedProgress
 
 
 async def main(_role: str, board_path: str, url: str) -> None:
-    board = Board(Path(board_path))
+    board = SharedProgress(Path(board_path))
     with tempfile.TemporaryDirectory(prefix="adjudge-bench-") as home:
         os.environ |= {
             "PREFECT_HOME": home,
@@ -45,7 +45,7 @@ async def main(_role: str, board_path: str, url: str) -> None:
 def _nothing() -> None: ...
 
 
-def _flows(prefect, board: Board) -> dict:
+def _flows(prefect, board: SharedProgress) -> dict:
     @prefect.task
     def noop(number: int, _after=None) -> int:
         if number >= 0:

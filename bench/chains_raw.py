@@ -16,18 +16,18 @@ import uvloop
 from adjudge.domain.ids import new_id
 from adjudge.store import job_statements as sql
 from adjudge.store.job_rows import finish_row, insert_row
-from adjudge.store.job_values import Fence, Finish, NewJob
+from adjudge.store.job_values import Fence, JobResult, NewJob
 from adjudge.store.postgres import SESSION
 from bench.chains_board import start_on_command
-from bench.drive_board import Board
-from bench.drive_raw import LEASE_US, WORKER, Bare, BarePostgres, BareSqlite, Call
+from bench.drive_board import SharedProgress
+from bench.drive_raw import LEASE_US, WORKER, BarePostgres, BareSqlite, Call, RawDriver
 
 
 def _insertable() -> tuple[object, ...]:
     return insert_row(NewJob(id=new_id(), kind="raw"))
 
 
-async def line(bare: Bare, board: Board, number: int, size: int) -> None:
+async def line(bare: RawDriver, board: SharedProgress, number: int, size: int) -> None:
     """Take ``size`` steps, one after another."""
     row = _insertable()
     await bare.transact((sql.INSERT, [row], {}))
@@ -37,14 +37,14 @@ async def line(bare: Bare, board: Board, number: int, size: int) -> None:
             board.started(number)
         fence = Fence(claimed[0]["id"], claimed[0]["attempt_id"], WORKER)
         row = _insertable()
-        finish: Call = (sql.FINISH, [finish_row(Finish(fence))], {})
+        finish: Call = (sql.FINISH, [finish_row(JobResult(fence))], {})
         await (bare.transact(finish, (sql.INSERT, [row], {})) if step < size - 1 else bare.transact(finish))
     board.done(number)
 
 
 async def main(_role: str, board_path: str, url: str) -> None:
-    board = Board(Path(board_path))
-    bare: Bare
+    board = SharedProgress(Path(board_path))
+    bare: RawDriver
     if url.startswith("sqlite:"):
         bare = BareSqlite(url.removeprefix("sqlite:///"))
     else:

@@ -26,7 +26,7 @@ import asyncpg
 
 from adjudge.store import migrations
 from bench.drive_backlog import cost_us, load_postgres, load_sqlite
-from bench.drive_contenders import PACKAGES, Contender, Recipe, install, peer_recipe, quantile
+from bench.drive_contenders import PACKAGES, QueueSystem, SystemSpec, install, peer_recipe, quantile
 from bench.harness import Bench, Goal, interleave, sized
 from tests.support.services import PostgresServer, RedisServer
 
@@ -78,17 +78,17 @@ def create_sqlite(folder: Path, name: str) -> str:
     return url
 
 
-def our_recipe(name: str, url: str, redis_url: str | None) -> Recipe:
+def our_recipe(name: str, url: str, redis_url: str | None) -> SystemSpec:
     roles, addresses = (ROLES, (url, redis_url)) if redis_url else (("embedded",), (url,))
-    return Recipe(name, sys.executable, "bench.drive_ours", roles, addresses)
+    return SystemSpec(name, sys.executable, "bench.drive_ours", roles, addresses)
 
 
-def raw_recipe(name: str, url: str, redis_url: str | None) -> Recipe:
+def raw_recipe(name: str, url: str, redis_url: str | None) -> SystemSpec:
     roles, addresses = (ROLES, (url, redis_url)) if redis_url else (("embedded",), (url,))
-    return Recipe(name, sys.executable, "bench.drive_raw", roles, addresses)
+    return SystemSpec(name, sys.executable, "bench.drive_raw", roles, addresses)
 
 
-def recipes(servers: Servers, folder: Path, peers: Sequence[str]) -> list[Recipe]:
+def system_specs(servers: Servers, folder: Path, peers: Sequence[str]) -> list[SystemSpec]:
     """Everybody who takes part."""
     found = [
         our_recipe(OURS, servers.create("ours"), servers.redis_url(0)),
@@ -104,7 +104,7 @@ def recipes(servers: Servers, folder: Path, peers: Sequence[str]) -> list[Recipe
     return [*found, *(peer_recipe(peer, addresses[peer]) for peer in peers)]
 
 
-def add_rates(bench: Bench, contenders: Mapping[str, Contender], missing: Mapping[str, str]) -> None:
+def add_rates(bench: Bench, contenders: Mapping[str, QueueSystem], missing: Mapping[str, str]) -> None:
     for contender in contenders.values():
         contender.wait_ready()
     for contender in contenders.values():
@@ -121,14 +121,14 @@ def add_rates(bench: Bench, contenders: Mapping[str, Contender], missing: Mappin
     bench.compare(f"{EMBEDDED}: {name}", rates, EMBEDDED, RAW_EMBEDDED, unit=unit, goal=Goal(at_least=0.5))
 
 
-def add_waits(bench: Bench, contenders: Mapping[str, Contender]) -> None:
+def add_waits(bench: Bench, contenders: Mapping[str, QueueSystem]) -> None:
     p50, p99 = {}, {}
     for name in contenders:
         if name not in (RAW, RAW_EMBEDDED):
             waits = contenders[name].waits_ms(SPACED, GAP_MS)
             p50[name], p99[name] = quantile(waits, 0.50), quantile(waits, 0.99)
     peers = [name for name in p50 if name not in (OURS, EMBEDDED)]
-    for label, figures, goal in (("p50", p50, Goal(at_most=10)), ("p99", p99, Goal(at_most=50))):
+    for label, figures, goal in (("p50", p50, Goal(limit=10)), ("p99", p99, Goal(limit=50))):
         theirs = ", ".join(f"{peer} {figures[peer]:.3g}" for peer in peers) or None
         for name in (OURS, EMBEDDED):
             against = theirs if name == OURS else None
@@ -149,11 +149,11 @@ def add_backlogs(bench: Bench, servers: Servers, folder: Path) -> None:
             many,
             f"with {few}",
             unit="us",
-            goal=Goal(at_most=1.5),
+            goal=Goal(limit=1.5),
         )
 
 
-def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> Recipe:
+def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> SystemSpec:
     name = f"{kind}_{size}"
     if kind == "postgres":
         url = servers.create(name)
@@ -164,11 +164,11 @@ def _with_backlog(servers: Servers, folder: Path, kind: str, size: int) -> Recip
     return our_recipe(name, url, None)
 
 
-def _cost_us(recipe: Recipe, folder: Path) -> float:
+def _cost_us(recipe: SystemSpec, folder: Path) -> float:
     """Started anew for each round: between rounds nothing may eat the queue up."""
     with ExitStack() as stack:
         board = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
-        contender = Contender(recipe, board, stack)
+        contender = QueueSystem(recipe, board, stack)
         contender.wait_ready()
         return cost_us(contender, warm_up=BACKLOG_WARM_UP, count=BACKLOG_JOBS)
 
@@ -187,8 +187,8 @@ def main() -> None:
         folder = Path(outer.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-bench-")))
         servers = Servers(outer)
         with ExitStack() as stack:
-            everybody = recipes(servers, folder, [peer for peer in PACKAGES if peer not in missing])
-            contenders = {recipe.name: Contender(recipe, folder, stack) for recipe in everybody}
+            everybody = system_specs(servers, folder, [peer for peer in PACKAGES if peer not in missing])
+            contenders = {recipe.name: QueueSystem(recipe, folder, stack) for recipe in everybody}
             _progress("rates")
             add_rates(bench, contenders, missing)
             _progress("waits")

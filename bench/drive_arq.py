@@ -15,20 +15,20 @@ from arq import create_pool
 from arq.connections import RedisSettings
 from arq.worker import Worker, func
 
-from bench.drive_board import CONCURRENCY, Board, say, submit_on_command
+from bench.drive_board import CONCURRENCY, SharedProgress, send_line, submit_on_command
 
 POLL_SEC = 0.02
 
 
 async def main(role: str, board_path: str, url: str) -> None:
-    board, settings = Board(Path(board_path)), RedisSettings.from_dsn(url)
+    board, settings = SharedProgress(Path(board_path)), RedisSettings.from_dsn(url)
 
     async def noop(_: dict, n: int) -> None:
         board.started(n)
         board.done(n)
 
     async def ready(_: dict) -> None:
-        say("ready")
+        send_line("ready")
 
     if role == "worker":
         worker = Worker(

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 
 from bench.drive_board import BATCH
-from bench.drive_contenders import Contender
+from bench.drive_contenders import QueueSystem
 
 _JOBS = (
     "INSERT INTO jobs (id, kind, status, attempt_id, available_at, payload, created_at, updated_at) "
@@ -51,7 +51,7 @@ def load_sqlite(path: Path, size: int) -> None:
     connection.close()
 
 
-def cost_us(contender: Contender, *, warm_up: int, count: int) -> float:
+def cost_us(contender: QueueSystem, *, warm_up: int, count: int) -> float:
     """Microseconds a job, over ``count`` ends after the first few, with a job handed in for each that ends."""
     board, handed_in = contender.board, 0
     marks: list[tuple[int, float]] = []
@@ -62,7 +62,7 @@ def cost_us(contender: Contender, *, warm_up: int, count: int) -> float:
             if len(marks) == 2:
                 break
         if ended - handed_in >= BATCH:
-            contender.hand_in(BATCH)
+            contender.submit(BATCH)
             handed_in += BATCH
         else:
             time.sleep(0.002)

@@ -30,7 +30,7 @@ _BYTES = _FLAGS + SIZE
 Submit = Callable[[list[int]], Awaitable[None]]
 
 
-class Board:
+class SharedProgress:
     """When each job was handed in and started, and whether it is done."""
 
     def __init__(self, path: Path) -> None:
@@ -74,14 +74,14 @@ class Board:
         return sorted((started[at] - committed[at]) / 1e6 for at in range(first, first + count))
 
 
-def say(word: str) -> None:
+def send_line(word: str) -> None:
     """Tell the parent."""
     print(word, flush=True)
 
 
-async def submit_on_command(board: Board, submit: Submit) -> None:
+async def submit_on_command(board: SharedProgress, submit: Submit) -> None:
     """Hand jobs in as the parent says: ``burst FIRST COUNT`` or ``spaced FIRST COUNT GAP_MS``, a line each."""
-    say("ready")
+    send_line("ready")
     while line := await asyncio.to_thread(sys.stdin.readline):
         how, first, count, *gap_ms = line.split()
         numbers = list(range(int(first), int(first) + int(count)))
@@ -93,4 +93,4 @@ async def submit_on_command(board: Board, submit: Submit) -> None:
                 await submit([number])
                 board.committed(number)
                 await asyncio.sleep(int(gap_ms[0]) / 1_000)
-        say("ok")
+        send_line("ok")

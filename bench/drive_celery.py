@@ -15,13 +15,13 @@ from pathlib import Path
 from celery import Celery
 from celery.signals import worker_ready
 
-from bench.drive_board import Board, say, submit_on_command
+from bench.drive_board import SharedProgress, send_line, submit_on_command
 
 QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
 def main(role: str, board_path: str, url: str) -> None:
-    board = Board(Path(board_path))
+    board = SharedProgress(Path(board_path))
     app = Celery("bench", broker=url)
     app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, worker_redirect_stdouts=False)
 
@@ -37,7 +37,7 @@ def main(role: str, board_path: str, url: str) -> None:
     if role == "submitter":
         asyncio.run(submit_on_command(board, submit))
         return
-    worker_ready.connect(lambda **_: say("ready"), weak=False)
+    worker_ready.connect(lambda **_: send_line("ready"), weak=False)
     app.worker_main(["worker", "--pool=solo", "--loglevel=ERROR", *QUIET])
 
 

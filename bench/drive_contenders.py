@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import peers
-from bench.drive_board import Board
+from bench.drive_board import SharedProgress
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {
@@ -32,7 +32,7 @@ def install(peer: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class SystemSpec:
     """How a contender is started: a module run by an interpreter, once for each of its roles."""
 
     name: str
@@ -43,20 +43,20 @@ class Recipe:
     addresses: tuple[str, ...]
 
 
-def peer_recipe(peer: str, address: str, roles: tuple[str, ...] = ("worker", "submitter")) -> Recipe:
-    return Recipe(peer, str(peers.python_of(peer)), f"bench.drive_{peer.lower()}", roles, (address,))
+def peer_recipe(peer: str, address: str, roles: tuple[str, ...] = ("worker", "submitter")) -> SystemSpec:
+    return SystemSpec(peer, str(peers.python_of(peer)), f"bench.drive_{peer.lower()}", roles, (address,))
 
 
-class Contender:
+class QueueSystem:
     """A running queue. What happens to it is read off its board.
 
     Making one starts its processes and does not wait for them, so that several may start at the same time.
     """
 
-    def __init__(self, recipe: Recipe, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, recipe: SystemSpec, folder: Path, stack: ExitStack) -> None:
         self.name = recipe.name
         path = folder / f"{recipe.name}.board"
-        self.board = Board(path)
+        self.board = SharedProgress(path)
         self._errors = folder / f"{recipe.name}.log"
         self._next = 0
         self._processes = [self._start(recipe, role, path, stack) for role in recipe.roles]
@@ -67,7 +67,7 @@ class Contender:
         for process in self._processes:
             self._expect(process, "ready")
 
-    def _start(self, recipe: Recipe, role: str, board: Path, stack: ExitStack) -> subprocess.Popen[str]:
+    def _start(self, recipe: SystemSpec, role: str, board: Path, stack: ExitStack) -> subprocess.Popen[str]:
         argv = [recipe.python, "-m", recipe.module, role, str(board), *recipe.addresses]
         errors = stack.enter_context(self._errors.open("a"))
         process = subprocess.Popen(
@@ -124,7 +124,7 @@ class Contender:
         self._wait_done(first, count)
         return self.board.waits_ms(first, count)
 
-    def hand_in(self, count: int) -> None:
+    def submit(self, count: int) -> None:
         """Hand jobs in and return when they are committed."""
         self._tell("burst", count)
         self._expect(self._submitter, "ok")

@@ -8,40 +8,40 @@ from typing import Any
 
 from adjudge.domain.ids import new_id
 from adjudge.store import Database, Tx
-from adjudge.store.job_values import Ended, Job, NewJob
-from adjudge.store.jobs import Jobs
-from adjudge.worker.handler import Completion, Handler
+from adjudge.store.job_values import FinishedJob, Job, NewJob
+from adjudge.store.jobs import JobCommands
+from adjudge.worker.handler import Handler, HandlerResult
 from bench import ours
-from bench.drive_board import Board, submit_on_command
+from bench.drive_board import SharedProgress, submit_on_command
 
 KIND = "noop"
 
 
-class Noop:
+class NoopHandler:
     """The handler of jobs that do nothing."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedProgress) -> None:
         self._board = board
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         self._board.started(job.payload["n"])
-        return Completion()
+        return HandlerResult()
 
-    def needs(self, _: Mapping[str, Any], /) -> tuple[str, ...]:
+    def limit_keys(self, _: Mapping[str, Any], /) -> tuple[str, ...]:
         return ()
 
 
-class Owner:
+class MarkingJobListener:
     """Marks a job as done once the transaction that ended it has committed, and not before."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: SharedProgress) -> None:
         self._board = board
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None: ...
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         numbers = [item.job.payload["n"] for item in ended]
 
         def mark() -> None:
@@ -57,12 +57,12 @@ def new_jobs(numbers: Sequence[int]) -> list[NewJob]:
 
 
 @asynccontextmanager
-async def work(_: Database, board: Board) -> AsyncIterator[tuple[Jobs, Mapping[str, Handler]]]:
-    yield Jobs({KIND: Owner(board)}), {KIND: Noop(board)}
+async def work(_: Database, board: SharedProgress) -> AsyncIterator[tuple[JobCommands, Mapping[str, Handler]]]:
+    yield JobCommands({KIND: MarkingJobListener(board)}), {KIND: NoopHandler(board)}
 
 
-async def submitter(database: Database, board: Board) -> None:
-    jobs = Jobs({})
+async def submitter(database: Database, board: SharedProgress) -> None:
+    jobs = JobCommands({})
 
     async def submit(numbers: list[int]) -> None:
         await database.transact(lambda tx: jobs.enqueue(tx, new_jobs(numbers)))
@@ -71,4 +71,4 @@ async def submitter(database: Database, board: Board) -> None:
 
 
 if __name__ == "__main__":
-    ours.main(ours.House("bench", work, submitter))
+    ours.main(ours.RoleSpec("bench", work, submitter))

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import procrastinate
 
-from bench.drive_board import CONCURRENCY, Board, say, submit_on_command
+from bench.drive_board import CONCURRENCY, SharedProgress, send_line, submit_on_command
 
 
 async def main(role: str, board_path: str, url: str) -> None:
-    board = Board(Path(board_path))
+    board = SharedProgress(Path(board_path))
     app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=url))
 
     @app.task(name="noop")
@@ -36,7 +36,7 @@ async def main(role: str, board_path: str, url: str) -> None:
             await submit_on_command(board, submit)
         else:
             await app.schema_manager.apply_schema_async()
-            say("ready")
+            send_line("ready")
             await app.run_worker_async(concurrency=CONCURRENCY)
 
 

@@ -25,23 +25,23 @@ import asyncpg
 import uvloop
 from redis.asyncio import Redis
 
-from adjudge.cli.steady import steady
+from adjudge.cli.steady import tune_gc
 from adjudge.store import job_statements as sql
 from adjudge.store import outbox
-from adjudge.store.bells import OUTBOX
+from adjudge.store.bells import CHANNEL_OUTBOX
 from adjudge.store.job_rows import finish_row, insert_row
-from adjudge.store.job_values import Fence, Finish
+from adjudge.store.job_values import Fence, JobResult
 from adjudge.store.postgres import DATABASE_CLOCK, SESSION
-from adjudge.store.statement import Dialect, Rows, Statement, Texts
-from adjudge.stream import BANDS, Hint, codec, scripts
-from bench.drive_board import CONCURRENCY, Board, say, submit_on_command
+from adjudge.store.statement import Dialect, Rows, Statement, StatementCache
+from adjudge.stream import BANDS, MessageBody, codec, scripts
+from bench.drive_board import CONCURRENCY, SharedProgress, send_line, submit_on_command
 from bench.drive_ours import new_jobs
 
 WORKER = "raw"
 LEASE_US = 15_000_000
 PUMPED = 512
 """As many as the pump takes."""
-TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.ROOMS, PUMPED)}
+TAKING: dict[str, object] = {"base_us": 1_000_000, **dict.fromkeys(outbox.CAPACITY_PARAMETERS, PUMPED)}
 Call = tuple[Statement, Rows | None, dict[str, object]]
 Step = Call | Callable[[list[list[Any]]], Call]
 """A statement, or one that depends on what the ones before it answered."""
@@ -49,7 +49,7 @@ Entry = tuple[str, str, str]
 """Entry id, job id and payload's key."""
 
 
-class Bare(Protocol):
+class RawDriver(Protocol):
     """A driver with nothing around it."""
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
@@ -65,9 +65,9 @@ class Bare(Protocol):
         ...
 
 
-def _written(texts: Texts, step: Step, answers: list[list[Any]]) -> tuple[str, list[Any]]:
+def _written(texts: StatementCache, step: Step, answers: list[list[Any]]) -> tuple[str, list[Any]]:
     statement, rows, parameters = step(answers) if callable(step) else step
-    text = texts.of(statement, rows)
+    text = texts.get(statement, rows)
     return text.sql, text.arguments(rows, parameters)
 
 
@@ -76,7 +76,7 @@ class BarePostgres:
 
     def __init__(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
         self.connection = connection
-        self._texts = Texts(Dialect.POSTGRES, DATABASE_CLOCK)
+        self._texts = StatementCache(Dialect.POSTGRES, DATABASE_CLOCK)
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
         async with self.connection.transaction() if len(steps) > 1 else nullcontext():
@@ -103,7 +103,7 @@ class BareSqlite:
             self._connection.execute(f"PRAGMA {pragma}")
         self._now_us = 0
         self._connection.create_function("raw_now", 0, lambda: self._now_us, deterministic=True)
-        self._texts = Texts(Dialect.SQLITE, "raw_now()")
+        self._texts = StatementCache(Dialect.SQLITE, "raw_now()")
 
     async def transact(self, *steps: Step) -> list[list[Any]]:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -118,22 +118,22 @@ class BareSqlite:
     async def take_due(self) -> list[Any]:
         _, rows = await self.transact(
             (outbox.TAKE, None, TAKING),
-            lambda answers: (outbox.READ_TAKEN, [(row["job_id"],) for row in answers[0]], {}),
+            lambda answers: (outbox.READ_MESSAGES, [(row["job_id"],) for row in answers[0]], {}),
         )
         return rows
 
     async def note(self, sent: Rows) -> None:
         ids = [(row[0],) for row in sent]
-        await self.transact((outbox.DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
+        await self.transact((outbox.MARK_DELIVERED, sent, {}), (sql.MARK_QUEUED, ids, {"actor": WORKER}))
 
 
-async def enqueue(bare: Bare, numbers: Sequence[int]) -> None:
+async def enqueue(bare: RawDriver, numbers: Sequence[int]) -> None:
     jobs = new_jobs(numbers)
     rows = [(job.id, job.priority, 0) for job in jobs]
     await bare.transact((sql.INSERT, [insert_row(job) for job in jobs], {}), (outbox.INSERT, rows, {}))
 
 
-async def pump(bare: Bare, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
+async def pump(bare: RawDriver, publish: Callable[[list[Any]], Awaitable[list[str]]]) -> int:
     """Deliver one batch: two transactions around one call."""
     rows = await bare.take_due()
     if rows:
@@ -142,40 +142,40 @@ async def pump(bare: Bare, publish: Callable[[list[Any]], Awaitable[list[str]]])
     return len(rows)
 
 
-async def work(bare: Bare, board: Board, job_ids: Sequence[str]) -> None:
+async def work(bare: RawDriver, board: SharedProgress, job_ids: Sequence[str]) -> None:
     """Claim and finish one batch."""
     ids = sorted((job_id,) for job_id in job_ids)
     (claimed,) = await bare.transact((sql.CLAIM, ids, {"worker": WORKER, "lease_us": LEASE_US}))
     numbers = [json.loads(row["payload"])["n"] for row in claimed]
     for number in numbers:
         board.started(number)
-    finishes = sorted(finish_row(Finish(Fence(row["id"], row["attempt_id"], WORKER))) for row in claimed)
+    finishes = sorted(finish_row(JobResult(Fence(row["id"], row["attempt_id"], WORKER))) for row in claimed)
     await bare.transact((sql.FINISH, finishes, {}))
     for number in numbers:
         board.done(number)
 
 
-class Distributed:
+class DistributedBaseline:
     """The roles on PostgreSQL and Redis, a process each."""
 
-    def __init__(self, bare: BarePostgres, redis: Redis, board: Board) -> None:
+    def __init__(self, bare: BarePostgres, redis: Redis, board: SharedProgress) -> None:
         self._bare, self._redis, self._board = bare, redis, board
         self._keys = [f"raw:jobs:{band}" for band in BANDS]
         self._publish = redis.register_script(scripts.PUBLISH)
-        self._take = redis.register_script(scripts.TAKE)
+        self._take = redis.register_script(scripts.READ)
         self._ack = redis.register_script(scripts.ACK)
 
     async def submitter(self) -> None:
         async def submit(numbers: list[int]) -> None:
             await enqueue(self._bare, numbers)
-            await self._bare.connection.execute("SELECT pg_notify($1, '')", OUTBOX)
+            await self._bare.connection.execute("SELECT pg_notify($1, '')", CHANNEL_OUTBOX)
 
         await submit_on_command(self._board, submit)
 
     async def scheduler(self, listener: asyncpg.Connection[asyncpg.Record]) -> None:
         rung = asyncio.Event()
-        await listener.add_listener(OUTBOX, lambda *_: rung.set())
-        say("ready")
+        await listener.add_listener(CHANNEL_OUTBOX, lambda *_: rung.set())
+        send_line("ready")
         while True:
             rung.clear()
             if await pump(self._bare, self.publish) < PUMPED:
@@ -184,7 +184,7 @@ class Distributed:
     async def publish(self, rows: list[Any]) -> list[str]:
         arguments: list[Any] = []
         for row in rows:
-            hint = Hint(row["id"], row["priority"], row["kind"], row["trace_id"], json.loads(row["payload"]))
+            hint = MessageBody(row["id"], row["priority"], row["kind"], row["trace_id"], json.loads(row["payload"]))
             ref = f"raw:payload:{row['id']}:{secrets.token_hex(4)}"
             moment = time.time_ns() // 1_000_000
             arguments += (hint.band + 1, hint.job_id, moment, ref, hint.priority, codec.encode(hint))
@@ -192,7 +192,7 @@ class Distributed:
         return answers
 
     async def worker(self) -> None:
-        say("ready")
+        send_line("ready")
         while True:
             entries = await self.take()
             await work(self._bare, self._board, [job_id for _, job_id, _ in entries])
@@ -210,17 +210,17 @@ class Distributed:
                 return [(entry_id, body["job_id"], body["payload_ref"]) for entry_id, body in reply[0][1]]
 
 
-async def distributed(role: str, board: Board, url: str, redis_url: str) -> None:
+async def distributed(role: str, board: SharedProgress, url: str, redis_url: str) -> None:
     bare = BarePostgres(await asyncpg.connect(url, server_settings=SESSION))
     redis = Redis.from_url(redis_url, decode_responses=True)
-    roles = Distributed(bare, redis, board)
+    roles = DistributedBaseline(bare, redis, board)
     if role == "scheduler":
         await roles.scheduler(await asyncpg.connect(url))
     else:
         await (roles.worker() if role == "worker" else roles.submitter())
 
 
-async def embedded(board: Board, path: str) -> None:
+async def embedded(board: SharedProgress, path: str) -> None:
     """One thing after another on one thread: hand in, deliver, work."""
     bare, stream, number = BareSqlite(path), deque[str](), 0
 
@@ -240,8 +240,8 @@ async def embedded(board: Board, path: str) -> None:
 
 
 async def main(role: str, board_path: str, url: str, redis_url: str = "") -> None:
-    board = Board(Path(board_path))
-    steady()
+    board = SharedProgress(Path(board_path))
+    tune_gc()
     if role == "embedded":
         await embedded(board, url.removeprefix("sqlite:///"))
     else:

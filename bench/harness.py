@@ -51,16 +51,16 @@ class Goal:
     """What a row should reach. It is held against the ratio where there is one, else against the value."""
 
     at_least: float | None = None
-    at_most: float | None = None
+    limit: float | None = None
 
     def __str__(self) -> str:
         parts = [] if self.at_least is None else [f">= {self.at_least:g}"]
-        parts += [] if self.at_most is None else [f"<= {self.at_most:g}"]
+        parts += [] if self.limit is None else [f"<= {self.limit:g}"]
         return " and ".join(parts)
 
     def is_met(self, figure: float) -> bool:
         """Whether ``figure`` reaches it."""
-        return (self.at_least is None or figure >= self.at_least) and (self.at_most is None or figure <= self.at_most)
+        return (self.at_least is None or figure >= self.at_least) and (self.limit is None or figure <= self.limit)
 
 
 @dataclass(frozen=True, slots=True)

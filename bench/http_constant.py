@@ -13,7 +13,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI, Response
 
-from adjudge.cli.serving import listen
+from adjudge.cli.serving import bind_socket
 
 PATH = "/constant"
 
@@ -32,7 +32,7 @@ def constant_app(size_bytes: int, media_type: str) -> FastAPI:
 
 async def main(size_bytes: int, media_type: str = "application/json") -> None:
     """Serve until told to stop."""
-    listener = listen("127.0.0.1", 0)
+    listener = bind_socket("127.0.0.1", 0)
     app = constant_app(size_bytes, media_type)
     config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
     print(f"constant at http://127.0.0.1:{listener.getsockname()[1]}", flush=True)

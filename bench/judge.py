@@ -18,11 +18,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.languages import Languages
-from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
-from adjudge.judge.sources import Source, SourceFile
-from adjudge.packages.load import Package, loaded
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.packages.load import Package, load_package
 from adjudge.sandbox import Sandbox
 from bench.harness import Bench, Goal, sized
 from bench.peers import PEERS, install, last_line
@@ -52,7 +52,7 @@ def write_problem(folder: Path, tests: int) -> Path:
     return folder
 
 
-class Ours:
+class AdjudgeJudge:
     """Our judge on one problem."""
 
     def __init__(self, judge: Judge, package: Package) -> None:
@@ -65,8 +65,8 @@ class Ours:
         def note(_: CompileDone | CaseDone) -> None:
             seen.append(time.perf_counter())
 
-        submission = Submission(Source((SourceFile(name, text),)))
-        options = Options(jobs=jobs, revision="bench")
+        submission = SubmittedProgram(ProgramSource((SourceFile(name, text),)))
+        options = JudgeOptions(parallelism=jobs, revision="bench")
         result = await self.judge.judge(self.package.problem, self.package.files, submission, options, note)
         assert result.verdict == "AC", result.message
         return (seen[-1] - seen[0]) * 1000 / len(result.cases)
@@ -74,9 +74,9 @@ class Ours:
     async def command(self, program: str) -> list[str]:
         """What our judge runs, to be run bare."""
         name, text = PROGRAMS[program]
-        language = self.judge.languages.of_file(name)
+        language = self.judge.languages.for_file(name)
         assert language is not None
-        compiled = await self.judge.compiler.compile(language, Source((SourceFile(name, text),)))
+        compiled = await self.judge.compiler.compile(language, ProgramSource((SourceFile(name, text),)))
         assert compiled.executable is not None
         folder = str(compiled.executable.directory)
         return [part.replace("/app", folder) for part in compiled.executable.argv(2**28)]
@@ -95,7 +95,7 @@ def run_bare(command: list[str], inputs: Sequence[Path], output: Path) -> float:
     return (time.perf_counter() - started) * 1000 / len(inputs)
 
 
-class Dmoj:
+class DmojJudge:
     """DMOJ's judge by its command line, in an environment of its own."""
 
     def __init__(self, folder: Path, problem: Path, tests: int) -> None:
@@ -138,11 +138,11 @@ class Dmoj:
         return (seen[-1] - seen[0]) * 1000 / (len(seen) - 1)
 
 
-def open_dmoj(folder: Path, problem: Path) -> tuple[Dmoj | None, str]:
+def open_dmoj(folder: Path, problem: Path) -> tuple[DmojJudge | None, str]:
     """Install DMOJ's judge and try it on every program; the reason why it cannot be had otherwise."""
     if why := install("DMOJ", ("dmoj",), needs="libseccomp-dev"):
         return None, f"DMOJ: {why}"
-    dmoj = Dmoj(folder, problem, TESTS)
+    dmoj = DmojJudge(folder, problem, TESTS)
     try:
         for program in PROGRAMS:
             dmoj.per_test_ms(program)
@@ -157,22 +157,24 @@ async def add_rows(bench: Bench, judge: Judge, folder: Path) -> None:
     problem = write_problem(folder / "ab", TESTS)
     dmoj, absent = open_dmoj(folder / "dmoj", problem)
     inputs = [problem / f"{index:04d}.in" for index in range(1, TESTS + 1)]
-    with loaded(problem) as package:
-        ours = Ours(judge, package)
+    with load_package(problem) as package:
+        ours = AdjudgeJudge(judge, package)
         for program in PROGRAMS:
             await ours.per_test_ms(program)
             figures = await measure(ours, dmoj, program, inputs, rounds)
-            goal = Goal(at_most=2.0 if program == "C++" else 1.3)
+            goal = Goal(limit=2.0 if program == "C++" else 1.3)
             bench.compare(f"{program}: a test", figures, "ours", "bare", unit="ms", goal=goal)
             if dmoj is None:
                 bench.absent(f"{program}: a test", absent)
             else:
-                goal = Goal(at_most=0.25) if program == "C++" else Goal(at_most=1.0)
+                goal = Goal(limit=0.25) if program == "C++" else Goal(limit=1.0)
                 bench.compare(f"{program}: a test", figures, "ours", "DMOJ", unit="ms", goal=goal)
         await add_pairs(bench, ours, rounds)
 
 
-async def measure(ours: Ours, dmoj: Dmoj | None, program: str, inputs: Sequence[Path], rounds: int) -> dict[str, float]:
+async def measure(
+    ours: AdjudgeJudge, dmoj: DmojJudge | None, program: str, inputs: Sequence[Path], rounds: int
+) -> dict[str, float]:
     command = await ours.command(program)
     output = inputs[0].parent.parent / "bare-output"
 
@@ -189,7 +191,7 @@ async def measure(ours: Ours, dmoj: Dmoj | None, program: str, inputs: Sequence[
     return await interleave_here(contenders, rounds)
 
 
-async def add_pairs(bench: Bench, ours: Ours, rounds: int) -> None:
+async def add_pairs(bench: Bench, ours: AdjudgeJudge, rounds: int) -> None:
     """Two submissions at once, each on a slot of its own, beside one alone."""
 
     async def one() -> float:
@@ -203,7 +205,7 @@ async def add_pairs(bench: Bench, ours: Ours, rounds: int) -> None:
         return (time.perf_counter() - started) * 1000
 
     figures = await interleave_here({"two at once": two, "one alone": one}, rounds)
-    goal = Goal(at_most=1.3) if (os.cpu_count() or 1) > 1 else None
+    goal = Goal(limit=1.3) if (os.cpu_count() or 1) > 1 else None
     bench.compare("two submissions on two CPUs", figures, "two at once", "one alone", unit="ms", goal=goal)
 
 
@@ -220,8 +222,8 @@ async def interleave_here(contenders: Mapping[str, Callable[[], Awaitable[float]
 async def add_growth(bench: Bench, judge: Judge, folder: Path) -> None:
     """The same program against three sizes of problem: a test must not cost more where there are more of them."""
     for tests in SIZES:
-        with loaded(write_problem(folder / f"size-{tests}", tests)) as package:
-            ours = Ours(judge, package)
+        with load_package(write_problem(folder / f"size-{tests}", tests)) as package:
+            ours = AdjudgeJudge(judge, package)
             await ours.per_test_ms("C++")
             figures = [await ours.per_test_ms("C++") for _ in range(3)]
             bench.add(f"C++: a test, of {tests}", median(figures), "ms")
@@ -232,7 +234,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-judge-") as name:
         folder = Path(name)
         async with Sandbox(unsafe=True, slots=2) as box:
-            judge = Judge(box, Languages.load(), ArtifactCache(folder / "compiled"), worker="bench")
+            judge = Judge(box, Languages.load(), CompileCache(folder / "compiled"), worker="bench")
             await add_rows(bench, judge, folder)
             await add_growth(bench, judge, folder)
     bench.finish()

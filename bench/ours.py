@@ -15,40 +15,42 @@ from pathlib import Path
 
 import uvloop
 
-from adjudge.cli.scheduling import schedule
-from adjudge.cli.steady import steady
+from adjudge.cli.scheduling import run_scheduler
+from adjudge.cli.steady import tune_gc
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
 from adjudge.settings import load
 from adjudge.store import Database, open_database
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
 from adjudge.worker.handler import Handler
-from adjudge.worker.lease_thread import leases_kept_apart
+from adjudge.worker.lease_thread import lease_keeper_thread
 from adjudge.worker.loop import Worker
 from adjudge.worker.worker_settings import WorkerSettings
-from bench.drive_board import CONCURRENCY, Board, say
+from bench.drive_board import CONCURRENCY, SharedProgress, send_line
 
-Work = Callable[[Database, Board], AbstractAsyncContextManager[tuple[Jobs, Mapping[str, Handler]]]]
+Work = Callable[[Database, SharedProgress], AbstractAsyncContextManager[tuple[JobCommands, Mapping[str, Handler]]]]
 """Opens what a worker needs: jobs with their owners, and handlers."""
 
 
 @dataclass(frozen=True)
-class House:
+class RoleSpec:
     """What one benchmark runs: its own Redis streams, its jobs and handlers, and how work is handed in."""
 
     environment: str
     work: Work
-    submit: Callable[[Database, Board], Awaitable[None]]
+    submit: Callable[[Database, SharedProgress], Awaitable[None]]
 
 
 @asynccontextmanager
-async def _worker(house: House, url: str, database: Database, stream: Stream, board: Board) -> AsyncIterator[Worker]:
+async def _worker(
+    house: RoleSpec, url: str, database: Database, stream: Stream, board: SharedProgress
+) -> AsyncIterator[Worker]:
     wanted = WorkerSettings(f"bench-{new_id()}", slots=CONCURRENCY)
     async with (
         house.work(database, board) as (jobs, handlers),
-        leases_kept_apart(
+        lease_keeper_thread(
             lambda: open_database(url, migrate=False, max_connections=2),
             jobs,
             lease_ms=wanted.lease_ms,
@@ -58,11 +60,11 @@ async def _worker(house: House, url: str, database: Database, stream: Stream, bo
         yield Worker(database, jobs, stream, handlers, wanted, keeper=keeper)
 
 
-async def _embedded(house: House, url: str, database: Database, board: Board) -> None:
+async def _embedded(house: RoleSpec, url: str, database: Database, board: SharedProgress) -> None:
     stream = MemoryStream()
     async with _worker(house, url, database, stream, board) as worker, asyncio.TaskGroup() as roles:
         tasks = [
-            roles.create_task(schedule(load(), database, stream, "scheduler")),
+            roles.create_task(run_scheduler(load(), database, stream, "scheduler")),
             roles.create_task(worker.run()),
         ]
         await house.submit(database, board)
@@ -70,10 +72,10 @@ async def _embedded(house: House, url: str, database: Database, board: Board) ->
             task.cancel()
 
 
-async def _role(house: House, role: str, board_path: str, url: str, redis_url: str = "") -> None:
+async def _role(house: RoleSpec, role: str, board_path: str, url: str, redis_url: str = "") -> None:
     logs.configure("warning")  # as peers are told to
-    board = Board(Path(board_path))
-    steady()
+    board = SharedProgress(Path(board_path))
+    tune_gc()
     async with open_database(url, migrate=False) as database:
         if role == "submitter":
             await house.submit(database, board)
@@ -82,15 +84,15 @@ async def _role(house: House, role: str, board_path: str, url: str, redis_url: s
         else:
             stream = RedisStream(redis_url, environment=house.environment)
             if role == "scheduler":
-                say("ready")
-                await schedule(load(), database, stream, "scheduler")
+                send_line("ready")
+                await run_scheduler(load(), database, stream, "scheduler")
             else:
                 async with _worker(house, url, database, stream, board) as worker:
-                    say("ready")
+                    send_line("ready")
                     await worker.run()
 
 
-def main(house: House) -> None:
+def main(house: RoleSpec) -> None:
     """Be the role that the command line asks for: ROLE BOARD DATABASE [REDIS]."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_role(house, *sys.argv[1:]))

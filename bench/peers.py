@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.install import InstallError, by_apt
+from tests.support.install import InstallError, install_with_apt
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / ".cache" / "peers"
@@ -43,7 +43,7 @@ def install(peer: str, packages: Sequence[str], *, needs: str = "") -> str:
         return ""
     if needs:
         with suppress(InstallError):  # it may be there under another name: building tells
-            by_apt((needs,))
+            install_with_apt((needs,))
     steps = ([sys.executable, "-m", "venv", "--clear", str(folder)], [str(python_of(peer)), *_PIP, *packages])
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
@@ -61,7 +61,7 @@ def install_system(package: str) -> str:
     if why := refused():
         return why
     try:
-        by_apt((package,))
+        install_with_apt((package,))
     except InstallError as error:
         return f"{error}; install the package {package}"
     return ""

@@ -23,7 +23,7 @@ from statistics import median
 import uvloop
 
 from adjudge.domain.limits import Limits
-from adjudge.sandbox import InputFile, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import InputFile, Sandbox, SandboxRunSpec, SandboxVerdict
 from bench.harness import Bench, Goal, sized
 from bench.sandbox_peers import Peer, find_peers, spawn, timed
 
@@ -47,7 +47,7 @@ class Workload:
     name: str
     argv: tuple[str, ...]
     stdin: Path | None
-    spec: RunSpec
+    spec: SandboxRunSpec
     runs: int
 
 
@@ -63,7 +63,9 @@ def build_programs() -> list[Workload]:
     quiet = (python, "-I", "-c", "pass")
     return [
         Workload("no-op", (str(FOLDER / "noop"),), None, _boxed("noop", None), sized(full=400, quick=120, smoke=5)),
-        Workload("python3 -c pass", quiet, None, RunSpec(argv=quiet, limits=LIMITS), sized(full=60, quick=15, smoke=5)),
+        Workload(
+            "python3 -c pass", quiet, None, SandboxRunSpec(argv=quiet, limits=LIMITS), sized(full=60, quick=15, smoke=5)
+        ),
         Workload(
             "1 MB reader",
             (str(FOLDER / "reader"),),
@@ -74,17 +76,17 @@ def build_programs() -> list[Workload]:
     ]
 
 
-def _boxed(name: str, stdin: Path | None) -> RunSpec:
+def _boxed(name: str, stdin: Path | None) -> SandboxRunSpec:
     files = (InputFile(name, FOLDER / name, executable=True),)
-    return RunSpec(argv=(f"/work/{name}",), files=files, stdin=stdin, limits=LIMITS)
+    return SandboxRunSpec(argv=(f"/work/{name}",), files=files, stdin=stdin, limits=LIMITS)
 
 
-async def in_box(box: Sandbox, spec: RunSpec) -> float:
+async def run_in_sandbox(box: Sandbox, spec: SandboxRunSpec) -> float:
     """One run of ours, in milliseconds."""
     started = time.perf_counter()
     report = await box.run(spec)
     spent = (time.perf_counter() - started) * 1000
-    if report.verdict is not RunVerdict.OK or report.degraded:
+    if report.verdict is not SandboxVerdict.OK or report.degraded:
         raise RuntimeError(f"not a fair run: {report}")
     return spent
 
@@ -131,7 +133,7 @@ async def box_rate(box: Sandbox, load: Workload, lanes: int, runs: int) -> float
 
     async def lane() -> None:
         for _ in range(runs):
-            await in_box(box, load.spec)
+            await run_in_sandbox(box, load.spec)
 
     started = time.perf_counter()
     await asyncio.gather(*(lane() for _ in range(lanes)))
@@ -143,15 +145,15 @@ def goals(name: str, spaced: bool, load: str) -> Goal | None:
     if load != "no-op":
         return None
     if name in (AGENT, PINNED):
-        return Goal(at_most=2.0 if spaced else 1.5)
-    return Goal(at_most=10.0) if name == COMMAND and not spaced else None
+        return Goal(limit=2.0 if spaced else 1.5)
+    return Goal(limit=10.0) if name == COMMAND and not spaced else None
 
 
 async def measure_load(bench: Bench, load: Workload, boxes: dict[str, Sandbox], peers: list[Peer]) -> None:
     """One program, back to back and spaced, against everyone."""
     contenders: dict[str, Contender] = {RAW: partial(outside, spawn, load)}
     for name, box in boxes.items():
-        contenders[name] = partial(in_box, box, load.spec)
+        contenders[name] = partial(run_in_sandbox, box, load.spec)
     for peer in peers:
         if peer.run is not None:
             contenders[peer.name] = partial(outside, peer.run, load)
@@ -165,7 +167,7 @@ async def measure_load(bench: Bench, load: Workload, boxes: dict[str, Sandbox], 
         if measured:
             fastest = min(measured, key=lambda name: figures[name])
             label = f"{load.name}, {'spaced' if spaced else 'back to back'}: agent against the fastest peer"
-            bench.compare(label, figures, AGENT, fastest, unit="ms", goal=Goal(at_most=1.0))
+            bench.compare(label, figures, AGENT, fastest, unit="ms", goal=Goal(limit=1.0))
 
 
 async def measure_two(bench: Bench, load: Workload) -> None:

@@ -23,14 +23,14 @@ from adjudge.domain.ids import new_id
 from adjudge.store import Database, migrations, outbox
 from adjudge.store import job_statements as sql
 from adjudge.store.job_rows import finish_row, insert_row
-from adjudge.store.job_values import Fence, Finish, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import Fence, JobResult, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.postgres import DATABASE_CLOCK, SESSION, PostgresDatabase
 from adjudge.store.sqlite import SqliteDatabase
-from adjudge.store.statement import Dialect, Rendered, Rows, Statement, render
+from adjudge.store.statement import Dialect, RenderedStatement, Rows, Statement, render
 from bench.harness import Bench, Goal, sized
 from bench.store_history import load_postgres, load_sqlite
-from tests.support.service import MissingService
+from tests.support.service import ServerNotInstalled
 from tests.support.services import PostgresServer
 
 WORKER = "bench"
@@ -55,18 +55,18 @@ def new_jobs(count: int) -> list[NewJob]:
     return [NewJob(id=new_id(), kind="bench", payload={"n": number}) for number in range(count)]
 
 
-def ours(database: Database) -> Cycle:
+def adjudge_cycle(database: Database) -> Cycle:
     """The store's own operations; seconds that a batch of ``count`` took from enqueue to finish."""
-    jobs = Jobs({})
+    jobs = JobCommands({})
 
     async def cycle(count: int) -> float:
         batch = new_jobs(count)
         ids = [job.id for job in batch]
-        finishes = [Finish(Fence(job_id, 1, WORKER), result={"ok": True}) for job_id in ids]
+        finishes = [JobResult(Fence(job_id, 1, WORKER), result={"ok": True}) for job_id in ids]
         began = time.perf_counter()
         await database.transact(lambda tx: jobs.enqueue(tx, batch))
         await database.transact(lambda tx: jobs.claim(tx, ids, worker=WORKER, lease_ms=LEASE_MS))
-        done = await database.transact(lambda tx: jobs.finish(tx, finishes))
+        done = await database.transact(lambda tx: jobs.finish_and_claim_next(tx, finishes))
         took = time.perf_counter() - began
         assert len(done.done) == count
         return took
@@ -74,7 +74,7 @@ def ours(database: Database) -> Cycle:
     return cycle
 
 
-class Bare(Protocol):
+class RawDriver(Protocol):
     """A driver with nothing around it."""
 
     dialect: Dialect
@@ -120,9 +120,9 @@ class BarePostgres:
         return len(rows)
 
 
-def bare(driver: Bare) -> Cycle:
+def raw_cycle(driver: RawDriver) -> Cycle:
     """The same statements on the bare driver, their arguments made beforehand."""
-    rendered: dict[str, Rendered] = {}
+    rendered: dict[str, RenderedStatement] = {}
 
     def call(statement: Statement, rows: Rows, **parameters: object) -> tuple[str, list[object]]:
         if statement.name not in rendered:
@@ -133,7 +133,7 @@ def bare(driver: Bare) -> Cycle:
     async def cycle(count: int) -> float:
         batch = new_jobs(count)
         ids = sorted((job.id,) for job in batch)
-        finishes = [Finish(Fence(job.id, 1, WORKER), result={"ok": True}) for job in batch]
+        finishes = [JobResult(Fence(job.id, 1, WORKER), result={"ok": True}) for job in batch]
         enqueue = [
             call(sql.INSERT, [insert_row(job) for job in batch]),
             call(outbox.INSERT, [(job.id, job.priority, 0) for job in batch]),
@@ -181,7 +181,7 @@ async def under_history(bench: Bench, label: str, cycles: dict[str, Cycle]) -> N
             "us",
             against=f"after {base}: {costs[base]:.0f} us",
             ratio=costs[size] / costs[base],
-            goal=Goal(at_most=1.5),
+            goal=Goal(limit=1.5),
         )
 
 
@@ -191,7 +191,9 @@ async def sqlite(bench: Bench, folder: Path) -> None:
         await migrations.upgrade(f"sqlite:///{path}")
         database = SqliteDatabase(path)
         stack.push_async_callback(database.close)
-        await beside_the_driver(bench, "SQLite", {"ours": ours(database), "bare driver": bare(BareSqlite(path))})
+        await beside_the_driver(
+            bench, "SQLite", {"ours": adjudge_cycle(database), "bare driver": raw_cycle(BareSqlite(path))}
+        )
         cycles: dict[str, Cycle] = {}
         for size in HISTORY:
             grown = folder / f"history-{size}.db"
@@ -199,7 +201,7 @@ async def sqlite(bench: Bench, folder: Path) -> None:
             load_sqlite(grown, size)
             with_history = SqliteDatabase(grown)
             stack.push_async_callback(with_history.close)
-            cycles[f"{size:,}"] = ours(with_history)
+            cycles[f"{size:,}"] = adjudge_cycle(with_history)
         await under_history(bench, "SQLite", cycles)
 
 
@@ -218,7 +220,7 @@ async def postgres(bench: Bench, server: PostgresServer) -> None:
         stack.push_async_callback(database.close)
         connection = await asyncpg.connect(url, server_settings=SESSION)
         stack.push_async_callback(connection.close)
-        cycles = {"ours": ours(database), "bare driver": bare(BarePostgres(connection))}
+        cycles = {"ours": adjudge_cycle(database), "bare driver": raw_cycle(BarePostgres(connection))}
         await beside_the_driver(bench, "PostgreSQL", cycles)
         grown: dict[str, Cycle] = {}
         for size in HISTORY:
@@ -226,7 +228,7 @@ async def postgres(bench: Bench, server: PostgresServer) -> None:
             await load_postgres(address, size)
             with_history = await PostgresDatabase.open(address)
             stack.push_async_callback(with_history.close)
-            grown[f"{size:,}"] = ours(with_history)
+            grown[f"{size:,}"] = adjudge_cycle(with_history)
         await under_history(bench, "PostgreSQL", grown)
 
 
@@ -238,7 +240,7 @@ async def main() -> None:
     try:
         server.start()
         await postgres(bench, server)
-    except MissingService as missing:
+    except ServerNotInstalled as missing:
         bench.absent("PostgreSQL", str(missing))
     finally:
         server.stop()

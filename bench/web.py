@@ -22,10 +22,10 @@ from playwright.async_api import async_playwright
 
 from bench.harness import Bench, Goal, sized
 from bench.http_constant import PATH as CONSTANT_PATH
-from bench.web_pages import Asker, Loaded, under_load, visit
+from bench.web_pages import KeepAliveConnection, PageVisit, under_load, visit
 from tests.support.problems import EXAMPLES, folder_archive
-from tests.support.running import Installation, embedded
-from tests.support.service import MissingService
+from tests.support.running import Installation, start_embedded
+from tests.support.service import ServerNotInstalled
 from tests.support.services import Browser
 
 VISITS = sized(full=15, quick=5, smoke=1)
@@ -51,7 +51,7 @@ def constant(size_bytes: int) -> Iterator[str]:
 async def medians(house: Installation, session: str, other: str) -> dict[str, float]:
     """The median wait for our page and for the constant, in turns on a quiet server."""
     seen: dict[str, list[float]] = {"page": [], "constant": []}
-    async with Asker(house.url + PATH, session) as page, Asker(other) as ready:
+    async with KeepAliveConnection(house.url + PATH, session) as page, KeepAliveConnection(other) as ready:
         for _ in range(WARM_UP):
             await page.ask()
             await ready.ask()
@@ -61,13 +61,15 @@ async def medians(house: Installation, session: str, other: str) -> dict[str, fl
     return {name: median(figures) for name, figures in seen.items()}
 
 
-async def visits(house: Installation, session: str, endpoint: str) -> tuple[list[Loaded], list[Loaded], list[float]]:
+async def visits(
+    house: Installation, session: str, endpoint: str
+) -> tuple[list[PageVisit], list[PageVisit], list[float]]:
     """Visits on a quiet server, visits under load, and what the load's own requests took."""
     async with async_playwright() as driver:
         browser = await driver.chromium.connect_over_cdp(endpoint)
         await visit(browser, house.url + PATH, session)
         quiet = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
-        async with under_load(house.url + PATH, session, per_sec=LOAD_PER_SEC, at_most=3_000) as waits:
+        async with under_load(house.url + PATH, session, per_sec=LOAD_PER_SEC, limit=3_000) as waits:
             busy = [await visit(browser, house.url + PATH, session) for _ in range(VISITS)]
         await browser.close()
     return quiet, busy, waits
@@ -82,23 +84,23 @@ def measure(bench: Bench, house: Installation, browser: Browser) -> None:
     wire_bytes = int(page.headers["Content-Length"])
     with constant(wire_bytes) as other:
         figures = asyncio.run(medians(house, session, other))
-    bench.compare("time of the page", figures, "page", "constant", unit="ms", goal=Goal(at_most=20))
+    bench.compare("time of the page", figures, "page", "constant", unit="ms", goal=Goal(limit=20))
     try:
         browser.start()
-    except MissingService as missing:
+    except ServerNotInstalled as missing:
         bench.absent("bytes, requests and paints in a browser", str(missing))
         return
     quiet, busy, waits = asyncio.run(visits(house, session, browser.endpoint))
-    bench.add("bytes over the wire before the editor", quiet[0].bytes / 1_000, "kB", goal=Goal(at_most=150))
-    bench.add("requests before the editor", quiet[0].requests, "requests", goal=Goal(at_most=12))
+    bench.add("bytes over the wire before the editor", quiet[0].bytes / 1_000, "kB", goal=Goal(limit=150))
+    bench.add("requests before the editor", quiet[0].requests, "requests", goal=Goal(limit=12))
     bench.add("bytes over the wire with the editor", quiet[0].all_bytes / 1_000, "kB")
     bench.add("requests with the editor", quiet[0].all_requests, "requests")
-    bench.add("first contentful paint, quiet", median(it.first_paint_ms for it in quiet), "ms", goal=Goal(at_most=1000))
+    bench.add("first contentful paint, quiet", median(it.first_paint_ms for it in quiet), "ms", goal=Goal(limit=1000))
     bench.add(
         f"first contentful paint, {LOAD_PER_SEC} pages/s asked for meanwhile",
         median(it.first_paint_ms for it in busy),
         "ms",
-        goal=Goal(at_most=1000),
+        goal=Goal(limit=1000),
     )
     bench.add("time of the page under that load", median(waits), "ms")
 
@@ -108,7 +110,7 @@ def main() -> None:
     bench = Bench("web")
     browser = Browser()
     try:
-        with tempfile.TemporaryDirectory() as folder, embedded(Path(folder)) as house:
+        with tempfile.TemporaryDirectory() as folder, start_embedded(Path(folder)) as house:
             measure(bench, house, browser)
     finally:
         browser.stop()

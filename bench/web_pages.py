@@ -30,7 +30,7 @@ _LOADED = """() => {
 
 
 @dataclass(frozen=True)
-class Loaded:
+class PageVisit:
     """One visit with an empty cache."""
 
     first_paint_ms: float
@@ -41,7 +41,7 @@ class Loaded:
     all_requests: int
 
 
-async def visit(browser: Browser, url: str, session: str) -> Loaded:
+async def visit(browser: Browser, url: str, session: str) -> PageVisit:
     """Open a page as somebody who was never here before."""
     context = await browser.new_context()
     try:
@@ -49,12 +49,12 @@ async def visit(browser: Browser, url: str, session: str) -> Loaded:
         page: Page = await context.new_page()
         await page.goto(url, wait_until="networkidle")
         painted = await page.evaluate(_FIRST_PAINT)
-        return Loaded(first_paint_ms=painted, **await page.evaluate(_LOADED))
+        return PageVisit(first_paint_ms=painted, **await page.evaluate(_LOADED))
     finally:
         await context.close()
 
 
-class Asker:
+class KeepAliveConnection:
     """One keep-alive connection that asks for the same address again and again."""
 
     def __init__(self, url: str, session: str = "") -> None:
@@ -65,7 +65,7 @@ class Asker:
             f"GET {address.path} HTTP/1.1\r\nHost: {address.netloc}\r\nAccept-Encoding: gzip\r\n{cookie}\r\n".encode()
         )
 
-    async def __aenter__(self) -> Asker:
+    async def __aenter__(self) -> KeepAliveConnection:
         self._reader, self._writer = await asyncio.open_connection(*self._where)
         return self
 
@@ -87,13 +87,13 @@ class Asker:
 
 
 @asynccontextmanager
-async def under_load(url: str, session: str, *, per_sec: float, at_most: int) -> AsyncIterator[list[float]]:
-    """Ask for a page at a steady rate while the block lasts, ``at_most`` times in all; what each took, in ms."""
+async def under_load(url: str, session: str, *, per_sec: float, limit: int) -> AsyncIterator[list[float]]:
+    """Ask for a page at a steady rate while the block lasts, ``limit`` times in all; what each took, in ms."""
     took: list[float] = []
 
     async def ask_steadily() -> None:
-        async with Asker(url, session) as asker:
-            for _ in range(at_most):
+        async with KeepAliveConnection(url, session) as asker:
+            for _ in range(limit):
                 began = time.perf_counter()
                 took.append(await asker.ask())
                 await asyncio.sleep(max(0.0, 1 / per_sec - (time.perf_counter() - began)))

@@ -18,15 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from adjudge.domain.errors import AdjudgeError
-from adjudge.packages.archive import OpenLimits, opened
+from adjudge.packages.archive import ArchiveLimits, open_package
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc
-from adjudge.packages.load import inspect_tests, read_package
+from adjudge.packages.load import check_test_files, read_package
 from fuzz.package_seeds import SEEDS, WORDS
 
 Contents = dict[str, bytes]
-_LIMITS = OpenLimits(entries=2_000, total_bytes=1 << 24, file_bytes=1 << 22, ratio_floor_bytes=1 << 22)
+_LIMITS = ArchiveLimits(entries=2_000, total_bytes=1 << 24, file_bytes=1 << 22, ratio_floor_bytes=1 << 22)
 
 
 def mutated(random_: random.Random, contents: Contents) -> Contents:
@@ -84,7 +84,7 @@ def read_files(contents: Contents, scratch: Path) -> None:
         findings = Findings()
         try:
             package = read_package(PackageFiles(found, folder / "derived"), "fuzz", findings)
-            inspect_tests(package, findings)
+            check_test_files(package, findings)
             if not findings.has_errors:
                 export_icpc(package.problem, Findings())
         except AdjudgeError:
@@ -101,7 +101,7 @@ def read_archive(random_: random.Random, contents: Contents, scratch: Path) -> N
         path = Path(name) / "fuzz.zip"
         path.write_bytes(random_.choice([_bytes, _cut])(random_, buffer.getvalue()))
         try:
-            with opened(path, _LIMITS, Path(name)) as files:
+            with open_package(path, _LIMITS, Path(name)) as files:
                 read_package(files, "fuzz", Findings())
         except AdjudgeError:
             return

@@ -11,11 +11,11 @@ import sys
 import atheris  # type: ignore[import-untyped]  # it has no stubs
 
 with atheris.instrument_imports(include=["adjudge.sandbox.report"]):
-    from adjudge.sandbox.report import ProtocolError, RunVerdict, parse_any_report, parse_plain_report, parse_report
+    from adjudge.sandbox.report import ProtocolError, SandboxVerdict, parse_report, parse_report_fast, parse_report_json
 
 from fuzz import seeds
 
-VALUES = [*RunVerdict, "Finished", "System Error", "Runtime Error", "cpu", "rlimit", "exec"]
+VALUES = [*SandboxVerdict, "Finished", "System Error", "Runtime Error", "cpu", "rlimit", "exec"]
 
 
 def changed_report(data: bytes) -> bytes:
@@ -40,16 +40,16 @@ def read_one(data: bytes) -> None:
 
 def read_line(data: bytes) -> None:
     """Read one line and check that the report says one thing."""
-    plain = parse_plain_report(data, "job", 1)
-    if plain is not None and plain != parse_any_report(data, "job", 1, ("a", "b")):
+    plain = parse_report_fast(data, "job", 1)
+    if plain is not None and plain != parse_report_json(data, "job", 1, ("a", "b")):
         raise AssertionError("the short way and the long way differ")
     try:
         report, stdout_bytes, stderr_bytes = parse_report(data, job_id="job", attempt_id=1, collect=("a", "b"))
     except ProtocolError:
         return
-    if (report.verdict is RunVerdict.SE) != (report.sandbox_error is not None):
+    if (report.verdict is SandboxVerdict.SE) != (report.sandbox_error is not None):
         raise AssertionError("a fault of ours read as theirs, or the reverse")
-    if report.verdict is RunVerdict.OK and (report.exit_code or report.exit_signal):
+    if report.verdict is SandboxVerdict.OK and (report.exit_code or report.exit_signal):
         raise AssertionError("OK with a failed exit")
     if min(report.time_ms, report.wall_ms, report.mem_kb, stdout_bytes, stderr_bytes) < 0:
         raise AssertionError("a negative figure")

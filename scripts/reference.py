@@ -30,13 +30,13 @@ from adjudge.blobs import s3_failures
 from adjudge.chains import registry, sugar, triggers
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.reactions import Reaction, reaction_to
-from adjudge.domain.states import MACHINES
+from adjudge.domain.states import STATE_MACHINES
 from adjudge.observe import metrics
 from adjudge.registry import http_failures
 from adjudge.store import postgres_failures, sqlite_failures
 from adjudge.store.statement import Statement
 from adjudge.store.tables import METADATA
-from adjudge.store.triggers import SWEEPS, WATCHES, Sweep
+from adjudge.store.triggers import LOG_CLEANUPS, TABLE_TRIGGERS, LogCleanupTrigger
 from adjudge.stream import failures as redis_failures
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -66,7 +66,7 @@ def import_everything() -> None:
 def settings_page() -> str:
     """Every knob."""
     rows = []
-    for name, default, knob in settings.declared():
+    for name, default, knob in settings.all_settings():
         variables = " or ".join(f"`{variable}`" for variable in settings.variables(knob))
         shown = "`sqlite:///` in the data directory" if name == "database.url" else f"`{default}`"
         rows.append((f"`{name}`", variables, shown, knob.purpose))
@@ -84,7 +84,7 @@ def metrics_page() -> str:
     """Every metric."""
     rows = [
         (f"`{item.name}`", item.kind, ", ".join(f"`{label}`" for label in item.labels) or "none", item.purpose)
-        for item in metrics.DECLARED
+        for item in metrics.ALL_METRICS
     ]
     intro = "Served at `/metrics`. No label is an id of a job, a submission or a user (INV-6).\n"
     return _page("Metrics", intro, _table(("Metric", "Kind", "Labels", "Meaning"), rows))
@@ -92,7 +92,10 @@ def metrics_page() -> str:
 
 def errors_page() -> str:
     """Every code of a problem, and every reason of a refusal."""
-    rows = [(f"`{row.code}`", str(row.status), "yes" if row.retryable else "no", row.meaning) for row in errors.table()]
+    rows = [
+        (f"`{row.code}`", str(row.status), "yes" if row.retryable else "no", row.meaning)
+        for row in errors.error_code_table()
+    ]
     reasons = [(f"`{reason}`", _REASONS[reason]) for reason in RefusalReason]
     intro = (
         "Errors are `application/problem+json` with a stable `code`. The command line prints the same code and exits\n"
@@ -174,13 +177,13 @@ def _command(path: str, command: click.Command, parent: click.Context | None) ->
             for name in command.list_commands(context):
                 child = command.get_command(context, name)
                 if child is not None:
-                    itself = child.load() if isinstance(child, cli.Later) else child
+                    itself = child.load() if isinstance(child, cli.LazyCommand) else child
                     yield from _command(f"{path} {name}", itself, context)
 
 
 def executors_page() -> str:
     """Every node type that comes with Adjudge, with its cfg; and every kind of trigger, with its spec."""
-    ours = [item for item in registry.found().known.values() if item.distribution == "adjudge"]
+    ours = [item for item in registry.discover_executors().executors.values() if item.distribution == "adjudge"]
     described = {item.type: (item.summary, item.cfg_schema) for item in ours}
     described[sugar.MAP] = (sugar.MAP_SUMMARY, sugar.MAP_SCHEMA)
     body = "".join(_schema_section(name, *described[name]) for name in sorted(described))
@@ -236,10 +239,10 @@ def schema_page() -> str:
     body = "\n".join(_table_section(table) for table in sorted(METADATA.tables.values(), key=lambda table: table.name))
     rows = [
         (f"`{item.name}`", f"`{watch.table}`", type(item).__name__.lower(), item.when)
-        for watch in WATCHES
+        for watch in TABLE_TRIGGERS
         for item in watch.parts
     ]
-    rows += [(f"`{item.name}`", f"`{item.table}`", "sweep", _swept(item)) for item in SWEEPS]
+    rows += [(f"`{item.name}`", f"`{item.table}`", "sweep", _cleanup_section(item)) for item in LOG_CLEANUPS]
     body += (
         "\n## Triggers\n\n"
         "A *guard* rejects an UPDATE if its condition holds; a *log* appends a row to a status log. On SQLite each is\n"
@@ -254,13 +257,13 @@ def schema_page() -> str:
     return _page("Database schema", intro, body)
 
 
-def _swept(sweep: Sweep) -> str:
+def _cleanup_section(sweep: LogCleanupTrigger) -> str:
     return "rows are deleted; deletes their rows in " + ", ".join(f"`{log}.{key}`" for log, key in sweep.logs)
 
 
 def _table_section(table: Table) -> str:
     dialect = URL.create("postgresql").get_dialect()()
-    swept = {log for sweep in SWEEPS for log in sweep.logs}
+    swept = {log for sweep in LOG_CLEANUPS for log in sweep.logs}
     rows = []
     for column in table.columns:
         default = "" if column.server_default is None else f"`{getattr(column.server_default, 'arg', '')}`"
@@ -291,7 +294,7 @@ def _index(index: Index) -> str:
 
 def state_diagrams() -> str:
     """One diagram per machine."""
-    parts = [f"### {item.name.capitalize()}\n\n```mermaid\n{item.mermaid()}\n```\n" for item in MACHINES]
+    parts = [f"### {item.name.capitalize()}\n\n```mermaid\n{item.mermaid()}\n```\n" for item in STATE_MACHINES]
     return "\n".join(parts)
 
 
@@ -310,7 +313,7 @@ BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {
 }
 
 
-def wanted() -> Iterator[tuple[Path, str]]:
+def generated_files() -> Iterator[tuple[Path, str]]:
     """Each file that holds something generated, and what it should hold."""
     import_everything()
     for name, write in PAGES.items():
@@ -340,7 +343,7 @@ def _cell(text: str) -> str:
 
 def main() -> None:
     """Write the pages, or with ``--check`` name those that differ."""
-    stale = [(path, text) for path, text in wanted() if not path.exists() or path.read_text("utf-8") != text]
+    stale = [(path, text) for path, text in generated_files() if not path.exists() or path.read_text("utf-8") != text]
     names = ", ".join(str(path.relative_to(ROOT)) for path, _ in stale)
     if "--check" in sys.argv[1:]:
         sys.exit(f"out of date: {names}; run `make docs`" if stale else 0)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from adjudge.api.browser import SESSION_COOKIE  # noqa: E402  # the checkout's own code, whatever is installed
 from tests.support.problems import EXAMPLES, folder_archive  # noqa: E402
-from tests.support.running import Installation, embedded  # noqa: E402
+from tests.support.running import Installation, start_embedded  # noqa: E402
 from tests.support.services import Browser as BrowserServer  # noqa: E402
 
 IMAGES: Final = ROOT / "docs" / "images"
@@ -50,7 +50,7 @@ CHAIN: Final = {
 
 
 @dataclass(frozen=True)
-class Shot:
+class Screenshot:
     """One picture."""
 
     name: str
@@ -59,7 +59,7 @@ class Shot:
     options: dict[str, Any]
 
 
-def seed(house: Installation) -> list[Shot]:
+def seed(house: Installation) -> list[Screenshot]:
     """Let people work for a while; say what is worth a picture."""
     for role in ("contestant", "setter", "judge"):
         house.user(role, role)
@@ -70,7 +70,7 @@ def seed(house: Installation) -> list[Shot]:
         imports = setter.get("/api/v1/imports").json()["items"]
     with house.client("contestant") as contestant:
         verdicts = {
-            f"{slug}/{kind}": house.judged(contestant, slug, file.read_text(), _language(file))
+            f"{slug}/{kind}": house.submit_and_wait(contestant, slug, file.read_text(), _language(file))
             for slug in ("multiples", "shout", "backwards")
             for kind in ("accepted", "wrong_answer")
             for file in sorted((EXAMPLES / slug / "submissions" / kind).glob("*"))[:1]
@@ -79,28 +79,28 @@ def seed(house: Installation) -> list[Shot]:
     body = {"name": "nightly", "description": "Verify a problem, ask, announce.", "dag": CHAIN}
     house.admin.post("/api/v1/chains", json=body).raise_for_status()
     run = house.admin.post("/api/v1/chains/nightly:start", json={"parameters": {}}).json()["run_id"]
-    house.until(f"/api/v1/runs/{run}/nodes/agree", lambda it: it["wait_on"] is not None)
+    house.wait_until(f"/api/v1/runs/{run}/nodes/agree", lambda it: it["wait_on"] is not None)
     order = {"filter": {"problem": "multiples"}, "reason": "a test was added"}
     batch = house.admin.post("/api/v1/rejudge-batches", json=order).json()
-    house.until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    house.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
     verified = next(item["id"] for item in imports if item["jury"])
     failed = next(path for name, path in verdicts.items() if name.endswith("wrong_answer"))
     return [
-        Shot("problems", "/problems", "contestant", {}),
-        Shot("problem", "/problems/multiples", "contestant", {}),
-        Shot("problem-phone", "/problems/multiples", "contestant", {"viewport": PHONE}),
-        Shot("submission", f"/submissions/{verdicts['multiples/accepted']}", "contestant", {}),
-        Shot("submission-dark", f"/submissions/{failed}", "contestant", {"color_scheme": "dark"}),
-        Shot("submissions", "/submissions", "contestant", {}),
-        Shot("setting", "/setting", "setter", {}),
-        Shot("import", f"/setting/imports/{verified}", "setter", {}),
-        Shot("setting-problem", "/setting/problems/multiples", "setter", {}),
-        Shot("chain", "/chains/nightly", "admin", {}),
-        Shot("run", f"/runs/{run}", "admin", {}),
-        Shot("node", f"/runs/{run}/nodes/agree", "admin", {}),
-        Shot("rejudge", f"/rejudge/{batch['id']}", "judge", {}),
-        Shot("operations", "/ops", "admin", {}),
-        Shot("dead-letters", "/ops/dead-letters", "admin", {}),
+        Screenshot("problems", "/problems", "contestant", {}),
+        Screenshot("problem", "/problems/multiples", "contestant", {}),
+        Screenshot("problem-phone", "/problems/multiples", "contestant", {"viewport": PHONE}),
+        Screenshot("submission", f"/submissions/{verdicts['multiples/accepted']}", "contestant", {}),
+        Screenshot("submission-dark", f"/submissions/{failed}", "contestant", {"color_scheme": "dark"}),
+        Screenshot("submissions", "/submissions", "contestant", {}),
+        Screenshot("setting", "/setting", "setter", {}),
+        Screenshot("import", f"/setting/imports/{verified}", "setter", {}),
+        Screenshot("setting-problem", "/setting/problems/multiples", "setter", {}),
+        Screenshot("chain", "/chains/nightly", "admin", {}),
+        Screenshot("run", f"/runs/{run}", "admin", {}),
+        Screenshot("node", f"/runs/{run}/nodes/agree", "admin", {}),
+        Screenshot("rejudge", f"/rejudge/{batch['id']}", "judge", {}),
+        Screenshot("operations", "/ops", "admin", {}),
+        Screenshot("dead-letters", "/ops/dead-letters", "admin", {}),
     ]
 
 
@@ -108,7 +108,7 @@ def _language(file: Path) -> str:
     return {".py": "python3", ".cpp": "cpp20", ".c": "c", ".java": "java"}[file.suffix]
 
 
-async def take(browser: Browser, house: Installation, shot: Shot, folder: Path) -> None:
+async def take(browser: Browser, house: Installation, shot: Screenshot, folder: Path) -> None:
     """Take one picture of what one sees first."""
     options = {"locale": "en-GB", "timezone_id": "UTC", "viewport": DESKTOP, "color_scheme": "light", **shot.options}
     context = await browser.new_context(**options)
@@ -140,7 +140,7 @@ def main() -> int:
     server = BrowserServer()
     server.start()
     try:
-        with tempfile.TemporaryDirectory() as data, embedded(Path(data)) as house:
+        with tempfile.TemporaryDirectory() as data, start_embedded(Path(data)) as house:
             asyncio.run(take_all(house, server.endpoint, folder))
     finally:
         server.stop()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.databases import PostgresDatabases
-from tests.support.service import MissingService, Service
+from tests.support.service import ServerNotInstalled, ServerProcess
 from tests.support.services import Browser, EtcdServer, PostgresServer, RedisServer, S3Server
 from tests.support.store_fixtures import (
     postgres_store,
@@ -50,13 +50,13 @@ settings.register_profile("explore", _TIMELESS, derandomize=False)
 settings.register_profile("same", _TIMELESS, derandomize=True)
 settings.load_profile("same")
 
-S = TypeVar("S", bound=Service)
+S = TypeVar("S", bound=ServerProcess)
 
 
 def _running(service: S) -> Iterator[S]:
     try:
         service.start()
-    except MissingService as missing:
+    except ServerNotInstalled as missing:
         if os.environ.get("CI") == "true":
             pytest.fail(str(missing), pytrace=False)
         pytest.skip(str(missing))

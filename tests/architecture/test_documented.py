@@ -10,9 +10,9 @@ import pytest
 from adjudge.api import errors
 from adjudge.cli import COMMANDS
 from adjudge.domain.errors import RefusalReason
-from adjudge.domain.states import MACHINES
+from adjudge.domain.states import STATE_MACHINES
 from adjudge.observe import metrics
-from adjudge.settings import declared, variables
+from adjudge.settings import all_settings, variables
 from scripts import reference
 
 DOCS = reference.DOCS
@@ -23,17 +23,19 @@ def _named(page: str) -> set[str]:
 
 
 def test_settings_are_documented() -> None:
-    names = {name for name, _, _ in declared()} | {item for _, _, knob in declared() for item in variables(knob)}
+    names = {name for name, _, _ in all_settings()} | {
+        item for _, _, knob in all_settings() for item in variables(knob)
+    }
     assert names <= _named("settings.md")
 
 
 def test_metrics_are_documented() -> None:
-    assert {metric.name for metric in metrics.DECLARED} <= _named("metrics.md")
+    assert {metric.name for metric in metrics.ALL_METRICS} <= _named("metrics.md")
 
 
 def test_error_codes_and_reasons_are_documented() -> None:
     reference.import_everything()
-    assert {row.code for row in errors.table()} | set(RefusalReason) <= _named("errors.md")
+    assert {row.code for row in errors.error_code_table()} | set(RefusalReason) <= _named("errors.md")
 
 
 def test_commands_are_documented() -> None:
@@ -50,11 +52,11 @@ def test_statements_have_unique_names_a_purpose_and_a_place_in_the_docs() -> Non
 
 def test_states_are_drawn() -> None:
     page = (DOCS / "explanation" / "architecture.md").read_text()
-    assert all(machine.mermaid() in page for machine in MACHINES)
+    assert all(machine.mermaid() in page for machine in STATE_MACHINES)
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    for path, text in reference.wanted():
+    for path, text in reference.generated_files():
         assert path.read_text() == text, f"{path.name} is out of date: run `make docs`"
 
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from adjudge.domain.states import JobStatus, NodeStatus, RunStatus, SubmissionStatus
+from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINES: Mapping[str, type[StrEnum]] = {
     "job": JobStatus,
     "submission": SubmissionStatus,
-    "run": RunStatus,
+    "run": ChainRunStatus,
     "node": NodeStatus,
     "verdict": Verdict,
 }

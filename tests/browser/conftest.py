@@ -11,13 +11,13 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright, expect
 
 from tests.browser.seeding import seed
-from tests.browser.watch import Tab, opened
+from tests.browser.watch import CheckedTab, open_tab
 from tests.support.databases import PostgresDatabases
-from tests.support.running import Installation, distributed, embedded
+from tests.support.running import Installation, start_distributed, start_embedded
 from tests.support.services import Browser as BrowserServer
 from tests.support.services import RedisServer
 
-Visit = Callable[..., Awaitable[Tab]]
+Visit = Callable[..., Awaitable[CheckedTab]]
 PATIENCE_MS = 60_000
 """How long a page may take until a test gives up on it; it bounds a failure, it measures nothing."""
 expect.set_options(timeout=PATIENCE_MS)
@@ -44,7 +44,7 @@ async def chromium(browser_server: BrowserServer) -> AsyncIterator[Browser]:
 @pytest.fixture(scope="session")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """``adjudge up`` on SQLite, which may call this machine and waits for its answer as long as it may."""
-    with embedded(tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50) as house:
+    with start_embedded(tmp_path_factory.mktemp("up"), webhooks_allow="127.0.0.0/8", webhooks_timeout_sec=50) as house:
         seed(house)
         yield house
 
@@ -56,7 +56,7 @@ def spread(
     """A server, a scheduler and a worker of their own, on PostgreSQL and Redis."""
     with (
         postgres_databases.fresh() as url,
-        distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as house,
+        start_distributed(tmp_path_factory.mktemp("spread"), url, redis_server.url) as house,
     ):
         seed(house)
         yield house
@@ -72,16 +72,18 @@ def house(request: pytest.FixtureRequest) -> Installation:
 @pytest_asyncio.fixture(loop_scope="session")
 async def visit(chromium: Browser) -> AsyncIterator[Visit]:
     """Open a tab: ``await visit(house, "contestant")``; without a name a visitor's. Each is looked at in the end."""
-    tabs: list[Tab] = []
+    tabs: list[CheckedTab] = []
 
-    async def open_tab(house: Installation, name: str | None = None, *, origin: str = "", **options: Any) -> Tab:
+    async def open_checked_tab(
+        house: Installation, name: str | None = None, *, origin: str = "", **options: Any
+    ) -> CheckedTab:
         options = {"locale": "en-GB", "timezone_id": "UTC", "color_scheme": "light", **options}
         context = await chromium.new_context(**options)
         context.set_default_timeout(PATIENCE_MS)
-        tabs.append(await opened(context, house, name, origin or house.url))
+        tabs.append(await open_tab(context, house, name, origin or house.url))
         return tabs[-1]
 
-    yield open_tab
+    yield open_checked_tab
     for tab in tabs:
         await tab.context.close()
     for tab in tabs:

@@ -23,7 +23,7 @@ input = lambda: numbers
 {rest}"""
 
 
-class Gate:
+class PausedSolution:
     """A right solution of ``sum`` that goes on with a test when its gate is opened; all are, at the end.
 
     The worker shows the program its own folder, read-only: a file that comes into being there is the signal.
@@ -50,7 +50,7 @@ class Gate:
         entries = self._programs.glob("*/main.py")
         return next((entry.parent for entry in entries if self._name in entry.read_text()), None)
 
-    async def __aenter__(self) -> Gate:
+    async def __aenter__(self) -> PausedSolution:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.browser.seeding import HOSTILE, SUM, patient
+from tests.browser.seeding import HOSTILE, SUM, package_with_large_limits
 from tests.support.running import Installation
 
 CHECKER: Final = f"""
@@ -23,7 +23,7 @@ SAYS_IT: Final = f"import sys\nprint({HOSTILE!r})\nprint({HOSTILE!r}, file=sys.s
 
 
 @dataclass(frozen=True)
-class Traces:
+class CreatedObjects:
     """Where to look."""
 
     paths: dict[str, str]
@@ -32,25 +32,27 @@ class Traces:
     """Further pages worth a look, by what is on them."""
 
 
-def live_in(house: Installation) -> Traces:
+def populate(house: Installation) -> CreatedObjects:
     """Let everything happen once; say where it can be seen."""
-    checked = patient("Checked", **{"output_validator/check.py": CHECKER})
+    checked = package_with_large_limits("Checked", **{"output_validator/check.py": CHECKER})
     house.publish_by_hand(checked, "checked")  # its own solutions are rejected
-    house.publish(patient("Twice"), slug="twice")
-    twice = house.publish(patient("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True)
+    house.publish(package_with_large_limits("Twice"), slug="twice")
+    twice = house.publish(
+        package_with_large_limits("Twice", **{"attachments/hint.txt": HOSTILE}), slug="twice", verify=True
+    )
     with house.client("contestant") as contestant:
-        accepted = house.judged(contestant, "sum", SUM)
-        rejected = house.judged(contestant, "checked", SUM)
-        refused = house.judged(contestant, "sum", DOES_NOT_COMPILE, "c")
-        crashed = house.judged(contestant, "hostile", SAYS_IT)
+        accepted = house.submit_and_wait(contestant, "sum", SUM)
+        rejected = house.submit_and_wait(contestant, "checked", SUM)
+        refused = house.submit_and_wait(contestant, "sum", DOES_NOT_COMPILE, "c")
+        crashed = house.submit_and_wait(contestant, "hostile", SAYS_IT)
     run = _posted(house.admin, "/api/v1/chains/release:start", {"parameters": {"slug": HOSTILE}, "reason": HOSTILE})
     run_id = run["run_id"]
-    house.until(f"/api/v1/runs/{run_id}/nodes/ask", lambda it: it["wait_on"] is not None)
+    house.wait_until(f"/api/v1/runs/{run_id}/nodes/ask", lambda it: it["wait_on"] is not None)
     decision = {"approved": True, "reason": HOSTILE}
     _posted(house.admin, f"/api/v1/runs/{run_id}/nodes/ask:decide", decision)
-    house.until(f"/api/v1/runs/{run_id}", lambda it: it["status"] == "failed")
+    house.wait_until(f"/api/v1/runs/{run_id}", lambda it: it["status"] == "failed")
     batch = _posted(house.admin, "/api/v1/rejudge-batches", {"filter": {"problem": "sum"}, "reason": HOSTILE})
-    house.until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
+    house.wait_until(f"/api/v1/rejudge-batches/{batch['id']}", lambda it: it["state"] == "ready")
     _posted(house.admin, "/api/v1/me/tokens", {"name": HOSTILE[:100], "scopes": ["problem:read"]})
     wish = {"url": "https://hooks.invalid/hostile?<script>", "events": ["submission.judged", "submission.rejudged"]}
     webhook_id = _posted(house.admin, "/api/v1/webhooks", wish)["webhook"]["id"]
@@ -94,7 +96,7 @@ def live_in(house: Installation) -> Traces:
         "a question": f"/runs/{run_id}/nodes/ask",
         "an empty list": "/problems?q=nothing-is-called-that",
     }
-    return Traces(paths, more)
+    return CreatedObjects(paths, more)
 
 
 def _posted(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:

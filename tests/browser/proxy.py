@@ -7,7 +7,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 
-class Wire:
+class TcpProxy:
     """Forwards connections to a server; ``drop`` ends those there are, ``cut`` lets none through until ``mend``."""
 
     def __init__(self, target: str) -> None:
@@ -22,14 +22,14 @@ class Wire:
         self.sent = bytearray()
         """What the browser sent, to look at its headers."""
 
-    async def __aenter__(self) -> Wire:
+    async def __aenter__(self) -> TcpProxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        await self.drop()
+        await self.close_connections()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -39,18 +39,18 @@ class Wire:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
-    async def drop(self) -> None:
+    async def close_connections(self) -> None:
         """End every connection there is; new ones are let through."""
         for writer in list(self._open):
             writer.transport.abort()
         self._open.clear()
 
-    async def cut(self) -> None:
+    async def block(self) -> None:
         """End every connection and let none through."""
         self._is_cut = True
-        await self.drop()
+        await self.close_connections()
 
-    def mend(self) -> None:
+    def unblock(self) -> None:
         """Let connections through again."""
         self._is_cut = False
 

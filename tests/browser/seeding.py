@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.support.problems import YAML, archive, package
+from tests.support.problems import YAML, icpc_package, zip_files
 from tests.support.running import Installation
 
 HOSTILE: Final = '<img src=x onerror="window.pwned=1;alert(1)"><script>window.pwned=1;alert(1)</script>\''
@@ -25,18 +25,20 @@ def seed(house: Installation) -> None:
     """People, problems and a chain."""
     for role in ("contestant", "setter", "judge"):
         house.user(role, role, display_name=HOSTILE)
-    house.publish(patient("Sum of two", **_tests(4)), slug="sum", title="Sum of two", tag=["adding"])
+    house.publish(package_with_large_limits("Sum of two", **_tests(4)), slug="sum", title="Sum of two", tag=["adding"])
     statement = f"{HOSTILE}\n\n<script>window.pwned=1</script>\n\n[x](javascript:alert(1)) $a<b$ {HOSTILE}\n"
-    hostile = patient("Hostile", **{"statement/problem.en.md": statement, "data/sample/1.in": f"1 2\n{HOSTILE}\n"})
+    hostile = package_with_large_limits(
+        "Hostile", **{"statement/problem.en.md": statement, "data/sample/1.in": f"1 2\n{HOSTILE}\n"}
+    )
     house.publish(hostile, slug="hostile", title=HOSTILE[:150], tag=["adding"])
     answer = house.admin.post("/api/v1/chains", json={"name": "release", "description": HOSTILE, "dag": CHAIN})
     assert answer.status_code == 201, answer.text
 
 
-def patient(title: str, **files: str) -> bytes:
+def package_with_large_limits(title: str, **files: str) -> bytes:
     """A package whose limits no program meets here: how busy the machine is must not show in a verdict."""
     limits = {"problem.yaml": YAML.format(title=title) + "limits:\n  time_limit: 60.0\n"}
-    return archive(package(title, **limits, **files))
+    return zip_files(icpc_package(title, **limits, **files))
 
 
 def _tests(count: int) -> dict[str, str]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.gate import Gate
-from tests.browser.proxy import Wire
+from tests.browser.gate import PausedSolution
+from tests.browser.proxy import TcpProxy
 from tests.browser.watch import write
 from tests.support.running import Installation
 
 LOST = r"net::ERR|Failed to load resource"
 
 
-async def _submit(page: Page, gate: Gate) -> None:
+async def _submit(page: Page, gate: PausedSolution) -> None:
     await page.locator("#language").select_option("python3")
     await write(page, gate.source)
     await page.locator("#submit button").click()
@@ -21,7 +21,7 @@ async def _submit(page: Page, gate: Gate) -> None:
 
 
 async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, visit: Visit) -> None:
-    async with Wire(house.url) as wire, Gate(house) as gate:
+    async with TcpProxy(house.url) as wire, PausedSolution(house) as gate:
         tab = await visit(house, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
@@ -32,7 +32,7 @@ async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, vis
             await gate.open(numbers)
             await expect(live.locator("tbody tr")).to_have_count(number)
         arrived, before = list(tab.navigations), len(wire.sent)
-        await wire.drop()
+        await wire.close_connections()
         await gate.open()
         await expect(page.locator(".verdict")).to_contain_text("Accepted")
         assert b"last-event-id: " in bytes(wire.sent[before:]).lower(), "the browser said how far it had come"
@@ -41,7 +41,7 @@ async def test_a_dropped_stream_is_resumed_where_it_was(house: Installation, vis
 
 
 async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up: Installation, visit: Visit) -> None:
-    async with Wire(up.url) as wire, Gate(up) as gate:
+    async with TcpProxy(up.url) as wire, PausedSolution(up) as gate:
         tab = await visit(up, "contestant", origin=wire.origin)
         tab.expected.append(LOST)
         page = await tab.open("/problems/sum")
@@ -49,12 +49,12 @@ async def test_a_verdict_given_while_nobody_could_hear_it_is_shown_afterwards(up
         submission_id = page.url.rpartition("/")[2]
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "live")
         arrived = list(tab.navigations)
-        await wire.cut()
+        await wire.block()
         await expect(page.locator("[data-live]")).not_to_have_attribute("data-state", "live")
         await gate.open()
-        up.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+        up.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
         await expect(page.locator(".verdict")).not_to_contain_text("Accepted")
-        wire.mend()
+        wire.unblock()
         await expect(page.locator(".verdict")).to_contain_text("Accepted")
         assert tab.navigations == arrived
         await page.goto("about:blank")
@@ -65,7 +65,7 @@ async def test_where_no_stream_gets_through_the_page_asks(up: Installation, visi
     tab.expected.append(LOST)
     await tab.context.route("**/events", lambda route: route.abort())
     page = await tab.open("/problems/sum")
-    async with Gate(up) as gate:
+    async with PausedSolution(up) as gate:
         await _submit(page, gate)
         await expect(page.locator("[data-live]")).to_have_attribute("data-state", "polling")
         arrived = list(tab.navigations)

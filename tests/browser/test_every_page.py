@@ -14,9 +14,9 @@ from adjudge import settings as settings_source
 from adjudge.api.parts import Parts
 from adjudge.web.app import install
 from tests.browser.conftest import Visit
-from tests.browser.lived_in import Traces, live_in
+from tests.browser.lived_in import CreatedObjects, populate
 from tests.browser.seeding import HOSTILE
-from tests.browser.watch import Tab
+from tests.browser.watch import CheckedTab
 from tests.support.links import complaint
 from tests.support.running import Installation
 from tests.support.services import AXE
@@ -54,8 +54,8 @@ PHONE: Final = {"width": 360, "height": 740}
 
 
 @pytest.fixture(scope="module")
-def traces(up: Installation) -> Traces:
-    return live_in(up)
+def traces(up: Installation) -> CreatedObjects:
+    return populate(up)
 
 
 def page_paths() -> set[str]:
@@ -68,12 +68,14 @@ def page_paths() -> set[str]:
     return {path for path in paths if not path.startswith("/static")} - NO_PAGES
 
 
-def test_a_page_of_each_kind_is_looked_at(traces: Traces) -> None:
+def test_a_page_of_each_kind_is_looked_at(traces: CreatedObjects) -> None:
     assert set(traces.paths) == page_paths()
 
 
 @pytest.mark.usefixtures("axe")
-async def test_every_page_is_accessible_and_takes_text_for_text(up: Installation, visit: Visit, traces: Traces) -> None:
+async def test_every_page_is_accessible_and_takes_text_for_text(
+    up: Installation, visit: Visit, traces: CreatedObjects
+) -> None:
     # Without its policy a page has only its own escaping to rely on: the probes would run.
     tab = await visit(up, "admin", bypass_csp=True)
     found: list[str] = []
@@ -112,7 +114,7 @@ def axe() -> None:
         pytest.fail("axe-core is not installed: run `npm ci` in frontend/, or `python hatch_build.py`.")
 
 
-async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: Visit, traces: Traces) -> None:
+async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: Visit, traces: CreatedObjects) -> None:
     tab = await visit(up, "admin")
     shown = {
         traces.paths["/problems/{name}"]: "h1",
@@ -130,7 +132,7 @@ async def test_hostile_text_is_shown_as_it_was_written(up: Installation, visit: 
     await _is_unharmed(tab)
 
 
-async def _is_unharmed(tab: Tab) -> None:
+async def _is_unharmed(tab: CheckedTab) -> None:
     assert await tab.page.evaluate("window.pwned") is None
 
 

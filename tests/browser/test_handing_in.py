@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.gate import Gate
+from tests.browser.gate import PausedSolution
 from tests.browser.seeding import HOSTILE, SUM
 from tests.browser.watch import write
 from tests.support.running import PASSWORD, Installation
@@ -32,7 +32,7 @@ async def test_somebody_logs_in_and_out_by_the_form(up: Installation, visit: Vis
 
 
 async def test_a_newcomer_chooses_a_password_first(up: Installation, visit: Visit) -> None:
-    one_time = up.newcomer("newcomer")
+    one_time = up.user_with_one_time_password("newcomer")
     tab = await visit(up)
     tab.expected.append("status of 4")  # the wrong password is refused
     page = await tab.open("/login")
@@ -54,7 +54,7 @@ async def test_a_verdict_arrives_test_by_test_without_reloading(house: Installat
     tab = await visit(house, "contestant")
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
-    async with Gate(house) as gate:
+    async with PausedSolution(house) as gate:
         await write(page, gate.source)
         await page.locator("#submit button").click()
         await page.wait_for_url("**/submissions/*")
@@ -79,7 +79,7 @@ async def test_the_keyboard_submits_the_list_follows_and_a_refusal_keeps_all(up:
     tab.expected.append("status of 400")  # a program of nothing
     page = await tab.open("/problems/sum")
     await page.locator("#language").select_option("python3")
-    async with Gate(up) as gate:
+    async with PausedSolution(up) as gate:
         await write(page, gate.source)
         await page.keyboard.press("ControlOrMeta+Enter")
         await page.wait_for_url("**/submissions/*")
@@ -102,7 +102,7 @@ async def test_without_scripts_the_form_and_the_pages_work(up: Installation, vis
     await page.locator("#submit button").click()
     await page.wait_for_url("**/submissions/*")
     submission_id = page.url.rpartition("/")[2]
-    up.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+    up.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
     await page.reload()
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
 
@@ -122,7 +122,7 @@ async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(
     tab = await visit(up, "contestant")
     source = "\n" * 60 + f"int main() {{\n  return nowhere; // {HOSTILE}\n}}\n"
     with up.client("contestant") as contestant:
-        refused = up.judged(contestant, "sum", source, "c")
+        refused = up.submit_and_wait(contestant, "sum", source, "c")
     page = await tab.open(f"/submissions/{refused}")
     await expect(page.locator("#source .tok-keyword").first).to_have_text("return")
     await expect(page.locator("#source .tok-comment")).to_have_text(f"// {HOSTILE}")
@@ -135,7 +135,7 @@ async def test_a_program_is_coloured_and_a_compiler_s_message_leads_to_its_line(
 async def test_a_line_s_end_that_only_browsers_know_hides_nothing(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "contestant")
     with up.client("contestant") as contestant:
-        refused = up.judged(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
+        refused = up.submit_and_wait(contestant, "sum", "int a;\rint b;\nint nowhere;;(\n", "c")
     page = await tab.open(f"/submissions/{refused}")
     await page.wait_for_load_state("networkidle")  # colours have been put in, or not
     await expect(page.locator("#source")).to_contain_text("int nowhere")

@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.seeding import HOSTILE, SUM, patient
+from tests.browser.seeding import HOSTILE, SUM, package_with_large_limits
 from tests.support.running import Installation
 
 
@@ -34,7 +34,7 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
     await expect(_node(page, "fragile")).to_contain_text("failed")
     await expect(page.locator("[data-live]")).to_have_attribute("data-state", "done")
     with house.client("setter") as setter:  # a run verifies only what whoever started it may see
-        house.publish(patient("Later"), by=setter, slug="later")
+        house.publish(package_with_large_limits("Later"), by=setter, slug="later")
     await page.get_by_role("link", name="fragile", exact=True).last.click()
     await page.locator("#reason").fill("it is there now")
     await page.get_by_role("button", name="Retry").click()
@@ -51,7 +51,9 @@ async def test_a_run_is_watched_asked_retried_and_ends_well(house: Installation,
 
 async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Installation, visit: Visit) -> None:
     secret = "640 2\n"
-    house.publish(patient("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost")
+    house.publish(
+        package_with_large_limits("Lost", **{"data/secret/1.in": secret, "data/secret/1.ans": "642\n"}), slug="lost"
+    )
     file = _blob(house.blobs, sha256(secret.encode()).hexdigest())
     kept = file.read_bytes()
     file.unlink()
@@ -59,7 +61,7 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Instal
         body = {"problem": "lost", "language": "python3", "source": SUM}
         taken = contestant.post("/api/v1/submissions", json=body).json()
     submission_id, job_id = taken["submission_id"], taken["job_id"]
-    house.until("/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]])
+    house.wait_until("/api/v1/ops/dead-letters", lambda it: job_id in [letter["job_id"] for letter in it["items"]])
     file.write_bytes(kept)
     tab = await visit(house, "admin")
     page = await tab.open("/ops")
@@ -71,7 +73,7 @@ async def test_a_dead_letter_is_replayed_and_its_submission_judged(house: Instal
     await page.locator("#reason").fill(HOSTILE)
     await page.get_by_role("button", name="Replay").click()
     await expect(page.get_by_label(f"Choose {job_id}")).to_have_count(0)
-    house.until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
+    house.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["verdict"] == "AC")
     await tab.open(f"/submissions/{submission_id}")
     await expect(page.locator(".verdict")).to_contain_text("Accepted")
     await tab.open("/ops/audit")

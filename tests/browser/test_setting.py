@@ -7,15 +7,15 @@ import re
 from playwright.async_api import FilePayload, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.seeding import HOSTILE, SUM, patient
-from tests.support.problems import archive
+from tests.browser.seeding import HOSTILE, SUM, package_with_large_limits
+from tests.support.problems import zip_files
 from tests.support.running import Installation
 
 
 async def test_a_package_is_uploaded_watched_verified_and_published(house: Installation, visit: Visit) -> None:
     tab = await visit(house, "setter")
     page = await tab.open("/setting")
-    data = patient("Brand new")
+    data = package_with_large_limits("Brand new")
     await page.locator("#package").set_input_files(FilePayload(name="new.zip", mimeType="application/zip", buffer=data))
     await page.locator("#slug").fill("brand-new")
     await page.get_by_role("button", name="Upload a package").click()
@@ -41,7 +41,7 @@ async def test_a_package_is_uploaded_watched_verified_and_published(house: Insta
 async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installation, visit: Visit) -> None:
     tab = await visit(up, "setter")
     page = await tab.open("/setting")
-    broken = archive({"problem.yaml": f"name: {HOSTILE!r}\nlimits: 7\n".encode()})
+    broken = zip_files({"problem.yaml": f"name: {HOSTILE!r}\nlimits: 7\n".encode()})
     file = FilePayload(name=f"{HOSTILE}.zip", mimeType="application/zip", buffer=broken)
     await page.locator("#package").set_input_files(file)
     await page.get_by_role("button", name="Upload a package").click()
@@ -52,11 +52,11 @@ async def test_what_is_wrong_with_a_package_is_said_with_its_fix(up: Installatio
 
 
 async def test_a_rejudge_is_previewed_then_applied(house: Installation, visit: Visit) -> None:
-    house.publish(patient("Moving"), slug="moving")
+    house.publish(package_with_large_limits("Moving"), slug="moving")
     with house.client("contestant") as contestant:
-        submission_id = house.judged(contestant, "moving", SUM)
+        submission_id = house.submit_and_wait(contestant, "moving", SUM)
     moved = {"data/secret/1.ans": "12\n", "submissions/accepted/sum.py": "print(12)\n"}
-    house.publish_by_hand(patient("Moving", **moved), "moving")
+    house.publish_by_hand(package_with_large_limits("Moving", **moved), "moving")
     tab = await visit(house, "judge")
     page = await tab.open("/rejudge")
     await page.locator("#problem").fill("moving")

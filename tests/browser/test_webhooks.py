@@ -16,7 +16,7 @@ from tests.support.running import Installation
 
 
 @dataclass
-class Listener:
+class WebhookReceiver:
     """A server on this machine that keeps what it is sent, and answers when it is told to."""
 
     url: str = ""
@@ -34,8 +34,8 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Listener]:
-    listener = Listener()
+async def listening() -> AsyncIterator[WebhookReceiver]:
+    listener = WebhookReceiver()
     async with await asyncio.start_server(listener.serve, "127.0.0.1", 0) as server:
         listener.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
         yield listener

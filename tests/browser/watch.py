@@ -16,7 +16,7 @@ _OWN_SCHEMES = {"data", "blob", "about"}
 
 
 @dataclass
-class Tab:
+class CheckedTab:
     """One page of a browser context of its own, and everything wrong that happened in it."""
 
     page: Page
@@ -72,11 +72,11 @@ class Tab:
         await dialog.dismiss()
 
 
-async def opened(context: BrowserContext, house: Installation, name: str | None, origin: str) -> Tab:
+async def open_tab(context: BrowserContext, house: Installation, name: str | None, origin: str) -> CheckedTab:
     """A tab in ``context``, logged in as ``name``."""
     if name is not None:
         await context.add_cookies([{"name": SESSION_COOKIE, "value": house.session(name), "url": origin}])
-    tab = Tab(await context.new_page(), context, origin)
+    tab = CheckedTab(await context.new_page(), context, origin)
     context.on("console", tab.on_console)
     context.on("weberror", tab.on_error)
     context.on("request", tab.on_request)

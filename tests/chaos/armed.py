@@ -20,38 +20,38 @@ from typing import Any, TypeVar
 
 from adjudge.cli import main as adjudge
 from adjudge.cli import parts, scheduler, worker
-from tests.chaos.victim import Fate, MortalDatabase, MortalStream, Point
+from tests.chaos.victim import CrashingDatabase, CrashingStream, CrashPoint, CrashTrigger
 
 T = TypeVar("T")
 _CHILDREN = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CrashingCommand:
     """What one process is to run."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     log: Path
-    dies_at: Point | None = None
+    dies_at: CrashPoint | None = None
 
 
-def main(command: Command) -> None:
+def main(command: CrashingCommand) -> None:
     """Be that command."""
     os.environ.clear()
     os.environ.update(command.environment)
     with command.log.open("a") as log:
         sys.stdout = sys.stderr = log
-        _arm(Fate(command.dies_at))
+        _arm(CrashTrigger(command.dies_at))
         adjudge([*command.argv], prog_name="adjudge")
 
 
-def _arm(fate: Fate) -> None:
+def _arm(fate: CrashTrigger) -> None:
     """Count what passes through whatever database and stream the commands open, the keeper's of leases too."""
-    _replace(parts, "open_for_leases", lambda it: MortalDatabase(it, fate))
+    _replace(parts, "open_for_leases", lambda it: CrashingDatabase(it, fate))
     for module in (worker, scheduler):
-        _replace(module, "open_served", lambda it: MortalDatabase(it, fate))
-        _replace(module, "open_stream", lambda it: MortalStream(it, fate))
+        _replace(module, "open_served", lambda it: CrashingDatabase(it, fate))
+        _replace(module, "open_stream", lambda it: CrashingStream(it, fate))
 
 
 def _replace(module: ModuleType, opening: str, around: Callable[[Any], Any]) -> None:
@@ -70,7 +70,7 @@ def _mortal(
 
 
 @contextmanager
-def running(command: Command) -> Iterator[ForkServerProcess]:
+def run_command(command: CrashingCommand) -> Iterator[ForkServerProcess]:
     """The command's process while the block lasts; it is gone afterwards, whatever state it was in."""
     process = _CHILDREN.Process(target=main, args=(command,), daemon=True)
     process.start()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import NewRun
-from tests.chaos.town import Town, founded
-from tests.chaos.victim import ENGINE, Point
+from adjudge.store.chain_values import NewChainRun
+from tests.chaos.town import Cluster, create_cluster
+from tests.chaos.victim import ENGINE, CrashPoint
 from tests.integration.chains.test_crashes import LANES, diamond
 from tests.support.services import RedisServer
 
@@ -24,17 +24,17 @@ SHORT_LEASE_MS = 400
 
 
 @dataclass
-class Walk:
+class CrashSweep:
     """Victims one after the other, and enough runs that none of them lacks something to die at."""
 
-    town: Town
+    town: Cluster
     chain_id: str
-    points: Iterator[Point]
+    points: Iterator[CrashPoint]
     runs: list[str] = field(default_factory=list)
-    deaths: list[Point] = field(default_factory=list)
+    deaths: list[CrashPoint] = field(default_factory=list)
 
     async def start(self) -> str:
-        started = await self.town.database.transact(lambda tx: ENGINE.start(tx, NewRun(self.chain_id)))
+        started = await self.town.database.transact(lambda tx: ENGINE.start(tx, NewChainRun(self.chain_id)))
         return started.run_id
 
     async def over(self) -> bool:
@@ -50,14 +50,14 @@ class Walk:
                         self.runs.append(await self.start())
                     return doomed.exitcode is not None
 
-                await self.town.until(dead, f"somebody dies at {point}")
+                await self.town.wait_until(dead, f"somebody dies at {point}")
                 assert doomed.exitcode == -signal.SIGKILL
             self.deaths.append(point)
 
 
-async def result(town: Town, run_id: str) -> dict[str, tuple[str, Any]]:
+async def result(town: Cluster, run_id: str) -> dict[str, tuple[str, Any]]:
     """How the nodes of a run ended, and with what."""
-    nodes = await town.database.read(lambda tx: chain_runs.nodes(tx, run_id))
+    nodes = await town.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
     return {node.node_id: (str(node.status), node.artifact) for node in nodes}
 
 
@@ -65,19 +65,19 @@ async def result(town: Town, run_id: str) -> dict[str, tuple[str, Any]]:
 async def test_processes_killed_at_every_crash_point_change_nothing_about_the_end(
     postgres_database: str, redis_server: RedisServer
 ) -> None:
-    points = [Point(kind, number, phase) for number in PASSAGES for kind, phase in LANES]  # type: ignore[arg-type]
-    async with founded(postgres_database, redis_server.url, "chain-crashes") as town:
+    points = [CrashPoint(kind, number, phase) for number in PASSAGES for kind, phase in LANES]  # type: ignore[arg-type]
+    async with create_cluster(postgres_database, redis_server.url, "chain-crashes") as town:
         chain = await town.database.transact(lambda tx: chains.create(tx, name="d", dag=diamond(), actor="ann"))
-        walk = Walk(town, chain.id, iter(points))
+        walk = CrashSweep(town, chain.id, iter(points))
         with town.process("scheduler", "scheduler"):
             with town.process("worker", "calm", slots=4):
                 calm = await walk.start()
-                await town.until(walk.over, "the calm run ends")
+                await town.wait_until(walk.over, "the calm run ends")
             async with asyncio.TaskGroup() as walkers:
                 for _ in range(AT_ONCE):
                     walkers.create_task(walk.go())
             with town.process("worker", "heir", slots=4):
-                await town.until(walk.over, "every run ends")
+                await town.wait_until(walk.over, "every run ends")
         assert sorted(map(repr, walk.deaths)) == sorted(map(repr, points))
         expected = await result(town, calm)
         assert len(expected) == 50

@@ -16,12 +16,12 @@ import pytest
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import open_database
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE, JudgeRunOwner, NewSubmission, Submissions
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import JOB_KIND_JUDGE, JudgeRunListener, NewSubmission, SubmissionCommands
 from adjudge.stream.redis import RedisStream
-from tests.chaos.armed import Command, running
-from tests.chaos.town import Town, warm_up
-from tests.chaos.victim import TIRELESS, Door, Phase, Point, Role
+from tests.chaos.armed import CrashingCommand, run_command
+from tests.chaos.town import Cluster, warm_up
+from tests.chaos.victim import TIRELESS, CrashPoint, Door, Phase, Role
 from tests.integration.drive.installation import Installation, import_problem
 from tests.support.databases import PostgresDatabases
 from tests.support.services import RedisServer
@@ -36,23 +36,23 @@ PASSAGES: dict[tuple[Role, Door], int] = {
 PHASES: tuple[Phase, ...] = ("before", "after")
 OTHER: dict[Role, Role] = {"worker": "scheduler", "scheduler": "worker"}
 PROGRAMS = (("print('wrong')", Verdict.WA), ("raise SystemExit(3)", Verdict.RE))
-JOBS = Jobs({JUDGE: JudgeRunOwner()}, policy=TIRELESS)
+JOBS = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=TIRELESS)
 
 
 @dataclass
-class Site:
+class CrashInstallation:
     """An installation with its problem, and what was handed in there."""
 
-    town: Town
+    town: Cluster
     installation: Installation
     ids: tuple[str, str, str]
     expected: dict[str, Verdict] = field(default_factory=dict)
 
     @contextmanager
-    def process(self, role: Role, name: str, dies_at: Point | None = None) -> Iterator[ForkServerProcess]:
+    def process(self, role: Role, name: str, dies_at: CrashPoint | None = None) -> Iterator[ForkServerProcess]:
         argv = ["worker", "--slots", "1", "--name", name] if role == "worker" else ["scheduler"]
         log = self.installation.folder / f"{name}.log"
-        with running(Command(argv, self.installation.environment, log, dies_at)) as process:
+        with run_command(CrashingCommand(argv, self.installation.environment, log, dies_at)) as process:
             yield process
 
     async def submit(self) -> None:
@@ -63,9 +63,9 @@ class Site:
         digest = await self.installation.blobs.put(source)
         new = NewSubmission(new_id(), *self.ids, "python3", digest, len(text))
         self.expected[new.id] = verdict
-        await self.town.database.transact(lambda tx: Submissions(JOBS).submit(tx, [new]))
+        await self.town.database.transact(lambda tx: SubmissionCommands(JOBS).submit(tx, [new]))
 
-    async def die(self, role: Role, point: Point) -> None:
+    async def die(self, role: Role, point: CrashPoint) -> None:
         """Let a process live up to ``point``, with something to do until it gets there: lost jobs take their time."""
         await self.submit()
         with self.process(role, f"victim-{role}-{point.door}-{point.number}-{point.phase}", point) as doomed:
@@ -75,12 +75,12 @@ class Site:
                     await self.submit()
                 return doomed.exitcode is not None
 
-            await self.town.until(dead, f"{role} dies at {point}")
+            await self.town.wait_until(dead, f"{role} dies at {point}")
             assert doomed.exitcode == -signal.SIGKILL, point
 
 
 @asynccontextmanager
-async def _site(url: str, redis: RedisServer, folder: Path) -> AsyncIterator[Site]:
+async def _site(url: str, redis: RedisServer, folder: Path) -> AsyncIterator[CrashInstallation]:
     folder.mkdir()
     installation = Installation(url, redis, folder)
     installation.environment |= {"JOB_LEASE_SEC": "1", "JOB_HEARTBEAT_SEC": "0.25", "JOB_RECLAIM_GRACE_SEC": "0"}
@@ -90,7 +90,7 @@ async def _site(url: str, redis: RedisServer, folder: Path) -> AsyncIterator[Sit
         stream = RedisStream(redis.url, environment=environment)
         try:
             ids = await import_problem(database, installation.blobs)
-            yield Site(Town(url, redis.url, environment, database, stream), installation, ids)
+            yield CrashInstallation(Cluster(url, redis.url, environment, database, stream), installation, ids)
         finally:
             await stream.close()
 
@@ -99,10 +99,10 @@ async def _walk(url: str, redis: RedisServer, folder: Path, role: Role, door: Do
     async with _site(url, redis, folder) as site:
         with site.process(OTHER[role], f"bystander-{OTHER[role]}"):
             for phase, number in product(PHASES, range(1, PASSAGES[role, door] + 1)):
-                await site.die(role, Point(door, number, phase))
+                await site.die(role, CrashPoint(door, number, phase))
             await site.submit()
             with site.process(role, f"heir-{role}"):
-                await site.town.until(site.town.at_rest, f"all is done after every {role} that died")
+                await site.town.wait_until(site.town.is_idle, f"all is done after every {role} that died")
         await site.town.check(list(site.expected), site.expected.__getitem__)
 
 

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from tests.chaos.town import Town, founded
-from tests.chaos.victim import Door, Phase, Point, Role, make_jobs
+from tests.chaos.town import Cluster, create_cluster
+from tests.chaos.victim import CrashPoint, Door, Phase, Role, make_jobs
 from tests.support.databases import PostgresDatabases
 from tests.support.services import RedisServer
 
@@ -29,15 +29,15 @@ LANES: list[tuple[Role, Door, Phase]] = [
 ]
 
 
-async def _leave_an_orphan(town: Town, role: Role) -> list[str]:
+async def _leave_an_orphan(town: Cluster, role: Role) -> list[str]:
     """A job that somebody claimed and let go of without a word: what recovers it has points to die at, too."""
     submissions = await town.submit(1)
     if role == "worker":  # the scheduler is there: let the ghost take the message along
 
         async def read() -> bool:
-            return bool(await town.stream.read(consumer=GHOST, at_most=1, wait_ms=100))
+            return bool(await town.stream.read(consumer=GHOST, limit=1, wait_ms=100))
 
-        await town.until(read, "the ghost reads")
+        await town.wait_until(read, "the ghost reads")
     (job,) = await town.rows("SELECT id FROM jobs WHERE submission_id = :id", id=submissions[0])
     claimed = await town.database.transact(
         lambda tx: make_jobs().claim(tx, [job["id"]], worker=GHOST, lease_ms=200),
@@ -46,7 +46,7 @@ async def _leave_an_orphan(town: Town, role: Role) -> list[str]:
     return submissions
 
 
-async def _dies(town: Town, role: Role, point: Point) -> bool:
+async def _dies(town: Cluster, role: Role, point: CrashPoint) -> bool:
     """Let one process live up to ``point``, then another of its role after it; whether the first got there."""
     submissions = await _leave_an_orphan(town, role)
     submissions += await town.submit(JOBS)
@@ -55,22 +55,22 @@ async def _dies(town: Town, role: Role, point: Point) -> bool:
     ) as doomed:
 
         async def over() -> bool:
-            return doomed.exitcode is not None or await town.at_rest()
+            return doomed.exitcode is not None or await town.is_idle()
 
-        await town.until(over, f"{role} dies at {point}, or all is done")
+        await town.wait_until(over, f"{role} dies at {point}, or all is done")
         died = doomed.exitcode == -signal.SIGKILL
     with town.process(role, f"heir-{point.number}"):
-        await town.until(town.at_rest, f"all is done after {role} died at {point}")
+        await town.wait_until(town.is_idle, f"all is done after {role} died at {point}")
     await town.check(submissions)
     return died
 
 
 async def _walk(url: str, redis: RedisServer, role: Role, door: Door, phase: Phase) -> int:
     """One point after another, until the work is done before the point is reached; how many there were."""
-    async with founded(url, redis.url, f"walk-{role}-{door}-{phase}") as town:
+    async with create_cluster(url, redis.url, f"walk-{role}-{door}-{phase}") as town:
         with town.process(OTHER[role], "bystander"):
             for number in count(1):
-                if not await _dies(town, role, Point(door, number, phase)):
+                if not await _dies(town, role, CrashPoint(door, number, phase)):
                     return number - 1
     raise AssertionError("a walk ends")
 

@@ -16,7 +16,7 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge.domain.errors import Unavailable
-from tests.chaos.town import Town, founded
+from tests.chaos.town import Cluster, create_cluster
 from tests.support.databases import PostgresDatabases
 from tests.support.services import PostgresServer, RedisServer
 
@@ -61,7 +61,7 @@ async def _mend_key(redis: Any, environment: str) -> None:
 
 
 @asynccontextmanager
-async def living(town: Town) -> AsyncIterator[None]:
+async def living(town: Cluster) -> AsyncIterator[None]:
     """A scheduler and a worker; both must still live at the end of the block."""
     with town.process("scheduler", "scheduler") as scheduler, town.process("worker", "worker") as worker:
         yield
@@ -69,11 +69,11 @@ async def living(town: Town) -> AsyncIterator[None]:
         assert worker.is_alive()
 
 
-async def until_put_off(town: Town, words: str) -> None:
+async def until_put_off(town: Cluster, words: str) -> None:
     async def put_off() -> bool:
         return await town.count(f"outbox WHERE state = 'pending' AND last_error LIKE '%{words}%'") > 0
 
-    await town.until(put_off, f"deliveries are put off because of {words}")
+    await town.wait_until(put_off, f"deliveries are put off because of {words}")
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ async def test_processes_survive_what_redis_refuses_and_finish_the_jobs_after(
     environment = f"failover-{next(_NUMBERS)}"
     try:
         url = postgres_databases.url(postgres_databases.create())
-        async with founded(url, server.url, environment) as town, living(town):
+        async with create_cluster(url, server.url, environment) as town, living(town):
             before = await town.submit(2)
-            await town.until(town.at_rest, "all is well before")
+            await town.wait_until(town.is_idle, "all is well before")
             await cause(redis, environment)
             during: list[str] = []
             while not during:
@@ -103,7 +103,7 @@ async def test_processes_survive_what_redis_refuses_and_finish_the_jobs_after(
                     during = await town.submit(3)
             await until_put_off(town, words)
             await mend(redis, environment)
-            await town.until(town.at_rest, "they are judged after")
+            await town.wait_until(town.is_idle, "they are judged after")
             await town.check([*before, *during])
             assert await town.count("outbox WHERE attempts > 1") == 0, "no try was counted against a row"
     finally:
@@ -131,9 +131,9 @@ async def test_processes_survive_a_database_that_turns_read_only_and_restarts() 
     server, redis = PostgresServer(durable=True).start(), RedisServer().start()
     try:
         databases = PostgresDatabases(server)
-        async with founded(databases.url(databases.create()), redis.url, "read-only") as town, living(town):
+        async with create_cluster(databases.url(databases.create()), redis.url, "read-only") as town, living(town):
             before = await town.submit(2)
-            await town.until(town.at_rest, "all is well before")
+            await town.wait_until(town.is_idle, "all is well before")
             await _read_only(server)
 
             async def refused() -> bool:
@@ -143,16 +143,16 @@ async def test_processes_survive_a_database_that_turns_read_only_and_restarts() 
                     return True
                 return False
 
-            await town.until(refused, "a submission is refused while the database is read-only")
+            await town.wait_until(refused, "a submission is refused while the database is read-only")
             await asyncio.sleep(1.5)  # a round of each role fails meanwhile; that they live is looked at below
             await _writable(server)
             during = await town.submit(3)
-            await town.until(town.at_rest, "they are judged after")
+            await town.wait_until(town.is_idle, "they are judged after")
             await asyncio.to_thread(server.kill)
             await asyncio.to_thread(server.revive)
             await town.rows("SELECT 1 AS one")  # waits until it answers
             after = await town.submit(2)
-            await town.until(town.at_rest, "and after a restart")
+            await town.wait_until(town.is_idle, "and after a restart")
             await town.check([*before, *during, *after])
     finally:
         redis.stop()

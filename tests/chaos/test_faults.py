@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import pytest
 from redis.asyncio import Redis
 
-from tests.chaos.town import Town, founded
+from tests.chaos.town import Cluster, create_cluster
 from tests.support.databases import PostgresDatabases
 from tests.support.service import free_port
 from tests.support.services import PostgresServer, RedisServer
@@ -47,16 +47,16 @@ def databases(durable_postgres: PostgresServer) -> PostgresDatabases:
 
 
 @pytest.fixture
-async def town(databases: PostgresDatabases, own_redis: RedisServer) -> AsyncIterator[Town]:
+async def town(databases: PostgresDatabases, own_redis: RedisServer) -> AsyncIterator[Cluster]:
     name = await asyncio.to_thread(databases.create)
-    async with founded(databases.url(name), own_redis.url, name.replace("_", "-")) as town:
+    async with create_cluster(databases.url(name), own_redis.url, name.replace("_", "-")) as town:
         yield town
 
 
-class Crowd:
+class LoadedCluster:
     """Two schedulers, two workers, and two hundred submissions of which some are done and some are being judged."""
 
-    def __init__(self, town: Town, stack: ExitStack) -> None:
+    def __init__(self, town: Cluster, stack: ExitStack) -> None:
         self.town = town
         self.stack = stack
         self.ports: dict[str, int] = {}
@@ -66,7 +66,7 @@ class Crowd:
         for name in ("scheduler-1", "scheduler-2"):
             self.stack.enter_context(self.town.process("scheduler", name))
         workers = {"worker-1": self.worker("worker-1", lease_ms=LOST_AFTER_MS), "worker-2": self.worker("worker-2")}
-        await self.town.until(self._all_answer, "both workers are up")
+        await self.town.wait_until(self._all_answer, "both workers are up")
 
         async def under_way() -> bool:
             await self._keep_busy()
@@ -74,7 +74,7 @@ class Crowd:
             busy = await self.town.rows("SELECT DISTINCT lease_owner FROM jobs WHERE status = 'running'")
             return done > 0 and len(busy) == len(workers)
 
-        await self.town.until(under_way, "both workers are at work")
+        await self.town.wait_until(under_way, "both workers are at work")
         return workers
 
     async def _all_answer(self) -> bool:
@@ -111,7 +111,7 @@ class Crowd:
         async def done() -> bool:
             return under_way.isdisjoint(await self._at_work())
 
-        await self.town.until(done, "the database has done what it was told")
+        await self.town.wait_until(done, "the database has done what it was told")
 
     async def _at_work(self) -> list[tuple[object, ...]]:
         """What runs in the database; one that waits for the rest of what a worker has to say has no work."""
@@ -127,7 +127,7 @@ class Crowd:
             self.submissions += await self.town.submit(IN_FLIGHT)
 
     async def all_is_right(self) -> None:
-        await self.town.until(self.town.at_rest, "all is done")
+        await self.town.wait_until(self.town.is_idle, "all is done")
         assert len(self.submissions) >= IN_FLIGHT
         await self.town.check(self.submissions)
 
@@ -144,12 +144,12 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(town: Town) -> Iterator[Crowd]:
+def crowd(town: Cluster) -> Iterator[LoadedCluster]:
     with ExitStack() as stack:
-        yield Crowd(town, stack)
+        yield LoadedCluster(town, stack)
 
 
-async def test_kill_9_of_a_worker(crowd: Crowd) -> None:
+async def test_kill_9_of_a_worker(crowd: LoadedCluster) -> None:
     doomed = (await crowd.gather())["worker-1"]
     await crowd.hold_at_work(doomed)
     doomed.kill()
@@ -157,13 +157,13 @@ async def test_kill_9_of_a_worker(crowd: Crowd) -> None:
     assert await crowd.town.count("job_attempts WHERE lease_owner = 'worker-1' AND outcome <> 'succeeded'")
 
 
-async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(crowd: Crowd) -> None:
+async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refused(crowd: LoadedCluster) -> None:
     pid = await crowd.hold_at_work((await crowd.gather())["worker-1"])
 
     async def taken_away() -> bool:
         return not await crowd.town.count(HELD)
 
-    await crowd.town.until(taken_away, "its jobs are taken from it")
+    await crowd.town.wait_until(taken_away, "its jobs are taken from it")
     os.kill(pid, signal.SIGCONT)
     await crowd.all_is_right()
 
@@ -175,10 +175,10 @@ async def test_a_worker_that_sleeps_past_its_lease_wakes_as_a_zombie_and_is_refu
             and ("stale_attempt" in metric or "not_in_expected_state" in metric or "already_finished" in metric)
         )
 
-    await crowd.town.until(refused, "the zombie was refused, and that was counted")
+    await crowd.town.wait_until(refused, "the zombie was refused, and that was counted")
 
 
-async def test_redis_flushall(crowd: Crowd) -> None:
+async def test_redis_flushall(crowd: LoadedCluster) -> None:
     await crowd.gather()
     client = Redis.from_url(crowd.town.redis_url)
     await client.flushall()
@@ -186,14 +186,14 @@ async def test_redis_flushall(crowd: Crowd) -> None:
     await crowd.all_is_right()
 
 
-async def test_redis_restart(crowd: Crowd, own_redis: RedisServer) -> None:
+async def test_redis_restart(crowd: LoadedCluster, own_redis: RedisServer) -> None:
     await crowd.gather()
     own_redis.kill()
     own_redis.revive()
     await crowd.all_is_right()
 
 
-async def test_postgresql_restart(crowd: Crowd, durable_postgres: PostgresServer) -> None:
+async def test_postgresql_restart(crowd: LoadedCluster, durable_postgres: PostgresServer) -> None:
     await crowd.gather()
     durable_postgres.kill()
     durable_postgres.revive()

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from tests.chaos.town import Town, founded
+from tests.chaos.town import Cluster, create_cluster
 from tests.chaos.victim import RETRY
 from tests.support.databases import PostgresDatabases
 from tests.support.services import RedisServer
@@ -17,15 +17,15 @@ _ENVIRONMENTS = count(1)
 
 
 @pytest.fixture
-async def town(postgres_database: str, redis_server: RedisServer) -> AsyncIterator[Town]:
-    async with founded(postgres_database, redis_server.url, f"recovery-{next(_ENVIRONMENTS)}") as town:
+async def town(postgres_database: str, redis_server: RedisServer) -> AsyncIterator[Cluster]:
+    async with create_cluster(postgres_database, redis_server.url, f"recovery-{next(_ENVIRONMENTS)}") as town:
         yield town
 
 
-async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
+async def test_retryable_errors_backoff_and_cap(town: Cluster) -> None:
     with town.process("scheduler", "scheduler"), town.process("worker", "worker", breaks=True):
         (submission,) = await town.submit(1, RETRY)
-        await town.until(town.at_rest, "it is given up")
+        await town.wait_until(town.is_idle, "it is given up")
     (job,) = await town.rows("SELECT id, status, attempt_id, error_code FROM jobs")
     assert (job["status"], job["attempt_id"], job["error_code"]) == ("failed", RETRY.max_attempts, "RuntimeError")
     (row,) = await town.rows("SELECT verdict FROM submissions WHERE id = :id", id=submission)
@@ -41,7 +41,7 @@ async def test_retryable_errors_backoff_and_cap(town: Town) -> None:
     assert all(wait >= least for wait, least in zip(waits, least_us, strict=True))
 
 
-async def test_stalled_job_recovered_by_watchdog(town: Town) -> None:
+async def test_stalled_job_recovered_by_watchdog(town: Cluster) -> None:
     """The worker dies in the middle of its work; nobody else reads messages until the watchdog has freed the job."""
     with town.process("scheduler", "scheduler"):
         with town.process("worker", "dies", slots=1, work_ms=60_000, lease_ms=4_000) as worker:
@@ -50,15 +50,15 @@ async def test_stalled_job_recovered_by_watchdog(town: Town) -> None:
             async def running() -> bool:
                 return bool(await town.count("jobs WHERE status = 'running'"))
 
-            await town.until(running, "it runs")
+            await town.wait_until(running, "it runs")
             worker.kill()
 
         async def freed() -> bool:
             return bool(await town.count("job_status_log WHERE reason = 'lease_expired' AND to_status = 'pending'"))
 
-        await town.until(freed, "the watchdog frees it")
+        await town.wait_until(freed, "the watchdog frees it")
         with town.process("worker", "lives"):
-            await town.until(town.at_rest, "it is judged")
+            await town.wait_until(town.is_idle, "it is judged")
     await town.check([submission])
     (job,) = await town.rows("SELECT attempt_id FROM jobs")
     assert job["attempt_id"] == 2
@@ -70,17 +70,17 @@ async def test_outbox_survives_enqueue_failure(postgres_databases: PostgresDatab
     try:
         own.kill()
         url = postgres_databases.url(postgres_databases.create())
-        async with founded(url, own.url, "enqueue-failure") as town:
+        async with create_cluster(url, own.url, "enqueue-failure") as town:
             with town.process("scheduler", "scheduler"), town.process("worker", "worker"):
                 submissions = await town.submit(3)
 
                 async def refused() -> bool:
                     return await town.count("outbox WHERE state = 'pending' AND last_error LIKE '%away%'") == 3
 
-                await town.until(refused, "delivery fails, and the rows remember why")
+                await town.wait_until(refused, "delivery fails, and the rows remember why")
                 assert await town.count("jobs WHERE status = 'pending'") == 3
                 own.revive()
-                await town.until(town.at_rest, "they are judged")
+                await town.wait_until(town.is_idle, "they are judged")
             await town.check(submissions)
     finally:
         own.stop()

@@ -17,17 +17,17 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx, open_database, problems, users
 from adjudge.store.statement import Row, Statement
-from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
 from adjudge.stream.redis import RedisStream
 from tests.chaos import victim
-from tests.chaos.victim import TIRELESS, Orders, Role, make_jobs, oracle
+from tests.chaos.victim import TIRELESS, ProcessConfig, Role, make_jobs, oracle
 
 _CHILDREN = multiprocessing.get_context("forkserver")
 _CHILDREN.set_forkserver_preload([victim.__name__, "tests.chaos.armed"])
 
 
 @dataclass
-class Town:
+class Cluster:
     """What a test looks at from outside. It never touches a row but through the product's own operations."""
 
     url: str
@@ -39,12 +39,12 @@ class Town:
     problem: str = field(default_factory=new_id)
     revision: str = field(default_factory=new_id)
 
-    async def found(self) -> None:
+    async def create_user_and_problem(self) -> None:
         """Put somebody there who hands in, and something to solve."""
 
         async def create(tx: Tx) -> None:
-            await users.add(tx, users.NewUser(self.person, "person"))
-            await problems.add(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
+            await users.insert(tx, users.NewUser(self.person, "person"))
+            await problems.insert(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
             await problems.add_revision(
                 tx, problems.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
             )
@@ -54,7 +54,7 @@ class Town:
     @contextmanager
     def process(self, role: Role, name: str, **orders: Any) -> Iterator[ForkServerProcess]:
         """A process of that role while the block lasts; it is gone afterwards, whatever state it was in."""
-        told = Orders(role, name, self.url, self.redis_url, self.environment, **orders)
+        told = ProcessConfig(role, name, self.url, self.redis_url, self.environment, **orders)
         process = _CHILDREN.Process(target=victim.main, args=(told,), daemon=True)
         process.start()
         try:
@@ -70,7 +70,7 @@ class Town:
             NewSubmission(new_id(), self.person, self.problem, self.revision, "cpp", "digest", 1)
             for _ in range(how_many)
         ]
-        await self.database.transact(lambda tx: Submissions(make_jobs(policy)).submit(tx, new))
+        await self.database.transact(lambda tx: SubmissionCommands(make_jobs(policy)).submit(tx, new))
         return [item.id for item in new]
 
     async def rows(self, sql: str, **parameters: object) -> list[Row]:
@@ -86,7 +86,7 @@ class Town:
         """How many ``sql`` counts."""
         return int((await self.rows(f"SELECT count(*) AS n FROM {sql}", **parameters))[0]["n"])
 
-    async def until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 240) -> None:
+    async def wait_until(self, holds: Callable[[], Awaitable[bool]], what: str, *, patience_sec: float = 240) -> None:
         """Wait for something to hold; say what did not."""
         try:
             async with asyncio.timeout(patience_sec):
@@ -99,12 +99,14 @@ class Town:
             )
             raise AssertionError(f"never: {what}; unfinished: {[tuple(row) for row in jobs]}") from None
 
-    async def at_rest(self) -> bool:
+    async def is_idle(self) -> bool:
         """Whether nothing is left to do: no unfinished job, nothing to deliver, no message, read or not."""
         if await self.count("jobs WHERE finished_at IS NULL") or await self.count("outbox WHERE state = 'pending'"):
             return False
         try:
-            return not sum((await self.stream.depth()).values()) and not sum((await self.stream.pending()).values())
+            return not sum((await self.stream.depths()).values()) and not sum(
+                (await self.stream.pending_counts()).values()
+            )
         except Unavailable:
             return False
 
@@ -151,14 +153,14 @@ def warm_up() -> None:
 
 
 @asynccontextmanager
-async def founded(url: str, redis_url: str, environment: str) -> AsyncIterator[Town]:
+async def create_cluster(url: str, redis_url: str, environment: str) -> AsyncIterator[Cluster]:
     """A town on an empty database."""
     await asyncio.to_thread(warm_up)
     async with open_database(url, migrate=False, max_connections=4) as database:
         stream = RedisStream(redis_url, environment=environment)
         try:
-            town = Town(url, redis_url, environment, database, stream)
-            await town.found()
+            town = Cluster(url, redis_url, environment, database, stream)
+            await town.create_user_and_problem()
             yield town
         finally:
             await stream.close()

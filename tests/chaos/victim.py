@@ -18,27 +18,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from adjudge.chains.engine import Engine
+from adjudge.chains.engine import ChainEngine
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import logs
-from adjudge.observe.door import open_door
-from adjudge.relay.patrol import Reconciler, Watchdog, patrol
-from adjudge.relay.pump import Pump
+from adjudge.observe.door import serve_health
+from adjudge.relay.patrol import Reconciler, Watchdog, run_periodically
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import Database, Tx, open_database
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Job
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
-from adjudge.stream import Hint, Message, Published, Stream
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.stream import Message, MessageBody, PublishResult, Stream
 from adjudge.stream.redis import RedisStream
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
 from adjudge.worker.worker_settings import WorkerSettings
 from tests.integration.chains.test_crashes import Adder, kind_of
-from tests.support.brinks import at_the_brink
+from tests.support.brinks import with_explicit_commit
 
 T = TypeVar("T")
 Role = Literal["worker", "scheduler"]
@@ -49,7 +49,7 @@ LIFETIME_SEC = 1_800
 RETRY = RetryPolicy(max_retries=3, base_ms=20, cap_ms=100)
 TIRELESS = replace(RETRY, max_retries=100)
 """For jobs that are lost more often than usual, and by a busy machine oftener still: none is to be given up."""
-ENGINE = Engine()
+ENGINE = ChainEngine()
 VERDICTS = (Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE)
 
 
@@ -59,7 +59,7 @@ def oracle(submission_id: str) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CrashPoint:
     """Where to die."""
 
     door: Door
@@ -68,7 +68,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class ProcessConfig:
     """What one process is told."""
 
     role: Role
@@ -76,7 +76,7 @@ class Orders:
     database_url: str
     redis_url: str
     environment: str
-    dies_at: Point | None = None
+    dies_at: CrashPoint | None = None
     slots: int = 2
     batch: int = 512
     work_ms: int = 0
@@ -90,10 +90,10 @@ class Orders:
     log: Path | None = None
 
 
-class Fate:
+class CrashTrigger:
     """Counts what passes through each door, and ends the process at its point."""
 
-    def __init__(self, point: Point | None) -> None:
+    def __init__(self, point: CrashPoint | None) -> None:
         self._point = point
         self._passed: Counter[str] = Counter()
 
@@ -110,10 +110,10 @@ class Fate:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class MortalDatabase:
+class CrashingDatabase:
     """A database in front of which, or behind which, somebody dies."""
 
-    def __init__(self, inner: Database, fate: Fate) -> None:
+    def __init__(self, inner: Database, fate: CrashTrigger) -> None:
         self._inner = inner
         self._fate = fate
         self.dialect = inner.dialect
@@ -123,7 +123,7 @@ class MortalDatabase:
 
         async def to_the_brink(tx: Tx) -> T:
             if phase == "before":
-                await operation(at_the_brink(tx))
+                await operation(with_explicit_commit(tx))
                 self._fate.die()
             return await operation(tx)
 
@@ -142,10 +142,10 @@ class MortalDatabase:
         await self._inner.close()
 
 
-class MortalStream:
+class CrashingStream:
     """A stream in front of which, or behind which, somebody dies."""
 
-    def __init__(self, inner: Stream, fate: Fate) -> None:
+    def __init__(self, inner: Stream, fate: CrashTrigger) -> None:
         self._inner = inner
         self._fate = fate
 
@@ -158,53 +158,53 @@ class MortalStream:
             self._fate.die()
         return answer
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         return await self._pass(self._inner.publish(hints))
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        return await self._pass(self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms), "read")
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
+        return await self._pass(self._inner.read(consumer=consumer, limit=limit, wait_ms=wait_ms), "read")
 
     async def ack(self, messages: Sequence[Message]) -> int:
         return await self._pass(self._inner.ack(messages), "ack")
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
-        return await self._pass(self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most))
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
+        return await self._pass(self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, limit=limit))
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
-        return await self._pass(self._inner.holds(entries))
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._pass(self._inner.find_existing(entries))
 
-    async def pending(self) -> dict[int, int]:
-        return await self._pass(self._inner.pending())
+    async def pending_counts(self) -> dict[int, int]:
+        return await self._pass(self._inner.pending_counts())
 
-    async def depth(self) -> dict[int, int]:
-        return await self._pass(self._inner.depth())
+    async def depths(self) -> dict[int, int]:
+        return await self._pass(self._inner.depths())
 
     async def close(self) -> None:
         await self._inner.close()
 
 
-class Oracle:
+class OracleHandler:
     """A judge that is never wrong and takes as long as it is told."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: ProcessConfig) -> None:
         self._orders = orders
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         await asyncio.sleep(self._orders.work_ms / 1_000)
         if self._orders.breaks:
             raise RuntimeError("the sandbox would not start")
-        return Completion(result={}, outcome=Judgement(oracle(str(job.submission_id)), time_ms=1, mem_kb=1))
+        return HandlerResult(result={}, typed_result=Judgement(oracle(str(job.submission_id)), time_ms=1, mem_kb=1))
 
-    def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, _: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
 
 
-def make_jobs(policy: RetryPolicy = RETRY) -> Jobs:
+def make_jobs(policy: RetryPolicy = RETRY) -> JobCommands:
     """Jobs as every process of these tests knows them; how often one is tried is settled when it is made."""
-    return Jobs({JUDGE: JudgeRunOwner(), NODE: ENGINE.owner}, policy=policy)
+    return JobCommands({JOB_KIND_JUDGE: JudgeRunListener(), JOB_KIND_NODE: ENGINE.owner}, policy=policy)
 
 
-def main(orders: Orders) -> None:
+def main(orders: ProcessConfig) -> None:
     """Live as ordered. Everything else of the parent's is left behind."""
     if orders.log is None:
         logging.disable(logging.CRITICAL)
@@ -214,34 +214,38 @@ def main(orders: Orders) -> None:
         asyncio.run(_live(orders))
 
 
-async def _live(orders: Orders) -> None:
-    fate = Fate(orders.dies_at)
+async def _live(orders: ProcessConfig) -> None:
+    fate = CrashTrigger(orders.dies_at)
     async with asyncio.timeout(LIFETIME_SEC), open_database(orders.database_url, migrate=False) as opened:
         stream = RedisStream(orders.redis_url, environment=orders.environment)
         try:
-            await _serve(orders, MortalDatabase(opened, fate), MortalStream(stream, fate))
+            await _serve(orders, CrashingDatabase(opened, fate), CrashingStream(stream, fate))
         finally:
             await stream.close()
 
 
-async def _serve(orders: Orders, database: Database, stream: Stream) -> None:
+async def _serve(orders: ProcessConfig, database: Database, stream: Stream) -> None:
     jobs = make_jobs()
     if orders.role == "worker":
         nodes = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=ENGINE.dags)  # type: ignore[arg-type]  # nothing large
-        worker = Worker(database, jobs, stream, {JUDGE: Oracle(orders), NODE: nodes}, _settings(orders))
+        worker = Worker(
+            database, jobs, stream, {JOB_KIND_JUDGE: OracleHandler(orders), JOB_KIND_NODE: nodes}, _settings(orders)
+        )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.drain)
-        async with open_door(orders.metrics_port, [worker.pulse]):
+        async with serve_health(orders.metrics_port, [worker.pulse]):
             await worker.run()
         return
-    reconciler = Reconciler(database, jobs, stream, name=orders.name, older_ms=orders.idle_ms)
+    reconciler = Reconciler(database, jobs, stream, name=orders.name, older_than_ms=orders.idle_ms)
     async with asyncio.TaskGroup() as roles:
-        pump = Pump(database, jobs, stream, name=orders.name, batch=orders.batch, poll_ms=orders.idle_ms // 5)
+        pump = Dispatcher(database, jobs, stream, name=orders.name, batch=orders.batch, poll_ms=orders.idle_ms // 5)
         roles.create_task(pump.run())
-        roles.create_task(patrol(Watchdog(database, jobs, name=orders.name).tick, every_ms=orders.idle_ms // 2))
-        roles.create_task(patrol(reconciler.tick, every_ms=orders.idle_ms // 2))
+        roles.create_task(
+            run_periodically(Watchdog(database, jobs, name=orders.name).run_once, interval_ms=orders.idle_ms // 2)
+        )
+        roles.create_task(run_periodically(reconciler.run_once, interval_ms=orders.idle_ms // 2))
 
 
-def _settings(orders: Orders) -> WorkerSettings:
+def _settings(orders: ProcessConfig) -> WorkerSettings:
     return WorkerSettings(
         orders.name,
         slots=orders.slots,

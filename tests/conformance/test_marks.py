@@ -8,33 +8,37 @@ import pytest
 
 from adjudge.store import Tx
 from adjudge.store.problem_reads import LIST_NEWEST
-from adjudge.store.problem_tallies import COUNT_ALL, SELECT_STANDING
+from adjudge.store.problem_tallies import COUNT_BY_PROBLEM, SELECT_USER_STATUS
 from adjudge.store.statement import Dialect, Statement, render
-from tests.support.stores import Store, raw
+from tests.support.stores import StoreHarness, adhoc_statement
 
 
-@pytest.mark.parametrize("statement", [LIST_NEWEST, COUNT_ALL, SELECT_STANDING], ids=lambda statement: statement.name)
-async def test_marks_and_tallies_read_one_index_and_no_submission(store: Store, statement: Statement) -> None:
+@pytest.mark.parametrize(
+    "statement", [LIST_NEWEST, COUNT_BY_PROBLEM, SELECT_USER_STATUS], ids=lambda statement: statement.name
+)
+async def test_marks_and_tallies_read_one_index_and_no_submission(store: StoreHarness, statement: Statement) -> None:
     """However many were handed in: lists ask for marks with every row, pages for one, tallies count all there is."""
     rendered = render(statement, store.dialect, "0")
     if store.dialect is Dialect.SQLITE:
         sql = re.sub(r"\?\d+", "NULL", rendered.sql)
-        rows = await store.do(lambda tx: tx.fetch(raw(f"EXPLAIN QUERY PLAN {sql}")))
+        rows = await store.transact(lambda tx: tx.fetch(adhoc_statement(f"EXPLAIN QUERY PLAN {sql}")))
         plan = [row["detail"] for row in rows if "submissions" in row["detail"]]
         assert plan, rows
         assert all("USING COVERING INDEX submissions_judged" in step for step in plan), plan
         return
 
     async def explain(tx: Tx) -> str:
-        await tx.execute(raw("SET LOCAL enable_seqscan = off"))  # the tables are empty, and pages cost more than that
-        await tx.execute(raw("SET LOCAL plan_cache_mode = force_generic_plan"))
-        await tx.execute(raw(f"PREPARE explained AS {rendered.sql}"))
+        await tx.execute(
+            adhoc_statement("SET LOCAL enable_seqscan = off")
+        )  # the tables are empty, and pages cost more than that
+        await tx.execute(adhoc_statement("SET LOCAL plan_cache_mode = force_generic_plan"))
+        await tx.execute(adhoc_statement(f"PREPARE explained AS {rendered.sql}"))
         nulls = f"({', '.join(['NULL'] * len(rendered.parameters))})" if rendered.parameters else ""
-        rows = await tx.fetch(raw(f"EXPLAIN EXECUTE explained{nulls}"))
-        await tx.execute(raw("DEALLOCATE explained"))
+        rows = await tx.fetch(adhoc_statement(f"EXPLAIN EXECUTE explained{nulls}"))
+        await tx.execute(adhoc_statement("DEALLOCATE explained"))
         return "\n".join(row["QUERY PLAN"] for row in rows)
 
-    text = await store.do(explain)
+    text = await store.transact(explain)
     steps = [line for line in text.splitlines() if " on submissions" in line]
     assert steps, text
     assert all("Index Only Scan using submissions_judged" in step for step in steps), text

@@ -17,9 +17,9 @@ from adjudge.store import Tx, users
 from adjudge.store.postgres import PostgresDatabase
 from adjudge.store.users import NewUser
 from tests.support.service import free_port
-from tests.support.stores import Store, raw
+from tests.support.stores import StoreHarness, adhoc_statement
 
-KILL_SELF = raw("SELECT pg_terminate_backend(pg_backend_pid())")
+KILL_SELF = adhoc_statement("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 class Proxy:
@@ -73,26 +73,28 @@ def add(name: str) -> NewUser:
     return NewUser(new_id(), name)
 
 
-async def count(store: Store) -> int:
+async def count(store: StoreHarness) -> int:
     n: int = (await store.row("SELECT count(*) AS n FROM users"))["n"]
     return n
 
 
-async def test_a_connection_killed_before_the_commit_is_unavailable_and_nothing_happened(postgres_store: Store) -> None:
+async def test_a_connection_killed_before_the_commit_is_unavailable_and_nothing_happened(
+    postgres_store: StoreHarness,
+) -> None:
     async def operation(tx: Tx) -> None:
-        await users.add(tx, add("ada"))
+        await users.insert(tx, add("ada"))
         await tx.fetch(KILL_SELF)
 
     with pytest.raises(Unavailable) as refused:
-        await postgres_store.do(operation)
+        await postgres_store.transact(operation)
     assert not isinstance(refused.value, OutcomeUnknown)
     assert await count(postgres_store) == 0
 
 
-async def test_a_connection_killed_while_idle_in_a_transaction_is_unavailable(postgres_store: Store) -> None:
+async def test_a_connection_killed_while_idle_in_a_transaction_is_unavailable(postgres_store: StoreHarness) -> None:
     async def operation(tx: Tx) -> None:
-        (row,) = await tx.fetch(raw("SELECT pg_backend_pid() AS pid"))
-        await users.add(tx, add("ada"))
+        (row,) = await tx.fetch(adhoc_statement("SELECT pg_backend_pid() AS pid"))
+        await users.insert(tx, add("ada"))
         other = await asyncpg.connect(postgres_store.url)
         await other.execute("SELECT pg_terminate_backend($1)", row["pid"])
         while await other.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", row["pid"]):
@@ -100,43 +102,45 @@ async def test_a_connection_killed_while_idle_in_a_transaction_is_unavailable(po
         await other.close()
 
     with pytest.raises(Unavailable):
-        await postgres_store.do(operation)
+        await postgres_store.transact(operation)
     assert await count(postgres_store) == 0
-    await postgres_store.do(lambda tx: users.add(tx, add("next")))
+    await postgres_store.transact(lambda tx: users.insert(tx, add("next")))
 
 
-async def test_a_read_on_a_killed_connection_is_unavailable(postgres_store: Store) -> None:
+async def test_a_read_on_a_killed_connection_is_unavailable(postgres_store: StoreHarness) -> None:
     with pytest.raises(Unavailable):
         await postgres_store.database.read(lambda tx: tx.fetch(KILL_SELF))
     assert await count(postgres_store) == 0
 
 
-async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(postgres_store: Store) -> None:
+async def test_a_commit_whose_answer_is_lost_has_an_unknown_outcome(postgres_store: StoreHarness) -> None:
     parts = urlsplit(postgres_store.url)
     async with Proxy(parts.hostname or "", parts.port or 0).running() as proxy:
         url = urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{proxy.port}"))
         database = await PostgresDatabase.open(f"{url}?sslmode=disable", max_connections=1)
-        await database.transact(lambda tx: users.add(tx, add("before")))
+        await database.transact(lambda tx: users.insert(tx, add("before")))
         proxy.drop_answer_to = b"COMMIT"
         with pytest.raises(OutcomeUnknown):
-            await database.transact(lambda tx: users.add(tx, add("ada")))
+            await database.transact(lambda tx: users.insert(tx, add("ada")))
         proxy.drop_answer_to = b""
-        await database.transact(lambda tx: users.add(tx, add("after")))
+        await database.transact(lambda tx: users.insert(tx, add("after")))
         await database.close()
     assert await count(postgres_store) == 3, "it had committed: that is why the outcome must be looked up"
 
 
-async def test_a_last_statement_whose_answer_is_lost_has_an_unknown_outcome_too(postgres_store: Store) -> None:
-    rename = raw("UPDATE users SET name = 'bea' WHERE name = 'ada' AND name <> CAST(:unlike AS text) RETURNING name")
-    await postgres_store.do(lambda tx: users.add(tx, add("ada")))
+async def test_a_last_statement_whose_answer_is_lost_has_an_unknown_outcome_too(postgres_store: StoreHarness) -> None:
+    rename = adhoc_statement(
+        "UPDATE users SET name = 'bea' WHERE name = 'ada' AND name <> CAST(:unlike AS text) RETURNING name"
+    )
+    await postgres_store.transact(lambda tx: users.insert(tx, add("ada")))
     parts = urlsplit(postgres_store.url)
     async with Proxy(parts.hostname or "", parts.port or 0).running() as proxy:
         url = urlunsplit(parts._replace(netloc=f"postgres@127.0.0.1:{proxy.port}"))
         database = await PostgresDatabase.open(f"{url}?sslmode=disable", max_connections=1)
-        await database.transact(lambda tx: tx.conclude(rename, unlike="ada"))  # prepared, and changes nothing
+        await database.transact(lambda tx: tx.fetch_last(rename, unlike="ada"))  # prepared, and changes nothing
         proxy.drop_answer_to = b"nobody"
         with pytest.raises(OutcomeUnknown):
-            await database.transact(lambda tx: tx.conclude(rename, unlike="nobody"))
+            await database.transact(lambda tx: tx.fetch_last(rename, unlike="nobody"))
         await database.close()
     assert [row["name"] for row in await postgres_store.rows("SELECT name FROM users")] == ["bea"]
 
@@ -146,23 +150,23 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         await PostgresDatabase.open(f"postgresql://postgres@127.0.0.1:{free_port()}/nowhere")
 
 
-async def test_a_deadlock_is_run_again_and_never_surfaces(postgres_store: Store) -> None:
-    await postgres_store.do(lambda tx: users.add(tx, add("a")))
-    await postgres_store.do(lambda tx: users.add(tx, add("b")))
+async def test_a_deadlock_is_run_again_and_never_surfaces(postgres_store: StoreHarness) -> None:
+    await postgres_store.transact(lambda tx: users.insert(tx, add("a")))
+    await postgres_store.transact(lambda tx: users.insert(tx, add("b")))
     both_hold_one = asyncio.Barrier(2)
     runs: list[str] = []
 
     async def swap(first: str, second: str) -> None:
         async def operation(tx: Tx) -> None:
             runs.append(first)
-            await tx.execute(raw("SET LOCAL deadlock_timeout = '20ms'"))
-            update = raw("UPDATE users SET updated_at = updated_at + 1 WHERE name = :name")
+            await tx.execute(adhoc_statement("SET LOCAL deadlock_timeout = '20ms'"))
+            update = adhoc_statement("UPDATE users SET updated_at = updated_at + 1 WHERE name = :name")
             await tx.execute(update, name=first)
             if len(runs) <= 2:
                 await both_hold_one.wait()
             await tx.execute(update, name=second)
 
-        await postgres_store.do(operation)
+        await postgres_store.transact(operation)
 
     await asyncio.wait_for(asyncio.gather(swap("a", "b"), swap("b", "a")), 120)
     assert len(runs) == 3
@@ -170,13 +174,13 @@ async def test_a_deadlock_is_run_again_and_never_surfaces(postgres_store: Store)
     assert [row["n"] for row in rows] == [2, 2]
 
 
-async def test_a_transaction_interrupted_twice_leaves_no_half_open_connection(postgres_store: Store) -> None:
+async def test_a_transaction_interrupted_twice_leaves_no_half_open_connection(postgres_store: StoreHarness) -> None:
     """Its rollback was interrupted too: the next user must not commit into its savepoint."""
     database = await PostgresDatabase.open(postgres_store.url, max_connections=1)
     holding = asyncio.Event()
 
     async def operation(tx: Tx) -> None:
-        await users.add(tx, add("ada"))
+        await users.insert(tx, add("ada"))
         holding.set()
         await asyncio.Event().wait()
 
@@ -187,12 +191,12 @@ async def test_a_transaction_interrupted_twice_leaves_no_half_open_connection(po
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await database.transact(lambda tx: users.add(tx, add("bob")))
+    await database.transact(lambda tx: users.insert(tx, add("bob")))
     await database.close()
     assert [row["name"] for row in await postgres_store.rows("SELECT name FROM users")] == ["bob"]
 
 
-async def test_too_many_connections_are_waited_out_and_it_works_when_one_is_free(postgres_store: Store) -> None:
+async def test_too_many_connections_are_waited_out_and_it_works_when_one_is_free(postgres_store: StoreHarness) -> None:
     parts, role = urlsplit(postgres_store.url), f"few_{new_id()[-12:]}"
     url = urlunsplit(parts._replace(netloc=f"{role}@{parts.hostname}:{parts.port}"))
     admin = await asyncpg.connect(postgres_store.url)
@@ -205,7 +209,7 @@ async def test_too_many_connections_are_waited_out_and_it_works_when_one_is_free
         while await admin.fetchval("SELECT count(*) FROM pg_stat_activity WHERE usename = $1", role):
             await asyncio.sleep(0.01)
         database = await PostgresDatabase.open(url, max_connections=1)
-        assert len(await database.read(lambda tx: tx.fetch(raw("SELECT 1 AS one")))) == 1
+        assert len(await database.read(lambda tx: tx.fetch(adhoc_statement("SELECT 1 AS one")))) == 1
         await database.close()
     finally:
         await admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")

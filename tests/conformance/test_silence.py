@@ -11,22 +11,22 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.blobs.s3 import S3BlobStore, S3Options
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
-from adjudge.registry import Health, WorkerInfo
+from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Tx, users
 from adjudge.store.health import ping
 from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.postgres_bells import PostgresBells
-from adjudge.store.postgres_connections import Connections
+from adjudge.store.postgres_bells import PostgresNotifier
+from adjudge.store.postgres_connections import ConnectionPool
 from adjudge.store.users import NewUser
-from adjudge.stream import Hint
+from adjudge.stream import MessageBody
 from adjudge.stream.redis import RedisStream
 from tests.support.services import EtcdServer, RedisServer, S3Server
 from tests.support.silence import SilentProxy
-from tests.support.stores import raw
+from tests.support.stores import adhoc_statement
 
 pytestmark = pytest.mark.slow
 PATIENCE_SEC = 120
@@ -51,9 +51,9 @@ async def test_a_transaction_on_a_silent_database_fails_in_time_and_the_next_con
     proxied.be_silent()
     async with asyncio.timeout(PATIENCE_SEC):
         with pytest.raises(Unavailable, match="no answer within 1 s"):
-            await database.transact(lambda tx: users.add(tx, NewUser(new_id(), "ada")))
+            await database.transact(lambda tx: users.insert(tx, NewUser(new_id(), "ada")))
         proxied.speak()
-        await database.transact(lambda tx: users.add(tx, NewUser(new_id(), "bob")))
+        await database.transact(lambda tx: users.insert(tx, NewUser(new_id(), "bob")))
         await database.close()
 
 
@@ -62,7 +62,7 @@ async def test_after_one_silent_connection_the_idle_ones_are_not_tried_one_by_on
     both = asyncio.Barrier(2)
 
     async def operation(tx: Tx) -> None:
-        await users.add(tx, NewUser(new_id(), new_id()))
+        await users.insert(tx, NewUser(new_id(), new_id()))
         await both.wait()
 
     await asyncio.gather(database.transact(operation), database.transact(operation))
@@ -82,7 +82,7 @@ async def test_a_commit_that_is_never_answered_has_an_unknown_outcome(proxied: S
     database = await opened(proxied)
 
     async def operation(tx: Tx) -> None:
-        await users.add(tx, NewUser(new_id(), "ada"))
+        await users.insert(tx, NewUser(new_id(), "ada"))
         proxied.be_silent()
 
     async with asyncio.timeout(PATIENCE_SEC):
@@ -111,12 +111,12 @@ async def test_a_statement_over_the_limit_is_ended_by_the_server_and_its_connect
     database = await PostgresDatabase.open(postgres_url, timeout_sec=2.0)
 
     async def asked(tx: Tx) -> int:
-        (row,) = await tx.fetch(raw("SELECT pg_backend_pid() AS pid"))
+        (row,) = await tx.fetch(adhoc_statement("SELECT pg_backend_pid() AS pid"))
         number: int = row["pid"]
         return number
 
     async def slow(tx: Tx) -> None:
-        await tx.fetch(raw("SELECT pg_sleep(60)"))
+        await tx.fetch(adhoc_statement("SELECT pg_sleep(60)"))
 
     before = await database.transact(asked)
     async with asyncio.timeout(PATIENCE_SEC):
@@ -128,8 +128,8 @@ async def test_a_statement_over_the_limit_is_ended_by_the_server_and_its_connect
 
 async def test_listeners_of_a_silent_connection_connect_again(proxied: SilentProxy) -> None:
     """To a listener silence is normal, so it asks from time to time whether the server is still there."""
-    connections = await Connections.open(f"{proxied.url}?sslmode=disable", at_most=4, session={}, timeout_sec=1.0)
-    bells, rings = PostgresBells(connections, check_sec=0.1), asyncio.Event()
+    connections = await ConnectionPool.open(f"{proxied.url}?sslmode=disable", limit=4, session={}, timeout_sec=1.0)
+    bells, rings = PostgresNotifier(connections, check_sec=0.1), asyncio.Event()
     bells.listen("adjudge_test", rings.set)
     async with asyncio.timeout(PATIENCE_SEC):
         await rings.wait()  # it rings once when it begins to listen
@@ -144,19 +144,19 @@ async def test_a_silent_redis_is_away_and_then_back(redis_server: RedisServer, m
     monkeypatch.setattr("adjudge.stream.waiting._SILENCE_SEC", 0.5)
     async with SilentProxy(redis_server.url).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         stream = RedisStream(proxy.url, environment=f"silent-{proxy.port}", timeout_sec=0.5)
-        await stream.publish([Hint("before", 2, "judge", None, {})])
-        assert await stream.read(consumer="a", at_most=1, wait_ms=0)
+        await stream.publish([MessageBody("before", 2, "judge", None, {})])
+        assert await stream.read(consumer="a", limit=1, wait_ms=0)
         proxy.be_silent()
         for call in (
-            lambda: stream.publish([Hint("lost", 2, "judge", None, {})]),
-            lambda: stream.read(consumer="a", at_most=1, wait_ms=100),
-            stream.depth,
+            lambda: stream.publish([MessageBody("lost", 2, "judge", None, {})]),
+            lambda: stream.read(consumer="a", limit=1, wait_ms=100),
+            stream.depths,
         ):
             with pytest.raises(Unavailable, match="is away"):
                 await call()
         proxy.speak()
-        await stream.publish([Hint("after", 2, "judge", None, {})])
-        assert await stream.read(consumer="a", at_most=1, wait_ms=1_000)
+        await stream.publish([MessageBody("after", 2, "judge", None, {})])
+        assert await stream.read(consumer="a", limit=1, wait_ms=1_000)
         await stream.close()
 
 
@@ -165,12 +165,12 @@ async def test_a_silent_etcd_is_away_and_then_back(etcd_server: EtcdServer, monk
     async with SilentProxy(etcd_server.endpoint).running() as proxy, asyncio.timeout(PATIENCE_SEC):
         registry = EtcdRegistry([proxy.url], environment=f"silent-{proxy.port}", lease_sec=60)
         info = WorkerInfo("w1", "host", 1, "0", 1)
-        await registry.announce(info)
+        await registry.register(info)
         proxy.be_silent()
         with pytest.raises(Unavailable, match="cannot be used"):
-            await registry.keep_alive("w1", health=Health.READY)
+            await registry.keep_alive("w1", health=WorkerHealth.READY)
         proxy.speak()
-        assert await registry.keep_alive("w1", health=Health.READY)
+        assert await registry.keep_alive("w1", health=WorkerHealth.READY)
         await registry.close()
 
 
@@ -178,7 +178,7 @@ async def test_a_silent_s3_is_away_and_then_back(s3_server: S3Server) -> None:
     bucket = "silent"
     s3_server.create_bucket(bucket)
     async with SilentProxy(s3_server.endpoint).running() as proxy, asyncio.timeout(PATIENCE_SEC):
-        settings = S3Settings(
+        settings = S3Options(
             bucket,
             endpoint=proxy.url,
             access_key_id=s3_server.access_key,
@@ -186,7 +186,7 @@ async def test_a_silent_s3_is_away_and_then_back(s3_server: S3Server) -> None:
             timeout_sec=1.0,
             retry_sec=1.0,
         )
-        blobs = S3Blobs(settings)
+        blobs = S3BlobStore(settings)
         digest = await blobs.put(b"content")
         proxy.be_silent()
         with pytest.raises(Unavailable, match="is away"):

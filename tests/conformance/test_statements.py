@@ -17,7 +17,7 @@ from adjudge import store as store_room
 from adjudge.store import Tx
 from adjudge.store.statement import Dialect, Row, Rows, Statement, render
 from adjudge.store.tables.base import METADATA
-from tests.support.stores import POSTGRES_NOW, Store, raw
+from tests.support.stores import POSTGRES_NOW, StoreHarness, adhoc_statement
 
 TYPES = {
     "given_text": "text",
@@ -26,7 +26,7 @@ TYPES = {
     "given_flag": "boolean",
     "given_document": "jsonb",
 }
-ECHO = Statement("test.echo", "Echo the rows.", f"SELECT {', '.join(TYPES)} FROM {{given}}", given=TYPES)
+ECHO = Statement("test.echo", "Echo the rows.", f"SELECT {', '.join(TYPES)} FROM {{given}}", input_columns=TYPES)
 
 
 def all_statements() -> list[Statement]:
@@ -39,20 +39,20 @@ def all_statements() -> list[Statement]:
     return sorted(found.values(), key=lambda statement: statement.name)
 
 
-async def echo(store: Store, rows: Rows) -> list[Row]:
+async def echo(store: StoreHarness, rows: Rows) -> list[Row]:
     return await store.database.read(lambda tx: tx.fetch(ECHO, rows))
 
 
-async def test_no_rows_are_no_rows(store: Store) -> None:
+async def test_no_rows_are_no_rows(store: StoreHarness) -> None:
     assert await echo(store, []) == []
 
 
-async def test_null_is_null_in_every_type(store: Store) -> None:
+async def test_null_is_null_in_every_type(store: StoreHarness) -> None:
     (row,) = await echo(store, [(None, None, None, None, None)])
     assert [row[name] for name in TYPES] == [None] * 5
 
 
-async def test_values_come_back_as_they_went(store: Store) -> None:
+async def test_values_come_back_as_they_went(store: StoreHarness) -> None:
     document = {"deep": [1, None, {"ключ": "значение"}], "quote": "'\"\\"}
     text = "née Straße 判题 \U0001f9ee 'quoted' \"twice\" \\ \n\t :name {given} $1 ?1"
     (row,) = await echo(store, [(text, 2**53 + 1, 0.1, True, json.dumps(document))])
@@ -61,7 +61,7 @@ async def test_values_come_back_as_they_went(store: Store) -> None:
     assert json.loads(row["given_document"]) == document
 
 
-async def test_a_single_row_comes_back_as_it_went_in_every_type(store: Store) -> None:
+async def test_a_single_row_comes_back_as_it_went_in_every_type(store: StoreHarness) -> None:
     """It travels another way than two do, and must come to the same."""
     rows = [("one", 1, 0.5, True, '{"a": [1]}'), ("two", 2, -0.5, False, "[]"), (None, None, None, None, None)]
     for row in rows:
@@ -69,13 +69,13 @@ async def test_a_single_row_comes_back_as_it_went_in_every_type(store: Store) ->
         assert [alone[name] for name in TYPES] == [first[name] for name in TYPES]
 
 
-async def test_five_thousand_rows_travel_together(store: Store) -> None:
+async def test_five_thousand_rows_travel_together(store: StoreHarness) -> None:
     rows = [(f"row {number}", number, number / 2, number % 2 == 0, "{}") for number in range(5_000)]
     found = await echo(store, rows)
     assert sorted(row["given_number"] for row in found) == list(range(5_000))
 
 
-async def test_the_clock_stands_still_within_a_statement_and_is_the_tests_own(store: Store) -> None:
+async def test_the_clock_stands_still_within_a_statement_and_is_the_tests_own(store: StoreHarness) -> None:
     now = Statement("test.now", "Read the clock twice.", "SELECT {now} AS a, {now} AS b")
     (first,) = await store.database.read(lambda tx: tx.fetch(now))
     await store.clock.advance(ms=5)
@@ -84,19 +84,19 @@ async def test_the_clock_stands_still_within_a_statement_and_is_the_tests_own(st
     assert second["a"] == store.clock.now_us
 
 
-async def test_one_parameter_may_stand_in_several_places(store: Store) -> None:
-    twice = raw("SELECT CAST(:one AS bigint) + CAST(:two AS bigint) + CAST(:one AS bigint) AS n")
+async def test_one_parameter_may_stand_in_several_places(store: StoreHarness) -> None:
+    twice = adhoc_statement("SELECT CAST(:one AS bigint) + CAST(:two AS bigint) + CAST(:one AS bigint) AS n")
     (row,) = await store.database.read(lambda tx: tx.fetch(twice, one=1, two=10))
     assert row["n"] == 12
 
 
-async def test_execute_tells_how_many_rows_changed(store: Store) -> None:
+async def test_execute_tells_how_many_rows_changed(store: StoreHarness) -> None:
     await store.enqueue_many(3)
     assert await store.write("UPDATE jobs SET trace_id = 'x' WHERE priority = 2") == 3
     assert await store.write("UPDATE jobs SET trace_id = 'x' WHERE priority = 9") == 0
 
 
-async def test_a_statement_on_rows_asks_for_them(store: Store) -> None:
+async def test_a_statement_on_rows_asks_for_them(store: StoreHarness) -> None:
     with pytest.raises(TypeError):
         await store.database.read(lambda tx: tx.fetch(ECHO))
 
@@ -112,27 +112,27 @@ def test_every_statement_has_a_name_and_a_purpose_of_its_own() -> None:
         assert "\n" not in statement.purpose
 
 
-async def test_every_statement_can_be_planned(store: Store) -> None:
+async def test_every_statement_can_be_planned(store: StoreHarness) -> None:
     """The database itself reads every text: names of columns, types of parameters, legal syntax."""
     complaints = {}
     for statement in all_statements():
-        if statement.only in (None, store.dialect):  # the other database does the same by other statements
+        if statement.only_dialect in (None, store.dialect):  # the other database does the same by other statements
             try:
-                await store.do(partial(_plan, statement, store.dialect))
+                await store.transact(partial(_plan, statement, store.dialect))
             except Exception as complaint:  # noqa: BLE001  # whatever a driver raises, the other statements are read too
                 complaints[statement.name] = str(complaint)
     assert complaints == {}
 
 
 async def _plan(statement: Statement, dialect: Dialect, tx: Tx) -> None:
-    for is_single in {False, bool(statement.given)}:
+    for is_single in {False, bool(statement.input_columns)}:
         sql = render(statement, dialect, POSTGRES_NOW if dialect is Dialect.POSTGRES else "0", is_single=is_single).sql
         if dialect is Dialect.POSTGRES:
-            await tx.execute(raw(f"PREPARE planned AS {sql}"))
-            await tx.execute(raw("DEALLOCATE planned"))
+            await tx.execute(adhoc_statement(f"PREPARE planned AS {sql}"))
+            await tx.execute(adhoc_statement("DEALLOCATE planned"))
         else:
-            sql = re.sub(r"\?1\b", "'[]'", sql) if statement.given and not is_single else sql
-            await tx.fetch(raw("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql)))
+            sql = re.sub(r"\?1\b", "'[]'", sql) if statement.input_columns and not is_single else sql
+            await tx.fetch(adhoc_statement("EXPLAIN " + re.sub(r"\?\d+", "NULL", sql)))
 
 
 WHOLE_TABLE = {
@@ -165,7 +165,7 @@ def test_no_statement_reads_a_large_table_whole(sqlite_url: str) -> None:
     found = {}
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
         for statement in all_statements():
-            if statement.only in (None, Dialect.SQLITE):
+            if statement.only_dialect in (None, Dialect.SQLITE):
                 scans = _scans(connection, statement)
                 if any(table in LARGE and index not in partial_indexes for table, index in scans):
                     found[statement.name] = scans
@@ -183,14 +183,16 @@ def _scans(connection: sqlite3.Connection, statement: Statement) -> list[tuple[s
 BY_KEY = [
     statement
     for statement in all_statements()
-    if statement.given and statement.name != "jobs.find_deduped" and statement.only is not Dialect.SQLITE
+    if statement.input_columns
+    and statement.name != "jobs.find_deduped"
+    and statement.only_dialect is not Dialect.SQLITE
 ]
 
 
-async def test_rows_handed_in_are_looked_up_by_key(postgres_store: Store) -> None:
+async def test_rows_handed_in_are_looked_up_by_key(postgres_store: StoreHarness) -> None:
     """On an empty table already: a session keeps its plans, and the table grows under them."""
     plans = {
-        (statement.name, is_single): await postgres_store.do(partial(_explain, statement, is_single))
+        (statement.name, is_single): await postgres_store.transact(partial(_explain, statement, is_single))
         for statement in BY_KEY
         for is_single in (False, True)
     }
@@ -207,10 +209,12 @@ async def _explain(statement: Statement, is_single: bool, tx: Tx) -> str:
     """
     rendered = render(statement, Dialect.POSTGRES, "0", is_single=is_single)
     nulls = ", ".join(["NULL"] * (rendered.column_count + len(rendered.parameters)))
-    await tx.execute(raw("UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE relkind = 'r' AND oid >= 16384"))
-    await tx.execute(raw("DELETE FROM pg_statistic WHERE starelid >= 16384"))
-    await tx.execute(raw("SET LOCAL plan_cache_mode = force_generic_plan"))
-    await tx.execute(raw(f"PREPARE explained AS {rendered.sql}"))
-    rows = await tx.fetch(raw(f"EXPLAIN EXECUTE explained({nulls})"))
-    await tx.execute(raw("DEALLOCATE explained"))
+    await tx.execute(
+        adhoc_statement("UPDATE pg_class SET relpages = 0, reltuples = -1 WHERE relkind = 'r' AND oid >= 16384")
+    )
+    await tx.execute(adhoc_statement("DELETE FROM pg_statistic WHERE starelid >= 16384"))
+    await tx.execute(adhoc_statement("SET LOCAL plan_cache_mode = force_generic_plan"))
+    await tx.execute(adhoc_statement(f"PREPARE explained AS {rendered.sql}"))
+    rows = await tx.fetch(adhoc_statement(f"EXPLAIN EXECUTE explained({nulls})"))
+    await tx.execute(adhoc_statement("DEALLOCATE explained"))
     return "\n".join(row["QUERY PLAN"] for row in rows)

@@ -21,63 +21,65 @@ from adjudge.domain.ids import new_id
 from adjudge.store import Tx, constraints, users
 from adjudge.store.statement import Dialect, Statement
 from adjudge.store.users import NewUser
-from tests.support.stores import Store, raw
+from tests.support.stores import StoreHarness, adhoc_statement
 
-COUNT = raw("SELECT count(*) AS n FROM users")
-NAMES = raw("SELECT name FROM users ORDER BY name")
+COUNT = adhoc_statement("SELECT count(*) AS n FROM users")
+NAMES = adhoc_statement("SELECT name FROM users ORDER BY name")
 
 
 async def add(tx: Tx, name: str, **fields: Any) -> None:
-    await users.add(tx, NewUser(new_id(), name, **fields))
+    await users.insert(tx, NewUser(new_id(), name, **fields))
 
 
-async def names(store: Store) -> list[str]:
+async def names(store: StoreHarness) -> list[str]:
     return [row["name"] for row in await store.database.read(lambda tx: tx.fetch(NAMES))]
 
 
-async def test_a_transaction_returns_what_its_operation_returned_and_commits(store: Store) -> None:
+async def test_a_transaction_returns_what_its_operation_returned_and_commits(store: StoreHarness) -> None:
     async def operation(tx: Tx) -> int:
         await add(tx, "ada")
         return 7
 
-    assert await store.do(operation) == 7
+    assert await store.transact(operation) == 7
     assert await names(store) == ["ada"]
 
 
-async def test_a_last_statement_commits_and_is_the_last(store: Store) -> None:
-    rename = raw("UPDATE users SET name = :name WHERE name = 'ada' RETURNING name")
+async def test_a_last_statement_commits_and_is_the_last(store: StoreHarness) -> None:
+    rename = adhoc_statement("UPDATE users SET name = :name WHERE name = 'ada' RETURNING name")
     rung: list[str] = []
 
     async def alone(tx: Tx) -> list[str]:
         tx.on_commit(lambda: rung.append("alone"))
-        return [row["name"] for row in await tx.conclude(rename, name="bea")]
+        return [row["name"] for row in await tx.fetch_last(rename, name="bea")]
 
     async def behind_another(tx: Tx) -> None:
         await add(tx, "ada")
-        await tx.conclude(rename, name="cyd")
+        await tx.fetch_last(rename, name="cyd")
 
     async def not_the_last(tx: Tx) -> None:
         await add(tx, "eve")
-        await tx.conclude(COUNT)
+        await tx.fetch_last(COUNT)
         await add(tx, "fay")
 
-    await store.do(partial(add, name="ada"))
-    assert (await store.do(alone), rung) == (["bea"], ["alone"])
-    await store.do(behind_another)
+    await store.transact(partial(add, name="ada"))
+    assert (await store.transact(alone), rung) == (["bea"], ["alone"])
+    await store.transact(behind_another)
     with pytest.raises(InternalFault, match="conclude"):
-        await store.do(not_the_last)
+        await store.transact(not_the_last)
     assert await names(store) == ["bea", "cyd"]
 
 
-async def test_a_last_statement_that_fails_leaves_nothing(store: Store) -> None:
-    await store.do(partial(add, name="ada"))
-    await store.do(partial(add, name="bea"))
+async def test_a_last_statement_that_fails_leaves_nothing(store: StoreHarness) -> None:
+    await store.transact(partial(add, name="ada"))
+    await store.transact(partial(add, name="bea"))
     with pytest.raises(Conflict):
-        await store.do(lambda tx: tx.conclude(raw("UPDATE users SET name = 'ada' WHERE name = 'bea' RETURNING name")))
+        await store.transact(
+            lambda tx: tx.fetch_last(adhoc_statement("UPDATE users SET name = 'ada' WHERE name = 'bea' RETURNING name"))
+        )
     assert await names(store) == ["ada", "bea"]
 
 
-async def test_an_operation_that_raises_leaves_nothing(store: Store) -> None:
+async def test_an_operation_that_raises_leaves_nothing(store: StoreHarness) -> None:
     class Mine(Exception):
         pass
 
@@ -86,11 +88,11 @@ async def test_an_operation_that_raises_leaves_nothing(store: Store) -> None:
         raise Mine
 
     with pytest.raises(Mine):
-        await store.do(operation)
+        await store.transact(operation)
     assert await names(store) == []
 
 
-async def test_callbacks_run_after_the_commit_and_only_then(store: Store) -> None:
+async def test_callbacks_run_after_the_commit_and_only_then(store: StoreHarness) -> None:
     seen: list[str] = []
 
     async def commits(tx: Tx) -> None:
@@ -102,14 +104,14 @@ async def test_callbacks_run_after_the_commit_and_only_then(store: Store) -> Non
         tx.on_commit(lambda: seen.append("never"))
         await add(tx, "ada")
 
-    await store.do(commits)
+    await store.transact(commits)
     assert seen == ["committed"]
     with pytest.raises(Conflict):
-        await store.do(fails)
+        await store.transact(fails)
     assert seen == ["committed"]
 
 
-async def test_a_callback_that_fails_neither_undoes_the_commit_nor_stops_the_others(store: Store) -> None:
+async def test_a_callback_that_fails_neither_undoes_the_commit_nor_stops_the_others(store: StoreHarness) -> None:
     seen: list[str] = []
 
     async def operation(tx: Tx) -> None:
@@ -117,13 +119,13 @@ async def test_a_callback_that_fails_neither_undoes_the_commit_nor_stops_the_oth
         tx.on_commit(lambda: seen.append("second"))
         await add(tx, "ada")
 
-    await asyncio.wait_for(store.do(operation), 120)
+    await asyncio.wait_for(store.transact(operation), 120)
     assert seen == ["second"]
     assert await names(store) == ["ada"]
 
 
-async def test_a_swallowed_failure_still_dooms_the_transaction(store: Store) -> None:
-    await store.do(lambda tx: add(tx, "ada"))
+async def test_a_swallowed_failure_still_dooms_the_transaction(store: StoreHarness) -> None:
+    await store.transact(lambda tx: add(tx, "ada"))
 
     async def operation(tx: Tx) -> None:
         await add(tx, "bob")
@@ -134,14 +136,14 @@ async def test_a_swallowed_failure_still_dooms_the_transaction(store: Store) -> 
                 await add(tx, "cleo")
 
     with pytest.raises(Conflict):
-        await store.do(operation)
+        await store.transact(operation)
     assert await names(store) == ["ada"]
 
 
-async def test_a_failure_behind_the_first_row_dooms_the_transaction_too(store: Store) -> None:
+async def test_a_failure_behind_the_first_row_dooms_the_transaction_too(store: StoreHarness) -> None:
     """SQLite hands rows out one by one: it has answered with one before it meets the next."""
     document = "CAST(v AS jsonb)" if store.dialect is Dialect.POSTGRES else "json(v)"
-    faulty = raw(f"SELECT {document} AS d FROM (SELECT '[]' AS v UNION ALL SELECT '[') AS texts")
+    faulty = adhoc_statement(f"SELECT {document} AS d FROM (SELECT '[]' AS v UNION ALL SELECT '[') AS texts")
 
     async def operation(tx: Tx) -> None:
         await add(tx, "ada")
@@ -149,29 +151,29 @@ async def test_a_failure_behind_the_first_row_dooms_the_transaction_too(store: S
             await tx.fetch(faulty)
 
     with pytest.raises(AdjudgeError):
-        await store.do(operation)
+        await store.transact(operation)
     assert await names(store) == []
 
 
-async def test_a_transaction_that_sqlite_has_ended_is_not_told_as_committed(sqlite_store: Store) -> None:
+async def test_a_transaction_that_sqlite_has_ended_is_not_told_as_committed(sqlite_store: StoreHarness) -> None:
     """Alone in its group it has no savepoint, whose loss would be noticed."""
     called: list[str] = []
 
     async def operation(tx: Tx) -> None:
         await add(tx, "ada")
         tx.on_commit(partial(called.append, "committed"))
-        await tx.execute(raw("ROLLBACK"))
+        await tx.execute(adhoc_statement("ROLLBACK"))
 
     with pytest.raises(Unavailable, match="could not commit"):
-        await sqlite_store.do(operation)
+        await sqlite_store.transact(operation)
     assert (await names(sqlite_store), called) == ([], [])
-    await sqlite_store.do(partial(add, name="bob"))
+    await sqlite_store.transact(partial(add, name="bob"))
     assert await names(sqlite_store) == ["bob"]
 
 
-async def test_what_ended_a_read_on_sqlite_is_what_its_caller_hears(sqlite_store: Store) -> None:
+async def test_what_ended_a_read_on_sqlite_is_what_its_caller_hears(sqlite_store: StoreHarness) -> None:
     async def operation(tx: Tx) -> None:
-        await tx.execute(raw("ROLLBACK"))  # as SQLite does itself where the disk fails
+        await tx.execute(adhoc_statement("ROLLBACK"))  # as SQLite does itself where the disk fails
         raise Unavailable("The disk is away.")
 
     with pytest.raises(Unavailable, match="disk is away"):
@@ -179,22 +181,22 @@ async def test_what_ended_a_read_on_sqlite_is_what_its_caller_hears(sqlite_store
     assert await names(sqlite_store) == []
 
 
-async def test_many_transactions_at_once_all_commit(store: Store) -> None:
-    await asyncio.gather(*(store.do(partial(add, name=f"user-{n:02}")) for n in range(40)))
+async def test_many_transactions_at_once_all_commit(store: StoreHarness) -> None:
+    await asyncio.gather(*(store.transact(partial(add, name=f"user-{n:02}")) for n in range(40)))
     assert len(await names(store)) == 40
 
 
-async def test_a_transaction_that_fails_takes_nothing_from_its_neighbours(store: Store) -> None:
+async def test_a_transaction_that_fails_takes_nothing_from_its_neighbours(store: StoreHarness) -> None:
     """On SQLite they commit as a group."""
     outcomes = await asyncio.gather(
-        *(store.do(partial(add, name="twin" if n % 3 == 0 else f"user-{n:02}")) for n in range(30)),
+        *(store.transact(partial(add, name="twin" if n % 3 == 0 else f"user-{n:02}")) for n in range(30)),
         return_exceptions=True,
     )
     assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 9
     assert len(await names(store)) == 21
 
 
-async def test_a_transaction_sees_its_own_writes_and_others_see_them_only_after_the_commit(store: Store) -> None:
+async def test_a_transaction_sees_its_own_writes_and_others_see_them_only_after_the_commit(store: StoreHarness) -> None:
     during: list[int] = []
 
     async def operation(tx: Tx) -> None:
@@ -202,11 +204,11 @@ async def test_a_transaction_sees_its_own_writes_and_others_see_them_only_after_
         during.append((await tx.fetch(COUNT))[0]["n"])
 
     before = await names(store)
-    await store.do(operation)
+    await store.transact(operation)
     assert (before, during, await names(store)) == ([], [1], ["ada"])
 
 
-async def test_a_read_sees_one_snapshot(postgres_store: Store) -> None:
+async def test_a_read_sees_one_snapshot(postgres_store: StoreHarness) -> None:
     written = asyncio.Event()
     begun = asyncio.Event()
 
@@ -218,60 +220,60 @@ async def test_a_read_sees_one_snapshot(postgres_store: Store) -> None:
 
     reading = asyncio.create_task(postgres_store.database.read(look))
     await begun.wait()
-    await postgres_store.do(lambda tx: add(tx, "ada"))
+    await postgres_store.transact(lambda tx: add(tx, "ada"))
     written.set()
     assert await reading == (0, 0)
 
 
-async def test_a_read_on_sqlite_sees_one_snapshot(sqlite_store: Store) -> None:
+async def test_a_read_on_sqlite_sees_one_snapshot(sqlite_store: StoreHarness) -> None:
     """The reader holds its thread, so the writer is driven from another loop's thread meanwhile."""
     loop = asyncio.get_running_loop()
 
     async def look(tx: Tx) -> tuple[int, int]:
         first = (await tx.fetch(COUNT))[0]["n"]
-        asyncio.run_coroutine_threadsafe(sqlite_store.do(lambda inner: add(inner, "ada")), loop).result(10)
+        asyncio.run_coroutine_threadsafe(sqlite_store.transact(lambda inner: add(inner, "ada")), loop).result(10)
         return first, (await tx.fetch(COUNT))[0]["n"]
 
     assert await sqlite_store.database.read(look) == (0, 0)
     assert await names(sqlite_store) == ["ada"]
 
 
-async def test_a_read_cannot_write(store: Store) -> None:
+async def test_a_read_cannot_write(store: StoreHarness) -> None:
     with pytest.raises(InternalFault):
         await store.database.read(lambda tx: add(tx, "ada"))
     assert await names(store) == []
-    await store.do(lambda tx: add(tx, "ada"))
+    await store.transact(lambda tx: add(tx, "ada"))
 
 
-async def test_an_operation_that_awaits_something_foreign_is_refused_on_sqlite(sqlite_store: Store) -> None:
+async def test_an_operation_that_awaits_something_foreign_is_refused_on_sqlite(sqlite_store: StoreHarness) -> None:
     async def operation(tx: Tx) -> None:
         await add(tx, "ada")
         await asyncio.sleep(0)
 
     with pytest.raises(RuntimeError, match="awaited something other"):
-        await sqlite_store.do(operation)
+        await sqlite_store.transact(operation)
     assert await names(sqlite_store) == []
 
 
-async def test_a_transaction_canceled_while_it_waits_never_runs(store: Store) -> None:
+async def test_a_transaction_canceled_while_it_waits_never_runs(store: StoreHarness) -> None:
     started: list[str] = []
 
     async def operation(tx: Tx) -> None:
         started.append("ran")
         await add(tx, "late")
 
-    waiting = asyncio.create_task(store.do(operation))
+    waiting = asyncio.create_task(store.transact(operation))
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await store.do(lambda tx: add(tx, "next"))
+    await store.transact(lambda tx: add(tx, "next"))
     assert (started, await names(store)) == ([], ["next"])
 
 
-async def test_a_closed_database_is_unavailable(store: Store) -> None:
+async def test_a_closed_database_is_unavailable(store: StoreHarness) -> None:
     await store.database.close()
     with pytest.raises(Unavailable):
-        await store.do(lambda tx: add(tx, "ada"))
+        await store.transact(lambda tx: add(tx, "ada"))
     with pytest.raises(Unavailable):
         await names(store)
     await store.database.close()
@@ -279,16 +281,16 @@ async def test_a_closed_database_is_unavailable(store: Store) -> None:
 
 @pytest.mark.parametrize("constraint", sorted(constraints.TAKEN))
 async def test_every_unique_constraint_that_people_meet_is_a_conflict_that_names_the_field(
-    store: Store, constraint: str
+    store: StoreHarness, constraint: str
 ) -> None:
     statements = DUPLICATES[constraint]
 
     async def operation(tx: Tx) -> None:
         for sql in ("INSERT INTO users (id, name, created_at, updated_at) VALUES ('u', 'u', 0, 0)", *statements):
-            await tx.execute(raw(sql))
+            await tx.execute(adhoc_statement(sql))
 
     with pytest.raises(Conflict) as refused:
-        await store.do(operation)
+        await store.transact(operation)
     assert refused.value.fields["field"] == constraints.TAKEN[constraint][0]
 
 
@@ -333,13 +335,15 @@ DUPLICATES = {
         pytest.param("SELECT * FROM nowhere", InternalFault, id="unknown table"),
     ],
 )
-async def test_what_the_database_refuses_has_a_meaning(store: Store, sql: str, error: type[AdjudgeError]) -> None:
+async def test_what_the_database_refuses_has_a_meaning(
+    store: StoreHarness, sql: str, error: type[AdjudgeError]
+) -> None:
     with pytest.raises(error):
-        await store.do(lambda tx: tx.fetch(raw(sql)))
+        await store.transact(lambda tx: tx.fetch(adhoc_statement(sql)))
 
 
 @pytest.mark.parametrize("guard", sorted(constraints.ILLEGAL))
-async def test_every_guard_is_an_invalid_transition(store: Store, guard: str) -> None:
+async def test_every_guard_is_an_invalid_transition(store: StoreHarness, guard: str) -> None:
     node = "INSERT INTO chain_nodes (run_id, node_id, type, updated_at) VALUES ('r', 'n', 't', 0)"
     run = (
         f"{_CHAIN} ('c', 'n', '{{}}', 0, 0)",
@@ -362,23 +366,25 @@ async def test_every_guard_is_an_invalid_transition(store: Store, guard: str) ->
         await store.write(illegal[guard])
 
 
-async def test_values_that_no_database_holds_are_the_callers_to_fix(store: Store) -> None:
-    statement = Statement("test.echo", "Echo.", "SELECT given_text AS t FROM {given}", given={"given_text": "text"})
+async def test_values_that_no_database_holds_are_the_callers_to_fix(store: StoreHarness) -> None:
+    statement = Statement(
+        "test.echo", "Echo.", "SELECT given_text AS t FROM {given}", input_columns={"given_text": "text"}
+    )
 
     async def echo(tx: Tx, text: str) -> None:
         await tx.fetch(statement, [(text,)])
 
     for text in ("half a pair: \ud800", "a zero\0byte"):
         with pytest.raises(InvalidInput):
-            await store.do(partial(echo, text=text))
+            await store.transact(partial(echo, text=text))
         with pytest.raises(InvalidInput):
-            await store.do(partial(add, name=text))
+            await store.transact(partial(add, name=text))
 
 
-async def test_postgres_plans_writes_once_and_searches_for_their_values(postgres_store: Store) -> None:
+async def test_postgres_plans_writes_once_and_searches_for_their_values(postgres_store: StoreHarness) -> None:
     """Our longest statements take as long to plan as to run; a search cannot be planned without its filters."""
-    mode = raw("SELECT current_setting('plan_cache_mode') AS mode")
-    search = Statement("test.search", "Search.", "SELECT 1 AS one", by_values=True)
+    mode = adhoc_statement("SELECT current_setting('plan_cache_mode') AS mode")
+    search = Statement("test.search", "Search.", "SELECT 1 AS one", force_custom_plan=True)
 
     async def plans(tx: Tx) -> str:
         return str((await tx.fetch(mode))[0]["mode"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from adjudge.cli import Later, main
+from adjudge.cli import LazyCommand, main
 from adjudge.settings import CONFIG_VARIABLE, load
 from adjudge.settings.knob import variables
 from adjudge.settings.knobs import SECTIONS
@@ -83,7 +83,7 @@ def test_commands_and_options_that_pages_name_exist() -> None:
                 name = words.pop(0)
                 found = command.get_command(click.Context(command), name)
                 assert found is not None, f"{page.name}: `adjudge {written}`: there is no command {name}"
-                command = found.load() if isinstance(found, Later) else found
+                command = found.load() if isinstance(found, LazyCommand) else found
             options = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
             for word in words[: words.index("--") if "--" in words else None]:
                 if word.startswith("--"):

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.sandbox import Sandbox
@@ -15,6 +15,6 @@ from adjudge.sandbox import Sandbox
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def judge(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Judge]:
-    cache = ArtifactCache(tmp_path_factory.mktemp("compiled"))
+    cache = CompileCache(tmp_path_factory.mktemp("compiled"))
     async with Sandbox(unsafe=True, slots=2) as box:
         yield Judge(box, Languages.load(), cache, worker="golden")

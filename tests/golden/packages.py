@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.domain.limits import MIB, Limits
-from adjudge.domain.problem import Case, Group, Origin, Problem, ProblemLimits
+from adjudge.domain.problem import Case, Group, PackageFormat, Problem, ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, Program
-from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result import JudgeResult
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.sources import ProgramSource, SourceFile
 
 LIMITS = Limits(cpu_ms=1_000, wall_ms=60_000, memory_bytes=128 * MIB)
 """The wall is one that only a fault can hit: how long a busy machine takes to run a program says nothing of it."""
 
 
 @dataclass(frozen=True)
-class Folder:
+class PackageBuilder:
     """A folder as a package's files."""
 
     root: Path
@@ -50,7 +50,7 @@ class Folder:
     def problem(self, *pairs: tuple[str, str], **more: Any) -> Problem:
         """A problem with these tests."""
         fields: dict[str, Any] = {"cases": self.cases(*pairs), "groups": (Group(""),)} | more
-        return Problem("made", Origin("plain"), limits=ProblemLimits(run=LIMITS), **fields)
+        return Problem("made", PackageFormat("plain"), limits=ProblemLimits(run=LIMITS), **fields)
 
     def checked(self, protocol: CheckerProtocol, text: str, name: str = "checker.sh", **more: Any) -> Problem:
         """A problem of one test with a checker program."""
@@ -59,8 +59,8 @@ class Folder:
 
 
 async def judged(
-    judge: Judge, problem: Problem, files: Folder, text: str, language: str = "bash", **options: Any
+    judge: Judge, problem: Problem, files: PackageBuilder, text: str, language: str = "bash", **options: Any
 ) -> JudgeResult:
     """Judge one source."""
-    submission = Submission(Source((SourceFile("program", text.encode()),)), language)
-    return await judge.judge(problem, files, submission, Options(**options))
+    submission = SubmittedProgram(ProgramSource((SourceFile("program", text.encode()),)), language)
+    return await judge.judge(problem, files, submission, JudgeOptions(**options))

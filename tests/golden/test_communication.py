@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Interactor, InteractorProtocol, UserIO
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.pipeline import Judge
-from tests.golden.packages import LIMITS, Folder, judged
+from tests.golden.packages import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
-def communication(files: Folder, manager: str, name: str = "manager.py", **fields: object) -> Problem:
+def communication(files: PackageBuilder, manager: str, name: str = "manager.py", **fields: object) -> Problem:
     """A problem of one test, whose input is 21."""
     interactor = Interactor(InteractorProtocol.CMS, files.program(name, manager), **fields)  # type: ignore[arg-type]
-    return files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    return files.problem(("21\n", ""), mode=ProblemMode.COMMUNICATION, interactor=interactor)
 
 
 MANAGER = """
@@ -45,17 +45,19 @@ echo said "$back" >&2
         (UserIO.FIFO, 'read -r n < "$1"; echo $((n * 2)) > "$2"', "AC"),
     ],
 )
-async def test_communication(judge: Judge, files: Folder, user_io: UserIO, program: str, verdict: str) -> None:
+async def test_communication(judge: Judge, files: PackageBuilder, user_io: UserIO, program: str, verdict: str) -> None:
     interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", MANAGER), user_io=user_io)
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    problem = files.problem(("21\n", ""), mode=ProblemMode.COMMUNICATION, interactor=interactor)
     result = await judged(judge, problem, files, program)
     assert result.verdict == verdict, result.message
 
 
-async def test_a_manager_that_listens_late_still_hears_a_process_that_has_ended(judge: Judge, files: Folder) -> None:
+async def test_a_manager_that_listens_late_still_hears_a_process_that_has_ended(
+    judge: Judge, files: PackageBuilder
+) -> None:
     manager = MANAGER.replace("read -r back", "sleep 0.2\nread -r back")
     interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", manager))
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    problem = files.problem(("21\n", ""), mode=ProblemMode.COMMUNICATION, interactor=interactor)
     result = await judged(judge, problem, files, "read -r n; echo $((n * 2))")
     assert result.verdict is Verdict.AC, result.message
 
@@ -70,9 +72,9 @@ if [ "$second" = $((number + 2)) ]; then echo 1.0; else echo 0.0; fi
 """
 
 
-async def test_communication_of_two_processes(judge: Judge, files: Folder) -> None:
+async def test_communication_of_two_processes(judge: Judge, files: PackageBuilder) -> None:
     interactor = Interactor(InteractorProtocol.CMS, files.program("manager.sh", RELAY), processes=2)
-    problem = files.problem(("21\n", ""), mode=Mode.COMMUNICATION, interactor=interactor)
+    problem = files.problem(("21\n", ""), mode=ProblemMode.COMMUNICATION, interactor=interactor)
     result = await judged(judge, problem, files, "read -r n; echo $((n + 1))")
     assert result.verdict is Verdict.AC, result.message
 
@@ -100,7 +102,7 @@ ORDERS = ("(first, second)", "(second, first)")
     list(itertools.product(ORDERS, ORDERS, (True, False))),
 )
 async def test_fifos_work_in_any_order_and_direction(
-    judge: Judge, files: Folder, manager_order: str, process_order: str, *, is_documented_direction: bool
+    judge: Judge, files: PackageBuilder, manager_order: str, process_order: str, *, is_documented_direction: bool
 ) -> None:
     """CMS's own example writes to the first fifo and reads from the second, against its documentation."""
     first, second = ("r", "w") if is_documented_direction else ("w", "r")
@@ -136,7 +138,7 @@ print(1.0 if open(sys.argv[1]).read() == "7\\n" else 0.0)
     ],
 )
 async def test_a_program_that_ends_without_a_word_gets_its_verdict_at_once(
-    judge: Judge, files: Folder, user_io: UserIO, manager: str, program: str, verdict: str
+    judge: Judge, files: PackageBuilder, user_io: UserIO, manager: str, program: str, verdict: str
 ) -> None:
     result = await judged(judge, communication(files, manager, user_io=user_io), files, program, "python3")
     assert result.verdict == verdict, result.message
@@ -144,7 +146,9 @@ async def test_a_program_that_ends_without_a_word_gets_its_verdict_at_once(
 
 
 @pytest.mark.parametrize("user_io", UserIO)
-async def test_a_process_whose_manager_has_ended_reads_the_end(judge: Judge, files: Folder, user_io: UserIO) -> None:
+async def test_a_process_whose_manager_has_ended_reads_the_end(
+    judge: Judge, files: PackageBuilder, user_io: UserIO
+) -> None:
     manager = "print(0.0)"
     program = """
 import sys
@@ -158,7 +162,7 @@ writer.write("x" * 1_000_000)
 
 
 async def test_a_manager_that_rejects_decides_before_a_process_that_fails_because_of_it(
-    judge: Judge, files: Folder
+    judge: Judge, files: PackageBuilder
 ) -> None:
     result = await judged(judge, communication(files, "print(0.0)"), files, "int(input())", "python3")
     assert result.verdict is Verdict.WA, result.message
@@ -199,7 +203,9 @@ if number == 0:
 
 
 @pytest.mark.parametrize("user_io", UserIO)
-async def test_a_process_cannot_write_into_the_pipes_of_another(judge: Judge, files: Folder, user_io: UserIO) -> None:
+async def test_a_process_cannot_write_into_the_pipes_of_another(
+    judge: Judge, files: PackageBuilder, user_io: UserIO
+) -> None:
     problem = communication(files, FORGED, user_io=user_io, processes=2)
     program = FORGER
     if user_io is UserIO.STD:
@@ -216,7 +222,7 @@ while True:
 """
 
 
-async def test_a_process_that_opens_its_fifo_in_a_loop_is_a_runtime_error(judge: Judge, files: Folder) -> None:
+async def test_a_process_that_opens_its_fifo_in_a_loop_is_a_runtime_error(judge: Judge, files: PackageBuilder) -> None:
     problem = communication(files, MANAGER_READS_FIRST, user_io=UserIO.FIFO)
     result = await judged(judge, problem, files, OPENS_IN_A_LOOP, "python3")
     assert result.verdict is Verdict.RE, result.message

@@ -15,11 +15,11 @@ import pytest
 
 from adjudge.cli.judging import read_source
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Options, Submission
-from adjudge.judge.progression import Stop
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.progression import StopPolicy
 from adjudge.judge.result import JudgeResult
 from adjudge.packages.findings import Severity
-from adjudge.packages.load import loaded
+from adjudge.packages.load import load_package
 from adjudge.packages.verification import Verifier
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"
@@ -138,7 +138,7 @@ def test_every_example_has_its_table() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_package_is_read_without_a_finding(name: str) -> None:
-    with loaded(PROBLEMS / name) as package:
+    with load_package(PROBLEMS / name) as package:
         assert [str(item) for item in package.findings if item.severity is not Severity.INFO] == []
         used = {path for case in package.problem.cases for path in (case.input, case.answer) if path}
         assert sum(package.files.size_bytes(path) for path in used) < MAX_TEST_BYTES
@@ -148,9 +148,9 @@ def test_package_is_read_without_a_finding(name: str) -> None:
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", NAMES)
 async def test_jury_gets_what_it_must(judge: Judge, name: str) -> None:
-    with loaded(PROBLEMS / name) as package:
+    with load_package(PROBLEMS / name) as package:
         found = await Verifier(judge, package, 2).run()
-    assert found.complaints == []
+    assert found.issues == []
     assert [(item.submission.path, item.reasons) for item in found.judged if item.reasons] == []
     assert {item.submission.path: item.outcome.verdict for item in found.judged} == JURY[name]
     if name in SCORES:
@@ -196,10 +196,10 @@ DETAILS: dict[tuple[str, str], Detail] = {
 }
 
 
-async def judged(judge: Judge, name: str, solution: str, stop: Stop = Stop.POLICY) -> JudgeResult:
-    with loaded(PROBLEMS / name) as package:
-        submission = Submission(read_source(PROBLEMS / name / solution))
-        return await judge.judge(package.problem, package.files, submission, Options(jobs=2, stop=stop))
+async def judged(judge: Judge, name: str, solution: str, stop: StopPolicy = StopPolicy.POLICY) -> JudgeResult:
+    with load_package(PROBLEMS / name) as package:
+        submission = SubmittedProgram(read_source(PROBLEMS / name / solution))
+        return await judge.judge(package.problem, package.files, submission, JudgeOptions(parallelism=2, stop=stop))
 
 
 @pytest.mark.asyncio(loop_scope="session")
@@ -226,7 +226,7 @@ async def test_group_that_depends_on_a_failed_one_is_not_run(judge: Judge) -> No
 
 @pytest.mark.asyncio(loop_scope="session")
 async def test_group_that_depends_on_a_failed_one_earns_nothing_if_it_is_run(judge: Judge) -> None:
-    result = await judged(judge, "paving", "submissions/wrong_answer/starts_at_one.py", Stop.NEVER)
+    result = await judged(judge, "paving", "submissions/wrong_answer/starts_at_one.py", StopPolicy.NEVER)
     accepted = [case.name for case in result.cases if case.verdict is AC]
     assert "secret/3-endless/4" in accepted
     assert float(result.score) == 0
@@ -235,8 +235,8 @@ async def test_group_that_depends_on_a_failed_one_earns_nothing_if_it_is_run(jud
 @pytest.mark.asyncio(loop_scope="session")
 async def test_source_that_does_not_compile_is_judged_on_no_test(judge: Judge, tmp_path: Path) -> None:
     (tmp_path / "broken.cpp").write_text("int main() { return undeclared; }\n")
-    with loaded(PROBLEMS / "multiples") as package:
-        submission = Submission(read_source(tmp_path / "broken.cpp"))
+    with load_package(PROBLEMS / "multiples") as package:
+        submission = SubmittedProgram(read_source(tmp_path / "broken.cpp"))
         result = await judge.judge(package.problem, package.files, submission)
     assert (result.verdict, result.cases) == (Verdict.CE, ())
     assert result.compiled is not None
@@ -260,8 +260,8 @@ MISTAKES = re.findall(r"```python\n(.*?)```", TUTORIAL.read_text(), re.DOTALL)
 )
 async def test_tutorial_tells_the_truth(judge: Judge, tmp_path: Path, mistake: str, verdict: Verdict) -> None:
     (tmp_path / "mine.py").write_text(mistake)
-    with loaded(PROBLEMS / "multiples") as package:
-        submission = Submission(read_source(tmp_path / "mine.py"))
+    with load_package(PROBLEMS / "multiples") as package:
+        submission = SubmittedProgram(read_source(tmp_path / "mine.py"))
         result = await judge.judge(package.problem, package.files, submission)
     assert result.verdict is verdict
 

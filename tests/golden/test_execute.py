@@ -12,16 +12,16 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.execute import execute
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.quiet import Quiet
-from adjudge.judge.sources import Source, SourceFile
-from adjudge.sandbox import RunSpec
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.sandbox import SandboxRunSpec
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LIMITS = Limits(cpu_ms=1_000, wall_ms=60_000, memory_bytes=256 * MIB)
 
 
-def source(text: str) -> Source:
-    return Source((SourceFile("source", text.encode()),))
+def source(text: str) -> ProgramSource:
+    return ProgramSource((SourceFile("source", text.encode()),))
 
 
 async def test_a_program_runs_on_each_input(judge: Judge) -> None:
@@ -31,8 +31,8 @@ async def test_a_program_runs_on_each_input(judge: Judge) -> None:
         judge, judge.languages.get("python3"), program, [b"21\n", b"x\n"], LIMITS, progress=seen.append
     )
     first, second = found.runs
-    assert (first.figures.verdict, first.stdout) == (Verdict.AC, b"42\xff")
-    assert (second.figures.verdict, second.figures.exit_code) == (Verdict.RE, 1)
+    assert (first.usage.verdict, first.stdout) == (Verdict.AC, b"42\xff")
+    assert (second.usage.verdict, second.usage.exit_code) == (Verdict.RE, 1)
     assert b"ValueError" in second.stderr
     assert (found.verdict, seen) == (Verdict.RE, [1, 2])
 
@@ -44,12 +44,12 @@ async def test_a_program_that_does_not_compile_runs_on_nothing(judge: Judge) -> 
 
 
 async def test_an_execution_waits_for_judging_that_is_under_way(judge: Judge) -> None:
-    apart = replace(judge, quiet=Quiet(executions_apart=True))
+    apart = replace(judge, exclusive_gate=Quiet(executions_apart=True))
     program, language = source("print(1)\n"), judge.languages.get("python3")
     await execute(apart, language, program, [], LIMITS)  # compiled: what waits below is the run
-    async with apart.quiet.shared():
+    async with apart.exclusive_gate.shared():
         waiting = asyncio.create_task(execute(apart, language, program, [b"", b""], LIMITS))
-        report = await apart.box.run(RunSpec(argv=("/bin/true",)))
+        report = await apart.box.run(SandboxRunSpec(argv=("/bin/true",)))
         await asyncio.wait([waiting], timeout=0.2)
         assert report.ok
         assert not waiting.done()

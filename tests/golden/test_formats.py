@@ -10,12 +10,12 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Submission
+from adjudge.judge.pipeline import Judge, SubmittedProgram
 from adjudge.judge.result import JudgeResult
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.packages.findings import PackageRefused
-from adjudge.packages.jury import completed
-from adjudge.packages.load import loaded
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import load_package
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -27,10 +27,10 @@ async def judged(
     for path, content in contents.items():
         (folder / "package" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "package" / path).write_text(content)
-    with loaded(folder / "package") as read:
-        package = await completed(read, judge)
-        source = Source((SourceFile(name, text.encode()),))
-        return await judge.judge(package.problem, package.files, Submission(source, language))
+    with load_package(folder / "package") as read:
+        package = await generate_missing_files(read, judge)
+        source = ProgramSource((SourceFile(name, text.encode()),))
+        return await judge.judge(package.problem, package.files, SubmittedProgram(source, language))
 
 
 # ---- ICPC

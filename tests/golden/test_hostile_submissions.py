@@ -15,11 +15,11 @@ from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, NativeChecker
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.compile import SandboxFailed, refuse_lost
-from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result import JudgeResult
-from adjudge.judge.sources import Source, SourceFile
-from adjudge.sandbox.report import Collected, RunReport, RunVerdict
-from tests.golden.packages import LIMITS, Folder, judged
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.sandbox.report import CollectedFile, SandboxRunReport, SandboxVerdict
+from tests.golden.packages import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -82,8 +82,8 @@ SOURCES: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
 def storable(result: JudgeResult) -> bool:
@@ -101,13 +101,15 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(part)
 
 
-async def judged_bytes(judge: Judge, files: Folder, data: bytes, language: str) -> JudgeResult:
+async def judged_bytes(judge: Judge, files: PackageBuilder, data: bytes, language: str) -> JudgeResult:
     problem = files.problem(("1\n", "1\n"))
-    return await judge.judge(problem, files, Submission(Source((SourceFile("source", data),)), language), Options())
+    return await judge.judge(
+        problem, files, SubmittedProgram(ProgramSource((SourceFile("source", data),)), language), JudgeOptions()
+    )
 
 
 @pytest.mark.parametrize("name", SOURCES)
-async def test_a_hostile_source_gets_a_verdict(judge: Judge, files: Folder, name: str) -> None:
+async def test_a_hostile_source_gets_a_verdict(judge: Judge, files: PackageBuilder, name: str) -> None:
     language, text, verdict = SOURCES[name]
     result = await judged_bytes(judge, files, text.encode() if isinstance(text, str) else text, language)
     assert result.verdict == verdict, result.message
@@ -139,7 +141,7 @@ PIECES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", TEMPLATES)
-async def test_damaged_sources_get_a_verdict(judge: Judge, files: Folder, language: str) -> None:
+async def test_damaged_sources_get_a_verdict(judge: Judge, files: PackageBuilder, language: str) -> None:
     chance = random.Random(f"damage to {language}")  # the same damage every time
     for _ in range(12):
         data = bytearray(TEMPLATES[language])
@@ -165,10 +167,10 @@ SETS_OF_FILES: dict[str, tuple[str, dict[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("name", SETS_OF_FILES)
-async def test_hostile_sets_of_files_are_compile_errors(judge: Judge, files: Folder, name: str) -> None:
+async def test_hostile_sets_of_files_are_compile_errors(judge: Judge, files: PackageBuilder, name: str) -> None:
     language, contents = SETS_OF_FILES[name]
-    source = Source(tuple(SourceFile(path, data) for path, data in contents.items()))
-    result = await judge.judge(files.problem(("1\n", "1\n")), files, Submission(source, language), Options())
+    source = ProgramSource(tuple(SourceFile(path, data) for path, data in contents.items()))
+    result = await judge.judge(files.problem(("1\n", "1\n")), files, SubmittedProgram(source, language), JudgeOptions())
     assert result.verdict is Verdict.CE, result.message
 
 
@@ -176,7 +178,7 @@ OUTPUTS = ("9" * 10_000, "1e999999999", "nan", "-inf", "0x1p99999", "\\0", "\\xf
 
 
 @pytest.mark.parametrize("kind", NativeChecker)
-async def test_hostile_outputs_get_a_verdict(judge: Judge, files: Folder, kind: NativeChecker) -> None:
+async def test_hostile_outputs_get_a_verdict(judge: Judge, files: PackageBuilder, kind: NativeChecker) -> None:
     for output in OUTPUTS:
         answer = "YES" if kind in (NativeChecker.YESNO, NativeChecker.NYESNO) else "1"
         problem = files.problem(("1\n", answer), checker=Checker(native=kind))
@@ -184,7 +186,7 @@ async def test_hostile_outputs_get_a_verdict(judge: Judge, files: Folder, kind: 
         assert result.verdict is not Verdict.SE, (output[:20], result.message)
 
 
-async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, files: Folder) -> None:
+async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, files: PackageBuilder) -> None:
     limits = ProblemLimits(run=LIMITS, compile_memory_bytes=2048 * MIB)
     problem = replace(files.problem(("1\n", "1\n")), limits=limits)
     small = Judge(judge.box, judge.languages, judge.cache, artifact_bytes=4 * MIB)
@@ -195,6 +197,6 @@ async def test_a_program_that_is_too_large_is_a_compile_error(judge: Judge, file
 
 
 async def test_a_disk_of_ours_that_is_full_is_no_compile_error() -> None:
-    report = RunReport(RunVerdict.OK, 1, 1, 1, 0, 0, collected=(Collected("main", 0, 0, "ENOSPC"),))
+    report = SandboxRunReport(SandboxVerdict.OK, 1, 1, 1, 0, 0, collected=(CollectedFile("main", 0, 0, "ENOSPC"),))
     with pytest.raises(SandboxFailed, match="ENOSPC"):
         refuse_lost(report)

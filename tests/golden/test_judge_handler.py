@@ -11,17 +11,17 @@ from typing import Any, cast
 import pytest
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.states import JobStatus
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.document import to_document
-from adjudge.sandbox import RunReport, RunSpec, Sandbox
+from adjudge.packages.document import problem_to_json
+from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec
 from adjudge.store import Database, problems
 from adjudge.store.job_values import Job
 from adjudge.store.submissions import JudgeTask
 from adjudge.worker import judging
 from adjudge.worker.judging import JudgeHandler
-from tests.golden.packages import Folder
+from tests.golden.packages import PackageBuilder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,12 +40,12 @@ class Recorded:
 
     def __init__(self, box: Sandbox) -> None:
         self._box = box
-        self.seen: list[tuple[RunSpec, RunReport]] = []
+        self.seen: list[tuple[SandboxRunSpec, SandboxRunReport]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._box, name)
 
-    async def run(self, spec: RunSpec) -> RunReport:
+    async def run(self, spec: SandboxRunSpec) -> SandboxRunReport:
         report = await self._box.run(spec)
         self.seen.append((spec, report))
         return report
@@ -60,8 +60,8 @@ def _job(job_id: str) -> Job:
 async def test_the_launcher_is_given_the_claimed_attempt(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Folder(tmp_path)
-    definition = json.dumps(to_document(folder.problem(("1\n", "1\n"), ("2\n", "2\n"))))
+    folder = PackageBuilder(tmp_path)
+    definition = json.dumps(problem_to_json(folder.problem(("1\n", "1\n"), ("2\n", "2\n"))))
 
     async def task_of(*_: object) -> JudgeTask:
         return JudgeTask("s-1", "bash", "", "r-1", "digest", definition, "read x; echo $x\n")
@@ -79,7 +79,7 @@ async def test_the_launcher_is_given_the_claimed_attempt(
     box = Recorded(judge.box)
     handler = JudgeHandler(
         cast("Database", Rows()),
-        cast("Blobs", None),
+        cast("BlobStore", None),
         cast("BlobCache", cache),
         replace(judge, box=cast("Sandbox", box)),
         margin=0.1,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.limits import MIB, Limits
-from adjudge.domain.problem import Case, Group, Origin, Problem, ProblemLimits
+from adjudge.domain.problem import Case, Group, PackageFormat, Problem, ProblemLimits
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.languages import Languages
-from adjudge.judge.pipeline import Judge, Submission
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.pipeline import Judge, SubmittedProgram
+from adjudge.judge.sources import ProgramSource, SourceFile
 
 PROGRAMS = Path(__file__).parent / "languages"
 CORE = {"c", "cpp17", "cpp20", "cpp23", "python3", "java", "javascript"}
@@ -68,7 +68,7 @@ PATIENT = Limits(cpu_ms=10_000, wall_ms=60_000, memory_bytes=96 * MIB)
 """A busy machine slows a runtime's start by far; only a program that is meant to be too slow is held to little time."""
 PROBLEM = Problem(
     "sum",
-    Origin("plain"),
+    PackageFormat("plain"),
     limits=ProblemLimits(run=PATIENT),
     cases=(Case("1", "", "1.in", "1.ans"),),
     groups=(Group(""),),
@@ -87,7 +87,7 @@ def test_every_language_has_golden_programs() -> None:
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(("language", "path"), GOLDEN)
 async def test_golden_program(judge: Judge, files: Folder, language: str, path: Path) -> None:
-    submission = Submission(Source((SourceFile(path.name, path.read_bytes()),)), language)
+    submission = SubmittedProgram(ProgramSource((SourceFile(path.name, path.read_bytes()),)), language)
     problem = HURRIED if path.stem == "slow" else PROBLEM
     result = await asyncio.wait_for(judge.judge(problem, files, submission), 240)
     assert result.verdict is VERDICTS[path.stem], result.document()

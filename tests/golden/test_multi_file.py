@@ -10,22 +10,22 @@ import pytest
 from adjudge.domain.problem import Case
 from adjudge.domain.programs import FileRef, Interactor, InteractorProtocol
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result import JudgeResult
-from adjudge.judge.sources import Source, SourceFile
-from tests.golden.packages import Folder
+from adjudge.judge.sources import ProgramSource, SourceFile
+from tests.golden.packages import PackageBuilder
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
-async def judged_files(judge: Judge, files: Folder, language: str, contents: dict[str, str]) -> JudgeResult:
-    source = Source(tuple(SourceFile(name, text.encode()) for name, text in contents.items()))
-    return await judge.judge(files.problem(("1\n", "1\n")), files, Submission(source, language), Options())
+async def judged_files(judge: Judge, files: PackageBuilder, language: str, contents: dict[str, str]) -> JudgeResult:
+    source = ProgramSource(tuple(SourceFile(name, text.encode()) for name, text in contents.items()))
+    return await judge.judge(files.problem(("1\n", "1\n")), files, SubmittedProgram(source, language), JudgeOptions())
 
 
 HELPER = "package {package}; public class {name} {{ public static int one() {{ return 1; }} }}"
@@ -36,7 +36,7 @@ CALLER = (
 
 
 @pytest.mark.parametrize("folders", [True, False])
-async def test_java_classes_of_several_packages(judge: Judge, files: Folder, *, folders: bool) -> None:
+async def test_java_classes_of_several_packages(judge: Judge, files: PackageBuilder, *, folders: bool) -> None:
     """As DOMjudge's own example has them: the class without ``main`` comes first by its name."""
     helper = HELPER.format(package="foo.bar.a", name="A")
     caller = CALLER.format(package="zoo.goo.moo.b", helper="foo.bar.a.A", name="B", call="A")
@@ -45,14 +45,14 @@ async def test_java_classes_of_several_packages(judge: Judge, files: Folder, *, 
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_java_names_that_are_not_ascii(judge: Judge, files: Folder) -> None:
+async def test_java_names_that_are_not_ascii(judge: Judge, files: PackageBuilder) -> None:
     helper = HELPER.format(package="größe", name="Maß")
     caller = CALLER.format(package="наш", helper="größe.Maß", name="Ответ", call="Maß")
     result = await judged_files(judge, files, "java", {"Maß.java": helper, "Ответ.java": caller})
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_java_without_a_main_is_a_runtime_error(judge: Judge, files: Folder) -> None:
+async def test_java_without_a_main_is_a_runtime_error(judge: Judge, files: PackageBuilder) -> None:
     helper = HELPER.format(package="foo", name="A")
     result = await judged_files(judge, files, "java", {"A.java": helper, "B.java": helper.replace(" A ", " B ")})
     assert result.verdict is Verdict.RE, result.message
@@ -74,25 +74,27 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
-async def test_a_script_finds_its_siblings_in_the_working_directory(judge: Judge, files: Folder, language: str) -> None:
+async def test_a_script_finds_its_siblings_in_the_working_directory(
+    judge: Judge, files: PackageBuilder, language: str
+) -> None:
     result = await judged_files(judge, files, language, SCRIPTS[language])
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_files_of_a_test_come_before_those_of_the_script(judge: Judge, files: Folder) -> None:
+async def test_files_of_a_test_come_before_those_of_the_script(judge: Judge, files: PackageBuilder) -> None:
     (files.root / "given").write_text("1\n")
     case = Case("1", "", "1.in", "1.ans", files=(FileRef("answer.txt", "given"),))
     problem = replace(files.problem(("1\n", "1\n")), cases=(case,))
-    source = Source((SourceFile("main.sh", b"cat answer.txt"), SourceFile("answer.txt", b"forged\n")))
-    result = await judge.judge(problem, files, Submission(source, "bash"), Options())
+    source = ProgramSource((SourceFile("main.sh", b"cat answer.txt"), SourceFile("answer.txt", b"forged\n")))
+    result = await judge.judge(problem, files, SubmittedProgram(source, "bash"), JudgeOptions())
     assert result.verdict is Verdict.AC, result.message
 
 
-async def test_siblings_are_there_in_interactive_problems(judge: Judge, files: Folder) -> None:
+async def test_siblings_are_there_in_interactive_problems(judge: Judge, files: PackageBuilder) -> None:
     interactor = Interactor(
         InteractorProtocol.TESTLIB, files.program("ask.sh", 'read -r said; cp /dev/null "$2"; [ "$said" = 1 ]')
     )
     problem = files.problem(("1\n", ""), interactor=interactor)
-    source = Source((SourceFile("main.sh", b"cat answer.txt"), SourceFile("answer.txt", b"1\n")))
-    result = await judge.judge(problem, files, Submission(source, "bash"), Options())
+    source = ProgramSource((SourceFile("main.sh", b"cat answer.txt"), SourceFile("answer.txt", b"1\n")))
+    result = await judge.judge(problem, files, SubmittedProgram(source, "bash"), JudgeOptions())
     assert result.verdict is Verdict.AC, result.message

@@ -11,26 +11,26 @@ import pytest
 from adjudge.domain.problem import Case, Feedback, Grading, Group, OnReject, ProblemLimits
 from adjudge.domain.retry import RetryClass
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
-from adjudge.judge.progression import Stop
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.progression import StopPolicy
 from adjudge.judge.result import author_view
-from adjudge.judge.sources import Source, SourceFile
-from tests.golden.packages import LIMITS, Folder, judged
+from adjudge.judge.sources import ProgramSource, SourceFile
+from tests.golden.packages import LIMITS, PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
-async def test_nonretryable_compile_error_terminal_once(judge: Judge, files: Folder) -> None:
+async def test_nonretryable_compile_error_terminal_once(judge: Judge, files: PackageBuilder) -> None:
     """A compile error is final and told once: no test runs, no attempt follows."""
     problem = files.problem(("1\n", "1\n"), ("2\n", "2\n"))
     events: list[CompileDone | CaseDone] = []
-    submission = Submission(Source((SourceFile("x.c", b"int main(void) { return missing; }"),)))
-    result = await judge.judge(problem, files, submission, Options(), events.append)
+    submission = SubmittedProgram(ProgramSource((SourceFile("x.c", b"int main(void) { return missing; }"),)))
+    result = await judge.judge(problem, files, submission, JudgeOptions(), events.append)
     assert result.verdict is Verdict.CE
     assert result.retry is RetryClass.FINAL
     assert result.compiled is not None
@@ -60,7 +60,7 @@ QUICK_BOMBS = ("incbin", "host_include")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK_BOMBS else pytest.mark.slow) for name in BOMBS]
 )
-async def test_compile_bombs_end_as_compile_errors(judge: Judge, files: Folder, name: str) -> None:
+async def test_compile_bombs_end_as_compile_errors(judge: Judge, files: PackageBuilder, name: str) -> None:
     limits = ProblemLimits(run=LIMITS, compile_ms=5_000, compile_memory_bytes=512 * 2**20, code_bytes=2**20)
     problem = replace(files.problem(("1\n", "1\n")), limits=limits)
     result = await judged(judge, problem, files, BOMBS[name], "cpp")
@@ -71,7 +71,7 @@ async def test_compile_bombs_end_as_compile_errors(judge: Judge, files: Folder, 
     assert str(files.root) not in result.compiled.failure.log
 
 
-async def test_the_same_source_is_compiled_once(judge: Judge, files: Folder) -> None:
+async def test_the_same_source_is_compiled_once(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(("1\n", "1\n"))
     text = '#include <stdio.h>\nint main(void) { puts("1"); return 0; } /* once */'
     first = await judged(judge, problem, files, text, "c")
@@ -81,7 +81,7 @@ async def test_the_same_source_is_compiled_once(judge: Judge, files: Folder) -> 
     assert (first.compiled.cached, again.compiled.cached) == (False, True)
 
 
-async def test_sources_that_are_too_long_are_compile_errors(judge: Judge, files: Folder) -> None:
+async def test_sources_that_are_too_long_are_compile_errors(judge: Judge, files: PackageBuilder) -> None:
     problem = replace(files.problem(("1\n", "1\n")), limits=ProblemLimits(run=LIMITS, code_bytes=10))
     result = await judged(judge, problem, files, "echo 1 # too long")
     assert result.verdict is Verdict.CE
@@ -96,16 +96,18 @@ TREE = (
 )
 
 
-def grouped(files: Folder) -> tuple[Case, ...]:
+def grouped(files: PackageBuilder) -> tuple[Case, ...]:
     plain = files.cases(*((f"{number}\n", "ok\n") for number in range(9)))
     return tuple(
         replace(case, name=f"{1 + index // 3}/{index}", group=str(1 + index // 3)) for index, case in enumerate(plain)
     )
 
 
-@pytest.mark.parametrize("stop", list(Stop))
+@pytest.mark.parametrize("stop", list(StopPolicy))
 @pytest.mark.parametrize("bad", [0, 1, 4, 8])
-async def test_side_by_side_says_what_one_by_one_says(judge: Judge, files: Folder, stop: Stop, bad: int) -> None:
+async def test_side_by_side_says_what_one_by_one_says(
+    judge: Judge, files: PackageBuilder, stop: StopPolicy, bad: int
+) -> None:
     problem = files.problem(cases=grouped(files), groups=TREE, grading=Grading.SCORING)
     program = f"read -r n; if [ $n = {bad} ]; then echo no; else echo ok; fi"
     one = await judged(judge, problem, files, program, jobs=1, stop=stop)
@@ -116,7 +118,7 @@ async def test_side_by_side_says_what_one_by_one_says(judge: Judge, files: Folde
 
 
 @pytest.mark.slow
-async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, files: Folder) -> None:
+async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, files: PackageBuilder) -> None:
     """Both figures are kept, and only the second one is believed."""
     spin = "import time\nwhile time.process_time() < 0.35: pass\nprint(1)\n"
     limits = replace(LIMITS, cpu_ms=300)
@@ -133,7 +135,7 @@ async def test_a_run_a_little_over_the_limit_is_repeated_alone(judge: Judge, fil
 
 
 @pytest.mark.slow
-async def test_the_end_of_a_run_is_kept(judge: Judge, files: Folder) -> None:
+async def test_the_end_of_a_run_is_kept(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(("1\n", "1\n"))
     killed = await judged(judge, problem, files, "kill -SEGV $$")
     assert killed.document()["cases"][0]["exit_signal"] == 11
@@ -144,16 +146,16 @@ async def test_the_end_of_a_run_is_kept(judge: Judge, files: Folder) -> None:
     assert flood.document()["cases"][0]["limit"] in ("cpu", "wall")
 
 
-async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: Folder) -> None:
+async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(cases=grouped(files), groups=TREE, grading=Grading.SCORING)
     secrets = ("SECRET-IN", "SECRET-ANS")
     for case in problem.cases:
         files.locate(case.input).write_text(f"{case.name} {secrets[0]}\n")
         files.locate(case.answer or "").write_text(f"{secrets[1]}\n")
-    result = await judged(judge, problem, files, "cat; cat /judge/* >&2; exit 3", stop=Stop.NEVER)
+    result = await judged(judge, problem, files, "cat; cat /judge/* >&2; exit 3", stop=StopPolicy.NEVER)
     whole = json.dumps(result.document())
     assert "exit code 3" in whole
-    wrong = await judged(judge, problem, files, "cat", stop=Stop.NEVER)
+    wrong = await judged(judge, problem, files, "cat", stop=StopPolicy.NEVER)
     assert secrets[1] in json.dumps(wrong.document())
     for document in (result.document(), wrong.document()):
         view = author_view(document)
@@ -163,7 +165,7 @@ async def test_the_author_sees_nothing_of_the_tests(judge: Judge, files: Folder)
         assert len([row for row in view["cases"] if row["group"] == "1"]) == 3
 
 
-async def test_samples_show_everything(judge: Judge, files: Folder) -> None:
+async def test_samples_show_everything(judge: Judge, files: PackageBuilder) -> None:
     sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
     result = await judged(judge, files.problem(cases=(sample,)), files, "echo 3")
     row = author_view(result.document())["cases"][0]
@@ -171,13 +173,13 @@ async def test_samples_show_everything(judge: Judge, files: Folder) -> None:
     assert row["written"] == {"expected": "2\n", "got": "3\n"}
 
 
-async def test_only_the_beginning_of_a_wrong_output_is_kept(judge: Judge, files: Folder) -> None:
+async def test_only_the_beginning_of_a_wrong_output_is_kept(judge: Judge, files: PackageBuilder) -> None:
     sample = replace(files.cases(("1\n", "2\n"))[0], is_sample=True)
     result = await judged(judge, files.problem(cases=(sample,)), files, "yes | head -c 100000; printf '\\0'")
     written = result.document()["cases"][0]["written"]
     assert (len(written["got"]), written["got"][-1]) == (2049, "…")
 
 
-async def test_outputs_of_secret_tests_are_not_kept(judge: Judge, files: Folder) -> None:
+async def test_outputs_of_secret_tests_are_not_kept(judge: Judge, files: PackageBuilder) -> None:
     result = await judged(judge, files.problem(("1\n", "2\n")), files, "echo 3")
     assert result.document()["cases"][0]["written"] is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.domain.problem import Case, Grading, Group, Mode
+from adjudge.domain.problem import Case, Grading, Group, ProblemMode
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -20,9 +20,9 @@ from adjudge.domain.programs import (
     Stub,
 )
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Options, Submission
-from adjudge.judge.sources import Source, SourceFile
-from tests.golden.packages import Folder, judged
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.sources import ProgramSource, SourceFile
+from tests.golden.packages import PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -41,15 +41,15 @@ esac
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("word", "verdict"),
     [("right", "AC"), ("wrong", "WA"), ("odd", "WA"), ("fail", "SE"), ("die", "SE"), ("half", "PA"), ("partly", "PA")],
 )
-async def test_testlib(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+async def test_testlib(judge: Judge, files: PackageBuilder, word: str, verdict: str) -> None:
     problem = files.checked(CheckerProtocol.TESTLIB, TESTLIB)
     checker = Checker(CheckerProtocol.TESTLIB, programs=problem.checker.programs, score_unit=ScoreUnit.FRACTION)
     problem = files.problem(("7\n", "right\n"), checker=checker, grading=Grading.SCORING)
@@ -79,7 +79,7 @@ esac
 @pytest.mark.parametrize(
     ("word", "verdict"), [("right", "AC"), ("wrong", "WA"), ("zero", "SE"), ("both", "SE"), ("scored", "PA")]
 )
-async def test_icpc(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+async def test_icpc(judge: Judge, files: PackageBuilder, word: str, verdict: str) -> None:
     checker = Checker(CheckerProtocol.ICPC, programs=(files.program("validate.sh", ICPC),), args=("flag",))
     problem = files.problem(("7\n", "right\n"), checker=checker, grading=Grading.SCORING)
     result = await judged(judge, problem, files, f"echo {word}")
@@ -89,7 +89,7 @@ async def test_icpc(judge: Judge, files: Folder, word: str, verdict: str) -> Non
         assert result.cases[0].author_message == f"team: {word}"
 
 
-async def test_several_icpc_validators_must_all_accept(judge: Judge, files: Folder) -> None:
+async def test_several_icpc_validators_must_all_accept(judge: Judge, files: PackageBuilder) -> None:
     programs = (files.program("yes.sh", "cat > /dev/null; exit 42"), files.program("no.sh", "cat > /dev/null; exit 43"))
     for given, verdict in ((programs[:1], Verdict.AC), (programs, Verdict.WA)):
         problem = files.problem(("7\n", "right\n"), checker=Checker(CheckerProtocol.ICPC, programs=given))
@@ -111,7 +111,7 @@ esac
 @pytest.mark.parametrize(
     ("word", "verdict"), [("right", "AC"), ("half", "PA"), ("wrong", "WA"), ("wild", "SE"), ("broken", "SE")]
 )
-async def test_cms(judge: Judge, files: Folder, word: str, verdict: str) -> None:
+async def test_cms(judge: Judge, files: PackageBuilder, word: str, verdict: str) -> None:
     problem = files.checked(CheckerProtocol.CMS, CMS, grading=Grading.SCORING)
     assert (await judged(judge, problem, files, f"echo {word}")).verdict == verdict
 
@@ -128,12 +128,12 @@ async def test_cms(judge: Judge, files: Folder, word: str, verdict: str) -> None
         (CheckerProtocol.PEG, "exit 1", "WA"),
     ],
 )
-async def test_bridged(judge: Judge, files: Folder, protocol: CheckerProtocol, text: str, verdict: str) -> None:
+async def test_bridged(judge: Judge, files: PackageBuilder, protocol: CheckerProtocol, text: str, verdict: str) -> None:
     problem = files.checked(protocol, text, grading=Grading.SCORING)
     assert (await judged(judge, problem, files, "echo right")).verdict == verdict
 
 
-async def test_a_checker_that_does_not_compile_is_ours(judge: Judge, files: Folder) -> None:
+async def test_a_checker_that_does_not_compile_is_ours(judge: Judge, files: PackageBuilder) -> None:
     problem = files.checked(CheckerProtocol.TESTLIB, "int main() { broken }", "checker.cpp")
     result = await judged(judge, problem, files, "echo right")
     assert result.verdict is Verdict.SE
@@ -161,10 +161,10 @@ exit 1
         ("exit 3", "RE"),
     ],
 )
-async def test_testlib_interactor_then_checker(judge: Judge, files: Folder, program: str, verdict: str) -> None:
+async def test_testlib_interactor_then_checker(judge: Judge, files: PackageBuilder, program: str, verdict: str) -> None:
     interactor = Interactor(InteractorProtocol.TESTLIB, files.program("ask.sh", ASK))
     checker = Checker(native=NativeChecker.TOKEN)
-    problem = files.problem(("7\n", "2\n"), mode=Mode.INTERACTIVE, interactor=interactor, checker=checker)
+    problem = files.problem(("7\n", "2\n"), mode=ProblemMode.INTERACTIVE, interactor=interactor, checker=checker)
     result = await judged(judge, problem, files, program)
     assert result.verdict == verdict, result.message
 
@@ -179,7 +179,7 @@ if [ "$said" = "$(cat "$2")" ]; then exit 42; else exit 43; fi
 
 
 @pytest.mark.parametrize(("passes", "answer", "verdict"), [(1, "9", "AC"), (1, "8", "WA"), (5, "9", "SE")])
-async def test_multi_pass(judge: Judge, files: Folder, passes: int, answer: str, verdict: str) -> None:
+async def test_multi_pass(judge: Judge, files: PackageBuilder, passes: int, answer: str, verdict: str) -> None:
     checker = Checker(CheckerProtocol.ICPC, programs=(files.program("next.sh", NEXT),), args=(str(passes),))
     problem = files.problem(("7\n", f"{answer}\n"), checker=checker, max_passes=3)
     result = await judged(judge, problem, files, "read -r n; echo $((n + 1))")
@@ -187,7 +187,7 @@ async def test_multi_pass(judge: Judge, files: Folder, passes: int, answer: str,
     assert result.cases[0].passes == min(passes + 1, 3)
 
 
-async def test_what_was_said_of_a_pass_is_kept_when_the_next_one_crashes(judge: Judge, files: Folder) -> None:
+async def test_what_was_said_of_a_pass_is_kept_when_the_next_one_crashes(judge: Judge, files: PackageBuilder) -> None:
     said = NEXT.replace("exit 42; fi", 'echo "pass $count is fine" >> "$3/judgemessage.txt"; exit 42; fi', 1)
     checker = Checker(CheckerProtocol.ICPC, programs=(files.program("next.sh", said),), args=("2",))
     problem = files.problem(("7\n", "9\n"), checker=checker, max_passes=3)
@@ -198,24 +198,24 @@ async def test_what_was_said_of_a_pass_is_kept_when_the_next_one_crashes(judge: 
     assert "3" in case.message.splitlines()[2], "and how it ended"
 
 
-async def test_named_files(judge: Judge, files: Folder) -> None:
+async def test_named_files(judge: Judge, files: PackageBuilder) -> None:
     problem = files.problem(("7\n", "8\n"), input_file="number.in", output_file="number.out")
     good = await judged(judge, problem, files, "read -r n < number.in; echo $((n + 1)) > number.out")
     assert good.verdict is Verdict.AC
     assert (await judged(judge, problem, files, "echo 8")).verdict is Verdict.WA
 
 
-async def test_submitted_answers(judge: Judge, files: Folder) -> None:
+async def test_submitted_answers(judge: Judge, files: PackageBuilder) -> None:
     cases = files.cases(("1", "one\n"), ("2", "two\n"))
     named = tuple(Case(c.name, c.group, c.input, c.answer, output_name=f"{c.name}.txt") for c in cases)
-    problem = files.problem(mode=Mode.SUBMIT_ANSWER, cases=named, grading=Grading.SCORING)
-    answers = Source((SourceFile("1.txt", b"one"),))
-    result = await judge.judge(problem, files, Submission(answers), Options())
+    problem = files.problem(mode=ProblemMode.SUBMIT_ANSWER, cases=named, grading=Grading.SCORING)
+    answers = ProgramSource((SourceFile("1.txt", b"one"),))
+    result = await judge.judge(problem, files, SubmittedProgram(answers), JudgeOptions())
     assert result.verdict is Verdict.PA
     assert result.cases[1].message == "no file 2.txt was submitted"
 
 
-async def test_graders_are_compiled_with_the_submission(judge: Judge, files: Folder) -> None:
+async def test_graders_are_compiled_with_the_submission(judge: Judge, files: PackageBuilder) -> None:
     files.program("grader.cpp", '#include <cstdio>\n#include "task.h"\nint main() { std::printf("%d\\n", twice(4)); }')
     files.program("task.h", "int twice(int);")
     stub = Stub("cpp", (FileRef("grader.cpp", "grader.cpp"), FileRef("task.h", "task.h")))
@@ -225,7 +225,7 @@ async def test_graders_are_compiled_with_the_submission(judge: Judge, files: Fol
     assert (await judged(judge, problem, files, "int once(int n) { return n; }", "cpp")).verdict is Verdict.CE
 
 
-async def test_case_files_and_arguments_reach_the_program(judge: Judge, files: Folder) -> None:
+async def test_case_files_and_arguments_reach_the_program(judge: Judge, files: PackageBuilder) -> None:
     files.program("table", "5")
     case = files.cases(("", "5 x\n"), files=(FileRef("table.txt", "table"),), args=("x",))
     result = await judged(judge, files.problem(cases=case), files, 'echo "$(cat table.txt) $1"')
@@ -239,7 +239,7 @@ exit 42
 """
 
 
-async def test_static_validators_look_at_the_source(judge: Judge, files: Folder) -> None:
+async def test_static_validators_look_at_the_source(judge: Judge, files: PackageBuilder) -> None:
     validator = files.program("static.sh", STATIC)
     plain = Group("", static_validator_args=("short",))
     problem = files.problem(("1\n", "1\n"), static_validator=validator, groups=(plain,))

@@ -9,10 +9,10 @@ import pytest
 from adjudge.domain.problem import Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, Stub
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.pipeline import Judge, Options, Submission
+from adjudge.judge.pipeline import Judge, JudgeOptions, SubmittedProgram
 from adjudge.judge.result import JudgeResult
-from adjudge.judge.sources import FILES_MAX, Source, SourceFile
-from tests.golden.packages import Folder, judged
+from adjudge.judge.sources import FILES_MAX, ProgramSource, SourceFile
+from tests.golden.packages import PackageBuilder, judged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -34,22 +34,24 @@ NAMES: dict[str, dict[str, bytes]] = {
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
+def files(tmp_path: Path) -> PackageBuilder:
+    return PackageBuilder(tmp_path)
 
 
-def problem_of(files: Folder, beside: dict[str, bytes]) -> Problem:
+def problem_of(files: PackageBuilder, beside: dict[str, bytes]) -> Problem:
     text = STATIC.replace("$NAMES", " ".join(beside))
     return files.problem(("1\n", "1\n"), static_validator=files.program("static.sh", text))
 
 
-async def judged_files(judge: Judge, problem: Problem, files: Folder, contents: dict[str, bytes]) -> JudgeResult:
-    source = Source(tuple(SourceFile(path, data) for path, data in contents.items()))
-    return await judge.judge(problem, files, Submission(source, "bash"), Options())
+async def judged_files(
+    judge: Judge, problem: Problem, files: PackageBuilder, contents: dict[str, bytes]
+) -> JudgeResult:
+    source = ProgramSource(tuple(SourceFile(path, data) for path, data in contents.items()))
+    return await judge.judge(problem, files, SubmittedProgram(source, "bash"), JudgeOptions())
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_no_name_of_a_source_disturbs_static_validation(judge: Judge, files: Folder, name: str) -> None:
+async def test_no_name_of_a_source_disturbs_static_validation(judge: Judge, files: PackageBuilder, name: str) -> None:
     problem = problem_of(files, NAMES[name])
     result = await judged_files(judge, problem, files, {"main.sh": ECHO, **NAMES[name]})
     assert result.verdict is Verdict.AC, result.message
@@ -57,7 +59,9 @@ async def test_no_name_of_a_source_disturbs_static_validation(judge: Judge, file
     assert (refused.verdict, refused.message) == (Verdict.WA, "static validation: forbidden word")
 
 
-async def test_sources_that_only_the_jurys_files_complete_are_a_compile_error(judge: Judge, files: Folder) -> None:
+async def test_sources_that_only_the_jurys_files_complete_are_a_compile_error(
+    judge: Judge, files: PackageBuilder
+) -> None:
     (files.root / "main.sh").write_bytes(ECHO)
     stub = Stub("bash", (FileRef("main.sh", "main.sh"),))
     problem = files.problem(("1\n", "1\n"), static_validator=files.program("static.sh", "exit 42"), stubs=(stub,))
@@ -72,7 +76,9 @@ for number in $(seq 70); do : > "$3/$number.txt"; done
 """
 
 
-async def test_more_feedback_than_the_next_pass_can_take_is_the_jurys_fault(judge: Judge, files: Folder) -> None:
+async def test_more_feedback_than_the_next_pass_can_take_is_the_jurys_fault(
+    judge: Judge, files: PackageBuilder
+) -> None:
     program = files.program("many.sh", MANY.replace("{then}", 'echo 1 > "$3/nextpass.in"; exit 42'))
     checker = Checker(CheckerProtocol.ICPC, programs=(program,))
     result = await judged(judge, files.problem(("1\n", "1\n"), checker=checker, max_passes=3), files, "cat")
@@ -82,7 +88,7 @@ async def test_more_feedback_than_the_next_pass_can_take_is_the_jurys_fault(judg
 
 @pytest.mark.parametrize(("programs", "verdict"), [(1, "AC"), (2, "SE")])
 async def test_much_feedback_matters_only_to_a_run_that_follows(
-    judge: Judge, files: Folder, programs: int, verdict: str
+    judge: Judge, files: PackageBuilder, programs: int, verdict: str
 ) -> None:
     program = files.program("many.sh", MANY.replace("{then}", "exit 42"))
     checker = Checker(CheckerProtocol.ICPC, programs=(program,) * programs)

@@ -12,10 +12,10 @@ from adjudge.domain.verdict import Verdict
 from adjudge.judge.compile import SandboxFailed
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.archive import opened
+from adjudge.packages.archive import open_package
 from adjudge.packages.findings import Findings
-from adjudge.packages.load import loaded, read_package
-from adjudge.packages.verification import Verification, Verifier
+from adjudge.packages.load import load_package, read_package
+from adjudge.packages.verification import VerificationReport, Verifier
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
@@ -34,13 +34,13 @@ PACKAGE = {
 }
 
 
-async def verified(judge: Judge, folder: Path, **more: str) -> Verification:
+async def verified(judge: Judge, folder: Path, **more: str) -> VerificationReport:
     for name, text in (PACKAGE | more).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     absent = Language("absent", "Absent", "absent", ("absent",), "main.absent", ("no-such-tool",), ("no-such-tool",))
     lacking = Judge(judge.box, Languages([*Languages.load(), absent]), judge.cache)
-    with opened(folder) as files:  # and not ``loaded``, which refuses a checker in a language that nobody knows
+    with open_package(folder) as files:  # and not ``loaded``, which refuses a checker in a language that nobody knows
         return await Verifier(lacking, read_package(files, "echo", Findings()), 2).run()
 
 
@@ -57,13 +57,13 @@ async def test_solutions_in_a_missing_language_are_reported_and_the_others_judge
 async def test_a_validator_in_a_missing_language_is_named_once(judge: Judge, tmp_path: Path) -> None:
     right = {"input_validators/right.py": "import sys\nsys.exit(42)\n"}
     found = await verified(judge, tmp_path, **right, **{"input_validators/v.absent": "whatever\n"})
-    assert [(item.where, "no-such-tool" in item.message) for item in found.complaints] == [("v.absent", True)]
+    assert [(item.where, "no-such-tool" in item.message) for item in found.issues] == [("v.absent", True)]
     assert [item.outcome.verdict for item in found.judged].count(Verdict.AC) == 2
 
 
 async def test_a_checker_in_a_missing_language_is_named(judge: Judge, tmp_path: Path) -> None:
     found = await verified(judge, tmp_path, **{"output_validator/v.absent": "whatever\n"})
-    assert [item.where for item in found.complaints] == ["checker"]
+    assert [item.where for item in found.issues] == ["checker"]
     assert {item.outcome.verdict for item in found.judged} == {Verdict.SE}
 
 
@@ -92,6 +92,6 @@ async def test_when_the_sandbox_fails_nothing_goes_on_running(judge: Judge, tmp_
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     failing = FailingJudge(judge)
-    with loaded(tmp_path) as package, pytest.raises(SandboxFailed):
+    with load_package(tmp_path) as package, pytest.raises(SandboxFailed):
         await Verifier(cast("Any", failing), package, 2).run()
     assert failing.stopped == failing.running - 1 > 0

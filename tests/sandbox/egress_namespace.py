@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from adjudge.sandbox import Egress, Limits, RunSpec, Sandbox
+from adjudge.sandbox import Egress, Limits, Sandbox, SandboxRunSpec
 
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
@@ -89,7 +89,7 @@ async def main(state: Path) -> None:
 
     places = (("allowed", "127.0.0.1", _PORT), ("other port", "127.0.0.1", _OTHER_PORT))
     servers = [await serve(*place) for place in (*places, ("other host", "127.0.0.2", _PORT))]
-    spec = RunSpec(
+    spec = SandboxRunSpec(
         argv=("/usr/bin/python3", "-I", "-c", PROGRAM),
         limits=Limits(cpu_ms=20_000, wall_ms=60_000),
         egress=(Egress("allowed.test", _PORT),),

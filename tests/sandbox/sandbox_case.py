@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adjudge.domain.limits import KIB, MIB, Limits
-from adjudge.sandbox import InputFile, MemorySource, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import InputFile, MemorySource, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
 SCALE: Final = float(os.environ.get("ADJUDGE_TEST_TIME_SCALE", "1"))
 """Factor on time limits, for machines that are emulated."""
@@ -49,42 +49,42 @@ class SandboxCase:
     programs: Path
     mode: str
 
-    def spec(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunSpec:
+    def spec(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> SandboxRunSpec:
         """One program of the set, by name; Python ones end in ``.py``."""
         source = InputFile(program, self.programs / program, executable=True)
         argv = (PYTHON, "-I", f"/work/{program}") if program.endswith(".py") else (f"/work/{program}",)
         files = (source, *more.pop("files", ()))
-        return RunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
+        return SandboxRunSpec(argv=(*argv, *arguments), limits=within, files=files, **more)
 
-    def script(self, code: str, *arguments: str, within: Limits = LARGE, **more: Any) -> RunSpec:
+    def script(self, code: str, *arguments: str, within: Limits = LARGE, **more: Any) -> SandboxRunSpec:
         """A few lines of Python."""
-        return RunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
+        return SandboxRunSpec(argv=(PYTHON, "-I", "-c", code, *arguments), limits=within, **more)
 
-    async def run(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> RunReport:
+    async def run(self, program: str, *arguments: str, within: Limits = SMALL, **more: Any) -> SandboxRunReport:
         """Run it; a fault of ours is never an answer that a case may accept."""
         report = await self.sandbox.run(self.spec(program, *arguments, within=within, **more))
-        assert report.verdict is not RunVerdict.SE, report
+        assert report.verdict is not SandboxVerdict.SE, report
         assert report.sandbox_error is None
         assert report.degraded is False
         return report
 
 
-def is_process_limit_hit(report: RunReport) -> bool:
+def is_process_limit_hit(report: SandboxRunReport) -> bool:
     """Whether the process limit was run into; without a cgroup nobody counts that."""
     return report.processes_refused or report.memory_source is MemorySource.RLIMIT
 
 
-def within_memory(report: RunReport, limit_bytes: int) -> bool:
+def within_memory(report: SandboxRunReport, limit_bytes: int) -> bool:
     """Whether the peak kept to the limit: by a cgroup exactly, by sampling up to the wall of rlimits at twice that."""
     margin = 2.1 if report.memory_source is MemorySource.RLIMIT else 1.05
     return report.mem_kb * KIB <= limit_bytes * margin
 
 
-def breaches(report: RunReport) -> list[str]:
+def breaches(report: SandboxRunReport) -> list[str]:
     """What a program of many attempts got through with."""
     return [line for line in report.stdout.decode(errors="replace").splitlines() if line.startswith("breach")]
 
 
-def count_blocked(report: RunReport) -> int:
+def count_blocked(report: SandboxRunReport) -> int:
     """How many of its attempts were stopped: proof that they were made."""
     return sum(line.startswith("blocked") for line in report.stdout.decode(errors="replace").splitlines())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adjudge.domain.limits import MIB
-from adjudge.sandbox import MemorySource, RunVerdict
+from adjudge.sandbox import MemorySource, SandboxVerdict
 from tests.sandbox.sandbox_case import SCALE, SandboxCase, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
@@ -15,7 +15,7 @@ LARGE = limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(60_000))
 
 async def test_memory_of_64_mib_is_measured(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run("touch", "64", within=LARGE)
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
     assert abs(report.mem_kb - 65_536) <= 65_536 * 0.02, report
 
 
@@ -35,7 +35,7 @@ async def test_usage_does_not_leak_into_next_run(sandbox_case: SandboxCase) -> N
 async def test_cpu_time_of_200_ms_is_measured(sandbox_case: SandboxCase) -> None:
     """Within 5 % or 10 ms; an emulated machine pays its own tax on start-up, scaled like every time here."""
     reports = [await sandbox_case.run("burn", "200", within=LARGE) for _ in range(3)]
-    assert [report.verdict for report in reports] == [RunVerdict.OK] * 3
+    assert [report.verdict for report in reports] == [SandboxVerdict.OK] * 3
     # The middle one: whoever lends us our processor may take it away at the wrong moment, and lets us pay for it.
     usual_ms = sorted(report.time_ms for report in reports)[1]
     assert abs(usual_ms - 200) <= max(10 * SCALE, 0.05 * 200), reports
@@ -46,6 +46,6 @@ async def test_memory_of_process_tree_is_measured(sandbox_case: SandboxCase) -> 
     report = await sandbox_case.run(
         "eat_memory", "children", "128", within=limits(memory_bytes=256 * MIB, cpu_ms=ms(3_000), wall_ms=ms(3_000))
     )
-    assert report.verdict is RunVerdict.TLE
+    assert report.verdict is SandboxVerdict.TLE
     least = 0.9 if report.memory_source is MemorySource.RLIMIT else 0.98
     assert 128 * 1024 * least <= report.mem_kb <= 140 * 1024

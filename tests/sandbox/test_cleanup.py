@@ -8,7 +8,7 @@ import time
 import pytest
 
 from adjudge.domain.limits import MIB
-from adjudge.sandbox import LimitKind, RunVerdict, Sandbox
+from adjudge.sandbox import LimitKind, Sandbox, SandboxVerdict
 from tests.sandbox.host_state import HostState, descendants
 from tests.sandbox.sandbox_case import SandboxCase, breaches, limits, ms
 
@@ -19,19 +19,19 @@ MANY = limits(processes=1_100, memory_bytes=512 * MIB, cpu_ms=ms(10_000), wall_m
 
 async def test_process_tree_is_killed_when_program_exits(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run("tree", "1000", within=MANY)
-    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"1000\n")
+    assert (report.verdict, report.stdout) == (SandboxVerdict.OK, b"1000\n")
 
 
 @pytest.mark.parametrize("how", ["close", "hold"])
 async def test_daemon_is_killed_without_waiting(sandbox_case: SandboxCase, how: str) -> None:
     within = limits(wall_ms=ms(60_000))
     report = await asyncio.wait_for(sandbox_case.run("daemonise", how, within=within), ms(50_000) / 1000)
-    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"left behind\n")
+    assert (report.verdict, report.stdout) == (SandboxVerdict.OK, b"left behind\n")
 
 
 async def test_stopped_processes_are_killed(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run("stopped", within=limits(wall_ms=ms(300)))
-    assert (report.verdict, report.limit) == (RunVerdict.TLE, LimitKind.WALL)
+    assert (report.verdict, report.limit) == (SandboxVerdict.TLE, LimitKind.WALL)
 
 
 async def test_next_run_in_slot_finds_no_traces(
@@ -43,12 +43,12 @@ async def test_next_run_in_slot_finds_no_traces(
         alone = SandboxCase(sandbox, sandbox_case.programs, sandbox_case.mode)
         for _ in range(2):
             left = await alone.run("leave_traces")
-            assert left.verdict is RunVerdict.OK
+            assert left.verdict is SandboxVerdict.OK
             assert left.stdout.count(b"left ") >= 3
             assert left.stdout.count(b"dated ") >= 2
             found = await alone.run("find_traces")
             assert breaches(found) == []
-            assert found.verdict is RunVerdict.OK
+            assert found.verdict is SandboxVerdict.OK
 
 
 async def test_directory_timestamps_are_set_per_run(sandbox_case: SandboxCase, host: HostState) -> None:
@@ -80,7 +80,7 @@ async def test_canceled_run_is_killed_and_frees_slot(sandbox_case: SandboxCase, 
         assert isinstance(outcome, asyncio.CancelledError)
     assert not [process for process in descendants().values() if process.name == program]
     reports = await asyncio.gather(*(sandbox_case.run("static_noop") for _ in range(2)))
-    assert [report.verdict for report in reports] == [RunVerdict.OK] * 2
+    assert [report.verdict for report in reports] == [SandboxVerdict.OK] * 2
 
 
 async def _wait_until_started(program: str) -> None:
@@ -95,17 +95,17 @@ async def test_slot_is_usable_after_cancel_at_any_time(sandbox_case: SandboxCase
         await asyncio.sleep(step_us / 1_000_000)
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
-    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("static_noop")).verdict is SandboxVerdict.OK
 
 
 async def test_parallel_runs_do_not_affect_each_other(sandbox_case: SandboxCase) -> None:
     """Slots in parallel, programs that end in every way: every report is its own."""
     mix = [
-        ("static_noop", (), RunVerdict.OK),
-        ("crash", ("exit", "3"), RunVerdict.RE),
-        ("flood", ("1",), RunVerdict.OLE),
+        ("static_noop", (), SandboxVerdict.OK),
+        ("crash", ("exit", "3"), SandboxVerdict.RE),
+        ("flood", ("1",), SandboxVerdict.OLE),
     ]
-    mix.append(("daemonise", ("hold",), RunVerdict.OK))
+    mix.append(("daemonise", ("hold",), SandboxVerdict.OK))
     jobs = [mix[number % len(mix)] for number in range(40)]
     reports = await asyncio.gather(*(sandbox_case.run(name, *arguments) for name, arguments, _ in jobs))
     assert [report.verdict for report in reports] == [verdict for *_, verdict in jobs]

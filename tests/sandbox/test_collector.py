@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.limits import MIB
-from adjudge.sandbox import RunVerdict
+from adjudge.sandbox import SandboxVerdict
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import SandboxCase
 
@@ -23,7 +23,7 @@ async def test_collect_copies_only_regular_files_of_program(
     sandbox_case: SandboxCase, host: HostState, tmp_path: Path
 ) -> None:
     report = await sandbox_case.run("trap_collector", str(host.secret), collect=TRAPS, collect_to=tmp_path)
-    assert (report.verdict, report.stdout.splitlines()[-1]) == (RunVerdict.OK, b"laid")
+    assert (report.verdict, report.stdout.splitlines()[-1]) == (SandboxVerdict.OK, b"laid")
     result = {entry.name: entry for entry in report.collected}
     assert list(result) == list(TRAPS)
     assert (tmp_path / "good").read_bytes() == b"good"
@@ -50,7 +50,7 @@ def _size(folder: Path) -> int:
 async def test_collected_files_have_caller_as_owner_and_no_set_uid(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     code = "import os\nopen('out','w').write('x')\nos.chmod('out',0o6777)"
     report = await sandbox_case.sandbox.run(sandbox_case.script(code, collect=("out",), collect_to=tmp_path))
-    assert report.verdict is RunVerdict.OK, report
+    assert report.verdict is SandboxVerdict.OK, report
     seen = (tmp_path / "out").stat()
     assert not seen.st_mode & 0o6000
     assert seen.st_uid == tmp_path.stat().st_uid
@@ -59,6 +59,6 @@ async def test_collected_files_have_caller_as_owner_and_no_set_uid(sandbox_case:
 async def test_collect_copies_whole_directory(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     code = "import os\nos.mkdir('d')\nfor i in range(40): open(f'd/{i}','wb').write(b'x'*100_000)"
     report = await sandbox_case.sandbox.run(sandbox_case.script(code, collect=("d",), collect_to=tmp_path))
-    assert report.verdict is RunVerdict.OK, report
+    assert report.verdict is SandboxVerdict.OK, report
     assert (report.collected[0].files, report.collected[0].size_bytes) == (40, 4_000_000)
     assert len(list((tmp_path / "d").iterdir())) == 40

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict
+from adjudge.sandbox import Mount, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import LARGE, PYTHON, SandboxCase, ms
 
@@ -61,8 +61,8 @@ def _pipes() -> Iterator[tuple[int, int, int, int]]:
 
 @asynccontextmanager
 async def _run_beside(
-    sandbox_case: SandboxCase, spec_of: RunSpec, stdin: int, output: int
-) -> AsyncIterator[asyncio.Task[RunReport]]:
+    sandbox_case: SandboxCase, spec_of: SandboxRunSpec, stdin: int, output: int
+) -> AsyncIterator[asyncio.Task[SandboxRunReport]]:
     """Run a program in one slot until it has said that it is ready, and until the end of the block."""
     task = asyncio.create_task(sandbox_case.sandbox.run(spec_of))
     try:
@@ -70,7 +70,7 @@ async def _run_beside(
         yield task
         os.write(stdin, b"\n")
         report = await task
-        assert report.verdict is RunVerdict.OK, report
+        assert report.verdict is SandboxVerdict.OK, report
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -82,7 +82,7 @@ async def _received(sandbox_case: SandboxCase, channel: str, message: int) -> st
         async with _run_beside(sandbox_case, sender, to_stdin, output) as running:
             report = await sandbox_case.run("covert", "receive", channel, within=LARGE)
             assert not running.done()
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
     return report.stdout.decode().strip()
 
 
@@ -136,7 +136,7 @@ async def test_host_counters_are_constant_in_sandbox(sandbox_case: SandboxCase) 
     with _pipes() as (stdin, to_stdin, output, stdout):
         watcher = sandbox_case.spec("counters", within=LARGE, stdin=stdin, stdout=stdout)
         async with _run_beside(sandbox_case, watcher, to_stdin, output):
-            assert (await sandbox_case.sandbox.run(sandbox_case.script(BUSY))).verdict is RunVerdict.OK
+            assert (await sandbox_case.sandbox.run(sandbox_case.script(BUSY))).verdict is SandboxVerdict.OK
         seen = os.read(output, 65_536).decode().split("\n")
     assert [line for line in seen if line.startswith("changed")] == []
     assert seen[-2].startswith("read ")
@@ -203,6 +203,6 @@ print(os.isatty(0), len(os.listdir("/proc/self/fd")) > 3, "MemTotal" in open("/p
 
 
 async def test_file_locks_and_sysconf_work_in_sandbox(sandbox_case: SandboxCase) -> None:
-    report = await sandbox_case.sandbox.run(RunSpec(argv=(PYTHON, "-I", "-c", OWN_LOCKS), limits=LARGE))
+    report = await sandbox_case.sandbox.run(SandboxRunSpec(argv=(PYTHON, "-I", "-c", OWN_LOCKS), limits=LARGE))
     assert report.stderr == b""
     assert report.stdout.split() == [b"4950", b"True", b"True", b"3", b"False", b"True", b"True"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import MemorySource, NoMetrics, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import MemorySource, NullSandboxMetrics, Sandbox, SandboxRunSpec, SandboxVerdict
 from tests.sandbox.host_state import LAUNCHERS, PREPARED_CHILD, HostState, cgroups_of, descendants
 from tests.sandbox.sandbox_case import SandboxCase, limits, ms
 
@@ -28,7 +28,7 @@ def short_agent_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adjudge.sandbox.pool.AGENT_RETRY_SECONDS", 0.2)
 
 
-class CountedDegradation(NoMetrics):
+class CountedDegradation(NullSandboxMetrics):
     """Keeps why runs fell back to the command."""
 
     def __init__(self) -> None:
@@ -86,9 +86,9 @@ async def test_killed_launcher_leaves_no_processes_and_recovers(
 async def _wait_until_recovered(sandbox_case: SandboxCase) -> None:
     async with asyncio.timeout(ms(120_000) / 1000):
         while (report := await sandbox_case.sandbox.run(sandbox_case.spec("static_noop"))).degraded:
-            assert report.verdict is RunVerdict.OK
+            assert report.verdict is SandboxVerdict.OK
             await asyncio.sleep(0.05)
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 async def test_killed_idle_agent_is_replaced(program_folder: Path, host: HostState) -> None:
@@ -100,7 +100,7 @@ async def test_killed_idle_agent_is_replaced(program_folder: Path, host: HostSta
                 if pid not in before and name == "adjudge-agent":
                     os.kill(pid, signal.SIGKILL)
             before_it = sandbox.is_degraded
-            assert (await sandbox.run(sandbox_case.spec("static_noop"))).verdict is RunVerdict.OK
+            assert (await sandbox.run(sandbox_case.spec("static_noop"))).verdict is SandboxVerdict.OK
             assert (before_it, sandbox.is_degraded) == (False, True)
             await _wait_until_recovered(sandbox_case)
         assert (sandbox.is_degraded,) == (False,)
@@ -116,7 +116,7 @@ async def test_killed_prepared_child_is_replaced(program_folder: Path, host: Hos
             for pid in _prepared_children(before):
                 os.kill(pid, signal.SIGKILL)
             await _wait_until(lambda: not _prepared_children(before))
-            assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
+            assert (await sandbox_case.run("static_noop")).verdict is SandboxVerdict.OK
 
 
 def _prepared_children(before: set[int]) -> list[int]:
@@ -143,14 +143,14 @@ async def _failed_steps(sandbox: Sandbox, agent: int, most: int) -> dict[int, st
     usual, missed = resource.prlimit(agent, resource.RLIMIT_NOFILE), dict[int, str]()
     for count in range(most, 0, -1):
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (count, usual[1]))
-        await sandbox.run(RunSpec(argv=("/bin/true",)))  # it may have been prepared when there were more
-        fault = (await sandbox.run(RunSpec(argv=("/bin/true",)))).sandbox_error
+        await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))  # it may have been prepared when there were more
+        fault = (await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))).sandbox_error
         if fault is not None:
             missed[count] = fault.step
         if "work_directory" in missed.values():
             break
     resource.prlimit(agent, resource.RLIMIT_NOFILE, usual)
-    assert (await sandbox.run(RunSpec(argv=("/bin/true",)))).verdict is RunVerdict.OK
+    assert (await sandbox.run(SandboxRunSpec(argv=("/bin/true",)))).verdict is SandboxVerdict.OK
     return missed
 
 
@@ -164,8 +164,8 @@ async def test_failed_run_does_not_leave_its_size_limits(program_folder: Path, h
         assert (await sandbox_case.run("fill_disk", "/tmp", within=small)).stdout.startswith(b"1048576 ")
         resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, usual[1]))
         for _ in range(2):  # the first may have been prepared when there were more
-            await sandbox.run(RunSpec(argv=("/bin/true",), limits=small))
-        fault = (await sandbox.run(RunSpec(argv=("/bin/true",), limits=large))).sandbox_error
+            await sandbox.run(SandboxRunSpec(argv=("/bin/true",), limits=small))
+        fault = (await sandbox.run(SandboxRunSpec(argv=("/bin/true",), limits=large))).sandbox_error
         assert fault is not None
         assert fault.step == "work_directory"
         await _wait_until(lambda: _has_prepared_next_run(agent, "size=8192k"))
@@ -241,6 +241,6 @@ async def test_next_start_removes_leftovers_after_simultaneous_kill(sandbox_case
     assert cgroups_of(state) == had
     async with Sandbox(unsafe=True, slots=1, state_dir=state) as sandbox:
         report = await sandbox.run(sandbox_case.spec("static_noop"))
-        assert report.verdict is RunVerdict.OK
+        assert report.verdict is SandboxVerdict.OK
         assert bool(had) == (report.memory_source is not MemorySource.RLIMIT)
     assert cgroups_of(state) == []

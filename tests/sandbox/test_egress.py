@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import Egress, RunSpec, launcher
+from adjudge.sandbox import Egress, SandboxRunSpec, launcher
 from adjudge.sandbox.launcher import Launcher
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import SandboxCase
@@ -67,5 +67,5 @@ async def test_report_arrives_if_program_ends_before_proxy_starts(
     monkeypatch.setattr(Launcher, "_receive", noted)
     monkeypatch.setattr(launcher, "carrying", slowly)
     async with asyncio.timeout(120):
-        report = await sandbox_case.sandbox.run(RunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
+        report = await sandbox_case.sandbox.run(SandboxRunSpec(argv=("/bin/true",), egress=(Egress("localhost", 9),)))
     assert report.ok, report

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import Mount, RunVerdict
+from adjudge.sandbox import Mount, SandboxVerdict
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import LARGE, SandboxCase, breaches, count_blocked, limits, ms
 
@@ -31,7 +31,7 @@ async def test_dangerous_system_calls_are_blocked(sandbox_case: SandboxCase) -> 
     report = await sandbox_case.run("kernel_interfaces", within=LARGE)
     assert breaches(report) == []
     assert count_blocked(report) >= 70
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 async def test_network_is_unreachable(sandbox_case: SandboxCase, host: HostState) -> None:
@@ -41,7 +41,7 @@ async def test_network_is_unreachable(sandbox_case: SandboxCase, host: HostState
     )
     assert breaches(report) == []
     assert count_blocked(report) == 15
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 def _own_address() -> str:
@@ -58,14 +58,14 @@ async def test_host_files_cannot_be_read(sandbox_case: SandboxCase, host: HostSt
     report = await sandbox_case.run("spy", *map(str, paths), within=LARGE)
     assert breaches(report) == []
     assert count_blocked(report) >= 20
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 async def test_host_files_cannot_be_written(sandbox_case: SandboxCase, host: HostState) -> None:
     report = await sandbox_case.run("scribble", str(host.secret), str(host.folder), str(Path.cwd()), within=LARGE)
     assert breaches(report) == []
     assert count_blocked(report) >= 200
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 async def test_read_only_mount_cannot_be_written(sandbox_case: SandboxCase, host: HostState) -> None:
@@ -121,7 +121,7 @@ async def test_set_uid_program_gains_no_privilege(sandbox_case: SandboxCase, hos
 
 async def test_crash_writes_no_core_file(sandbox_case: SandboxCase, host: HostState, tmp_path: Path) -> None:
     report = await sandbox_case.run("crash", "core", collect=("core",), collect_to=tmp_path)
-    assert report.verdict is RunVerdict.RE
+    assert report.verdict is SandboxVerdict.RE
     assert list(tmp_path.iterdir()) == []
     assert not list(Path.cwd().glob("core*"))
 
@@ -131,16 +131,16 @@ async def test_no_descriptor_is_inherited(sandbox_case: SandboxCase) -> None:
         os.set_inheritable(leaked.fileno(), True)
         report = await sandbox_case.run("fds")
     assert breaches(report) == []
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
 
 
 async def test_program_may_close_stdio(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run("close_stdio")
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
     assert report.stdout == b""
 
 
 async def test_signals_do_not_reach_launcher(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run("signals", within=limits(wall_ms=ms(500)))
-    assert report.verdict in (RunVerdict.RE, RunVerdict.TLE)
-    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
+    assert report.verdict in (SandboxVerdict.RE, SandboxVerdict.TLE)
+    assert (await sandbox_case.run("static_noop")).verdict is SandboxVerdict.OK

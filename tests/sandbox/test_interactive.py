@@ -9,13 +9,13 @@ from signal import SIGPIPE
 
 import pytest
 
-from adjudge.sandbox import LimitKind, Limits, RunReport, RunVerdict, Sandbox
+from adjudge.sandbox import LimitKind, Limits, Sandbox, SandboxRunReport, SandboxVerdict
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import SandboxCase, limits, ms
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
-OK, TLE, OLE, RE, SE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.OLE, RunVerdict.RE, RunVerdict.SE
+OK, TLE, OLE, RE, SE = SandboxVerdict.OK, SandboxVerdict.TLE, SandboxVerdict.OLE, SandboxVerdict.RE, SandboxVerdict.SE
 SHORT = limits(wall_ms=ms(600))
 LONG = limits(cpu_ms=ms(3_000))
 """For conversations that do not end by the clock."""
@@ -23,7 +23,7 @@ LONG = limits(cpu_ms=ms(3_000))
 
 async def _pair(
     sandbox_case: SandboxCase, contestant: tuple[str, ...], interactor: tuple[str, ...], within: Limits = SHORT
-) -> tuple[RunReport, RunReport, int]:
+) -> tuple[SandboxRunReport, SandboxRunReport, int]:
     interaction = sandbox_case.sandbox.run_interactive(
         sandbox_case.spec("interact", *contestant, within=within),
         sandbox_case.spec("interact", *interactor, within=within),
@@ -73,7 +73,7 @@ async def test_seats_exceed_slot_count(sandbox_case: SandboxCase, host: HostStat
     state = host.state / "seats"
     pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     async with Sandbox(unsafe=True, slots=1, use_agent=sandbox_case.mode == "agent", state_dir=state) as sandbox:
-        async with sandbox.seats(4) as seats:
+        async with sandbox.reserve_slots(4) as seats:
             first = sandbox_case.spec("interact", "ask", "10", within=LONG)
             runs = [
                 replace(first, stdin=pipes[1][0], stdout=pipes[0][1]),

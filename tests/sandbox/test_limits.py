@@ -10,12 +10,12 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB
-from adjudge.sandbox import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, LimitKind, MemorySource, RunVerdict
+from adjudge.sandbox import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, LimitKind, MemorySource, SandboxVerdict
 from tests.sandbox.sandbox_case import LARGE, SandboxCase, is_process_limit_hit, limits, ms, within_memory
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.usefixtures("unchanged_host")]
 
-OK, TLE, MLE, OLE, RE = RunVerdict.OK, RunVerdict.TLE, RunVerdict.MLE, RunVerdict.OLE, RunVerdict.RE
+OK, TLE, MLE, OLE, RE = SandboxVerdict.OK, SandboxVerdict.TLE, SandboxVerdict.MLE, SandboxVerdict.OLE, SandboxVerdict.RE
 
 
 @pytest.mark.parametrize(

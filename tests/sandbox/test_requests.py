@@ -10,7 +10,7 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import MIB
-from adjudge.sandbox import InputFile, Mount, RunSpec, RunVerdict
+from adjudge.sandbox import InputFile, Mount, SandboxRunSpec, SandboxVerdict
 from tests.sandbox.host_state import HostState
 from tests.sandbox.sandbox_case import SMALL, SandboxCase, limits, ms
 
@@ -26,7 +26,7 @@ INJECTIONS = [
 async def test_sandbox_blocks_argv_injection_and_path_traversal(sandbox_case: SandboxCase, host: HostState) -> None:
     """OJ-spec §7: arguments arrive as they are, to no shell; names that traverse are refused, naming the field."""
     report = await sandbox_case.run("echo", *INJECTIONS)
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
     said = report.stdout.decode()
     for argument in INJECTIONS:
         assert f"arg {len(argument.encode())} {argument}\n" in said
@@ -34,62 +34,62 @@ async def test_sandbox_blocks_argv_injection_and_path_traversal(sandbox_case: Sa
         with pytest.raises(InvalidInput, match="files"):
             InputFile(name, b"")
         with pytest.raises(InvalidInput, match="collect"):
-            RunSpec(argv=("/work/x",), collect=(name,), collect_to=host.folder)
+            SandboxRunSpec(argv=("/work/x",), collect=(name,), collect_to=host.folder)
     for target in ("relative", "/data/../etc", "/", "/proc/x", "/etc", "/work", "/a//b", "/nul\0", "/dev/x"):
         with pytest.raises(InvalidInput, match="mounts"):
             Mount(host.folder, target)
     for argv in ((), ("",), ("../../bin/sh",), ("/work/../../bin/sh",), ("/work/x", "nul\0inside")):
         with pytest.raises(InvalidInput, match="argv"):
-            RunSpec(argv=argv)
+            SandboxRunSpec(argv=argv)
     for env in ({"": "x"}, {"A=B": "x"}, {"A": "nul\0"}):
         with pytest.raises(InvalidInput, match="env"):
-            RunSpec(argv=("/work/x",), env=env)
+            SandboxRunSpec(argv=("/work/x",), env=env)
 
 
 async def test_private_program_is_copied(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     """What anyone may run is shown as it is; of what not everyone may, the program gets a copy of its own."""
     program = tmp_path / "program"
     program.write_bytes((sandbox_case.programs / "echo").read_bytes())
-    owners = []
+    listeners = []
     for mode in (0o755, 0o700, 0o711, 0o754):
         program.chmod(mode)
         look = "import os,subprocess,sys; subprocess.run(['/work/p', 'hello'], check=True); sys.stdout.flush();"
         look += "print('inode', os.stat('/work/p').st_ino, oct(os.stat('/work/p').st_mode))"
         files = (InputFile("p", program, executable=True),)
         report = await sandbox_case.sandbox.run(sandbox_case.script(look, files=files))
-        assert report.verdict is RunVerdict.OK, report
+        assert report.verdict is SandboxVerdict.OK, report
         assert b"arg 5 hello\n" in report.stdout
-        owners.append(f"inode {program.stat().st_ino} ".encode() in report.stdout)
-    assert owners == [True, False, False, False]
+        listeners.append(f"inode {program.stat().st_ino} ".encode() in report.stdout)
+    assert listeners == [True, False, False, False]
 
 
 async def test_missing_file_is_invalid_input_and_special_file_is_se(sandbox_case: SandboxCase, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(InvalidInput, match=r"files: .*missing cannot be opened"):
         await sandbox_case.sandbox.run(
-            RunSpec(argv=("/work/p",), files=(InputFile("p", tmp_path / "missing", executable=True),))
+            SandboxRunSpec(argv=("/work/p",), files=(InputFile("p", tmp_path / "missing", executable=True),))
         )
     for source in (tmp_path, tmp_path / "fifo", Path("/dev/null")):
         files = (InputFile("first", b""), InputFile("p", source, executable=True))
-        report = await sandbox_case.sandbox.run(RunSpec(argv=("/work/p",), files=files))
+        report = await sandbox_case.sandbox.run(SandboxRunSpec(argv=("/work/p",), files=files))
         assert report.sandbox_error is not None, source
         assert (report.sandbox_error.step, report.sandbox_error.index) == ("file", 1)
-    assert (await sandbox_case.run("echo", "still there")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("echo", "still there")).verdict is SandboxVerdict.OK
 
 
 async def test_argv_and_env_size_is_limited(sandbox_case: SandboxCase) -> None:
     report = await sandbox_case.run(
         "echo", "a" * 100_000, *["b"] * 5_000, env={"LONG": "c" * 100_000}, within=limits(output_bytes=2 * MIB)
     )
-    assert report.verdict is RunVerdict.OK
+    assert report.verdict is SandboxVerdict.OK
     assert b"arg 100000 aaa" in report.stdout
     assert report.stdout.count(b"arg 1 b\n") == 5_000
     assert b"env 100005 LONG=ccc" in report.stdout
     for argv in (("/work/x", "a" * 200_000), ("/work/x", *["b"] * 20_000), ("/work/x", *["c" * 100_000] * 20)):
         with pytest.raises(InvalidInput, match="argv"):
-            RunSpec(argv=argv)
+            SandboxRunSpec(argv=argv)
     with pytest.raises(InvalidInput):
-        RunSpec(argv=("/work/x",), env={"A": "a" * 200_000})
+        SandboxRunSpec(argv=("/work/x",), env={"A": "a" * 200_000})
 
 
 @pytest.mark.parametrize("name", ["new\nline", "space name", "-rf", "ünï", "tab\t", "quote'\"$`", "deep/er/still"])
@@ -99,7 +99,7 @@ async def test_file_names_with_special_characters(sandbox_case: SandboxCase, tmp
         code, name, files=(InputFile(name, b"inside"),), collect=(f"{name}2",), collect_to=tmp_path
     )
     report = await sandbox_case.sandbox.run(spec)
-    assert (report.verdict, report.stdout) == (RunVerdict.OK, b"inside\n"), report
+    assert (report.verdict, report.stdout) == (SandboxVerdict.OK, b"inside\n"), report
     assert (tmp_path / f"{name}2").read_bytes() == b"inside"
 
 
@@ -112,8 +112,8 @@ async def test_environment_contains_only_requested_variables(sandbox_case: Sandb
 
 
 async def test_missing_program_is_se_at_step_exec(sandbox_case: SandboxCase) -> None:
-    report = await sandbox_case.sandbox.run(RunSpec(argv=("/work/not-there",), limits=SMALL))
-    assert report.verdict is RunVerdict.SE
+    report = await sandbox_case.sandbox.run(SandboxRunSpec(argv=("/work/not-there",), limits=SMALL))
+    assert report.verdict is SandboxVerdict.SE
     assert report.sandbox_error is not None
     assert report.sandbox_error.step == "exec"
     assert report.sandbox_error.errno == 2
@@ -121,15 +121,15 @@ async def test_missing_program_is_se_at_step_exec(sandbox_case: SandboxCase) -> 
 
 
 async def test_setup_failure_is_se_with_step_and_errno(sandbox_case: SandboxCase, host: HostState) -> None:
-    missing = RunSpec(
+    missing = SandboxRunSpec(
         argv=("/usr/bin/true",), limits=SMALL, mounts=(Mount(host.folder, "/a"), Mount(host.folder / "no", "/b"))
     )
     report = await sandbox_case.sandbox.run(missing)
-    assert report.verdict is RunVerdict.SE
+    assert report.verdict is SandboxVerdict.SE
     assert report.sandbox_error is not None
     assert (report.sandbox_error.errno, report.sandbox_error.index) == (2, 1)
     assert report.sandbox_error.step
-    assert (await sandbox_case.run("static_noop")).verdict is RunVerdict.OK
+    assert (await sandbox_case.run("static_noop")).verdict is SandboxVerdict.OK
 
 
 async def test_stdin_from_bytes_file_descriptor_or_none(sandbox_case: SandboxCase, tmp_path: Path) -> None:

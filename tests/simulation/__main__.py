@@ -41,7 +41,7 @@ def _run(kind: str, seed: int, connection: sqlite3.Connection, *, tells: bool = 
     """Whether one seed failed."""
 
     def tell(scenario: Scenario) -> None:
-        _say("".join(f"{line}\n" for line in scenario.story()))
+        _say("".join(f"{line}\n" for line in scenario.trace()))
 
     violations = simulate(kind, seed, connection, witness=tell if tells else None)
     if violations:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from adjudge.store import Tx, job_statements
-from adjudge.store.job_values import Fence, Finish, Job, Outcome
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import BatchResult, Fence, Job, JobResult
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Statement
 
 BreakGuard = Callable[[pytest.MonkeyPatch], None]
@@ -26,11 +26,11 @@ def without(statement: Statement, *guards: str) -> Statement:
 
 def finish_without_its_fence(patch: pytest.MonkeyPatch) -> None:
     """Whoever comes with a result writes it, in the name of whoever holds the job."""
-    finish = Jobs.finish
+    finish = JobCommands.finish_and_claim_next
 
-    async def unfenced(self: Jobs, tx: Tx, finishes: Sequence[Finish]) -> Outcome[Job]:
+    async def unfenced(self: JobCommands, tx: Tx, finishes: Sequence[JobResult]) -> BatchResult[Job]:
         rows = await tx.fetch(job_statements.INSPECT, [(item.fence.job_id,) for item in finishes]) if finishes else []
         held = {row["id"]: Fence(row["id"], row["attempt_id"], row["lease_owner"]) for row in rows}
         return await finish(self, tx, [item._replace(fence=held[item.fence.job_id]) for item in finishes])
 
-    patch.setattr(Jobs, "finish", unfenced)
+    patch.setattr(JobCommands, "finish", unfenced)

@@ -19,7 +19,7 @@ def check_jobs(scenario: Scenario) -> list[str]:
     ]
 
 
-def job_story(scenario: Scenario) -> list[str]:
+def job_trace(scenario: Scenario) -> list[str]:
     """What became of jobs, line by line."""
     rows = scenario.world.query(
         "SELECT job_id, from_status, to_status, attempt_id, actor, reason, at FROM job_status_log ORDER BY id"
@@ -28,7 +28,7 @@ def job_story(scenario: Scenario) -> list[str]:
 
 
 def _rest(scenario: Scenario) -> list[str]:
-    if scenario.at_rest():
+    if scenario.is_idle():
         return []
     world = scenario.world
     open_jobs = world.query("SELECT id, status, attempt_id, reason FROM jobs WHERE finished_at IS NULL")

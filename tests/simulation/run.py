@@ -14,12 +14,14 @@ from sqlalchemy.pool import StaticPool
 from adjudge.observe import logs
 from adjudge.store import schema
 from tests.simulation import virtual_time
-from tests.simulation.chains.scenario import Chaining
-from tests.simulation.judging.scenario import Judging
+from tests.simulation.chains.scenario import ChainScenario
+from tests.simulation.judging.scenario import SubmissionScenario
 from tests.simulation.scenario import Scenario
-from tests.simulation.world import Odds
+from tests.simulation.world import FaultProbabilities
 
-KINDS: Final[Mapping[str, type[Scenario]]] = {scenario.kind: scenario for scenario in (Judging, Chaining)}
+KINDS: Final[Mapping[str, type[Scenario]]] = {
+    scenario.kind: scenario for scenario in (SubmissionScenario, ChainScenario)
+}
 
 
 def template() -> sqlite3.Connection:
@@ -46,7 +48,11 @@ def quiet() -> Iterator[None]:
 
 
 def simulate(
-    kind: str, seed: int, connection: sqlite3.Connection, odds: Odds | None = None, witness: Witness | None = None
+    kind: str,
+    seed: int,
+    connection: sqlite3.Connection,
+    odds: FaultProbabilities | None = None,
+    witness: Witness | None = None,
 ) -> list[str]:
     """Run one seed to its end and check it; ``witness`` may look at the world before it is gone."""
 

@@ -14,23 +14,23 @@ from typing import Any, ClassVar
 
 from adjudge.domain.errors import Conflict, InvalidTransition, Unavailable
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.patrol import Reconciler, Watchdog, patrol
-from adjudge.relay.pump import Pump
+from adjudge.relay.patrol import Reconciler, Watchdog, run_periodically
+from adjudge.relay.pump import Dispatcher
 from adjudge.store.driver import Operation, Tx
 from adjudge.store.job_values import Job
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream.driver import Message
 from adjudge.worker.handler import Handler
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.loop import Worker
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.simulation.world import Door, Odds, Pipe, Process, World
+from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase, SimulatedStream, World
 
 WORKERS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Tempo:
+class Timing:
     """How quickly a story is told. What is left of it is waiting, which costs time and shows nothing."""
 
     faults_until_s: float = 60.0
@@ -60,18 +60,18 @@ class Scenario(ABC):
     """Everything that happens for one seed."""
 
     kind: ClassVar[str]
-    tempo: ClassVar[Tempo] = Tempo()
+    tempo: ClassVar[Timing] = Timing()
     slots: ClassVar[int] = 2
 
-    def __init__(self, seed: int, template: sqlite3.Connection, odds: Odds | None = None) -> None:
-        self.world = World(seed, template, odds or Odds())
+    def __init__(self, seed: int, template: sqlite3.Connection, odds: FaultProbabilities | None = None) -> None:
+        self.world = World(seed, template, odds or FaultProbabilities())
         self.workers: list[Process] = []
         self._drainable: dict[str, Worker] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._started = 0
 
     @abstractmethod
-    def make_jobs(self) -> Jobs:
+    def make_jobs(self) -> JobCommands:
         """Jobs, with the owners of the kind's, as each process has its own."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Scenario(ABC):
         """Write what stands before the story begins."""
 
     @abstractmethod
-    def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
+    def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:
         """What a worker ends jobs by, and what it runs them by."""
 
     def may_stay_held(self, job_id: str) -> bool:
@@ -91,7 +91,7 @@ class Scenario(ABC):
         return 2
 
     @abstractmethod
-    async def people(self) -> None:
+    async def operators(self) -> None:
         """Want things, and now and then think better of it."""
 
     @abstractmethod
@@ -99,28 +99,28 @@ class Scenario(ABC):
         """Every violation found, in words."""
 
     @abstractmethod
-    def story(self) -> list[str]:
+    def trace(self) -> list[str]:
         """What happened, line by line: the same for the same seed."""
 
     async def run(self) -> None:
         """Play until all is quiet, or ought to be."""
         world = self.world
-        Door(Process(world, "setup")).commit(self.create)
+        SimulatedDatabase(Process(world, "setup")).commit(self.create)
         for _ in range(WORKERS):
             self._start_worker()
         for number in range(self.schedulers()):
             self.start_scheduler(f"scheduler-{number + 1}")
-        self.spawn(self.people())
+        self.spawn(self.operators())
         self.spawn(self._misfortune())
         await asyncio.sleep(self.tempo.faults_until_s)
         world.calm = True
         if not any(worker.alive for worker in self.workers):
             self._start_worker()
         deadline = world.loop.time() + self.tempo.rest_s
-        while world.loop.time() < deadline and not self.at_rest():
+        while world.loop.time() < deadline and not self.is_idle():
             await asyncio.sleep(1)
 
-    def at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing is left to do."""
         busy = self.world.query("SELECT count(*) AS n FROM jobs WHERE finished_at IS NULL")[0]["n"]
         unsent = self.world.query("SELECT count(*) AS n FROM outbox WHERE state = 'pending'")[0]["n"]
@@ -150,12 +150,18 @@ class Scenario(ABC):
             heartbeat_ms=self.tempo.heartbeat_ms,
             retry=RetryPolicy(),
         )
-        door, (jobs, handlers) = Door(process), self.equip(process)
+        door, (jobs, handlers) = SimulatedDatabase(process), self.equip(process)
         keeper = LeaseKeeper(
             door, jobs, lease_ms=settings.lease_ms, heartbeat_ms=settings.heartbeat_ms, clock=process.clock
         )
         worker = WatchedWorker(
-            door, jobs, Pipe(process), handlers, settings, keeper=keeper, random_unit=self.world.random.random
+            door,
+            jobs,
+            SimulatedStream(process),
+            handlers,
+            settings,
+            keeper=keeper,
+            random_unit=self.world.random.random,
         )
         worker.world = self.world
         self.workers.append(process)
@@ -194,10 +200,10 @@ class Scenario(ABC):
     def start_scheduler(self, name: str) -> None:
         """Start what delivers jobs and keeps order."""
         process = Process(self.world, name)
-        door, pipe, jobs = Door(process), Pipe(process), self.make_jobs()
-        self.spawn(Pump(door, jobs, pipe, name=name).run())
-        self.spawn(patrol(Watchdog(door, jobs, name=name).tick, every_ms=2_000))
-        self.spawn(patrol(Reconciler(door, jobs, pipe, name=name).tick, every_ms=5_000))
+        door, pipe, jobs = SimulatedDatabase(process), SimulatedStream(process), self.make_jobs()
+        self.spawn(Dispatcher(door, jobs, pipe, name=name).run())
+        self.spawn(run_periodically(Watchdog(door, jobs, name=name).run_once, interval_ms=2_000))
+        self.spawn(run_periodically(Reconciler(door, jobs, pipe, name=name).run_once, interval_ms=5_000))
 
     async def _misfortune(self) -> None:
         world, tempo = self.world, self.tempo
@@ -216,14 +222,14 @@ class Scenario(ABC):
 
     def _busy(self) -> list[Process]:
         """Living workers: those that hold something, if there are any, since nobody misses the others."""
-        owners = {
+        listeners = {
             row["lease_owner"] for row in self.world.query("SELECT lease_owner FROM jobs WHERE status = 'running'")
         }
         living = [worker for worker in self.workers if worker.alive]
-        return [worker for worker in living if worker.name in owners] or living
+        return [worker for worker in living if worker.name in listeners] or living
 
 
-async def insist(door: Door, operation: Operation[object]) -> None:
+async def retry_until_known(door: SimulatedDatabase, operation: Operation[object]) -> None:
     """What a careful client does: try again what may not have happened; the second time finds it done."""
     while True:
         try:

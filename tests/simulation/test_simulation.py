@@ -36,7 +36,7 @@ def test_the_same_seed_plays_the_same_story(kind: str, schema: sqlite3.Connectio
         seen: list[str] = []
 
         def witness(scenario: Scenario) -> None:
-            seen.extend(scenario.story())
+            seen.extend(scenario.trace())
 
         simulate(kind, seed, schema, witness=witness)
         return seen

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Stuck(Exception):
+class DeadlockDetected(Exception):
     """Everybody waits, and nothing will ever happen."""
 
 
@@ -21,7 +21,7 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> Any:
         if timeout is None:
-            raise Stuck("everybody waits, and nothing will ever happen")
+            raise DeadlockDetected("everybody waits, and nothing will ever happen")
         self.loop.now += timeout
         return []
 

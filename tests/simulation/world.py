@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.observe.outages import JITTER
-from adjudge.store.bells import Bells
+from adjudge.store.bells import LocalNotifier
 from adjudge.store.driver import Operation
-from adjudge.store.sqlite import SqliteTx, drive
+from adjudge.store.sqlite import SqliteTx, run_to_completion
 from adjudge.store.statement import Dialect
-from adjudge.stream.driver import Hint, Message, Published
+from adjudge.stream.driver import Message, MessageBody, PublishResult
 from adjudge.stream.memory import MemoryStream
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ EPOCH_US = 1_800_000_000_000_000
 
 
 @dataclass
-class Odds:
+class FaultProbabilities:
     """How likely each mishap is, per call."""
 
     database_away: float = 0.01
@@ -46,7 +46,7 @@ class World:
 
     seed: int
     template: sqlite3.Connection
-    odds: Odds = field(default_factory=Odds)
+    odds: FaultProbabilities = field(default_factory=FaultProbabilities)
     calm: bool = False
     """No more mishaps: what is left must come to rest."""
 
@@ -58,11 +58,11 @@ class World:
         self.connection.row_factory = sqlite3.Row
         self.template.backup(self.connection)
         self.connection.execute("PRAGMA foreign_keys=ON")
-        self.bells = Bells()
+        self.bells = LocalNotifier()
         self.tx = SqliteTx(self.connection, self.now_us, self.bells)
         self.stream = MemoryStream(now_us=self.now_us)
         self.violations: list[str] = []
-        self.late: list[asyncio.Task[list[Published]]] = []
+        self.late: list[asyncio.Task[list[PublishResult]]] = []
         self.won_by: dict[tuple[str, str, int], tuple[int, str]] = {}
         """The message that each (process, job, attempt) was won by."""
         self.started: set[tuple[str, str, int]] = set()
@@ -72,15 +72,15 @@ class World:
     def now_us(self) -> int:
         return EPOCH_US + round(self.loop.time() * 1_000_000)
 
-    def mint(self) -> str:
+    def new_id(self) -> str:
         """Ids that sort by creation and are the same for the same seed."""
         self._ids += 1
         return f"{self._ids:08d}-0000-7000-8000-000000000000"
 
-    def unlucky(self, odds: float) -> bool:
+    def should_fail(self, odds: float) -> bool:
         return not self.calm and self.random.random() < odds
 
-    async def linger(self, most: float = 0.02) -> None:
+    async def yield_control(self, most: float = 0.02) -> None:
         """Let others go first: this is where interleavings come from."""
         await asyncio.sleep(self.random.random() * most)
 
@@ -122,7 +122,7 @@ class Process:
             await asyncio.get_running_loop().create_future()
 
 
-class Door:
+class SimulatedDatabase:
     """The database as one process reaches it."""
 
     dialect = Dialect.SQLITE
@@ -133,17 +133,17 @@ class Door:
 
     async def transact(self, operation: Operation[T]) -> T:
         world = self._world
-        await world.linger()
+        await world.yield_control()
         await self._process.still_here()
-        if world.unlucky(world.odds.database_away):
+        if world.should_fail(world.odds.database_away):
             raise Unavailable("the database is away")
         result, callbacks = self.commit(operation)
         act, self._process.at_next_commit = self._process.at_next_commit, None
         if act is not None:
             act()
-        await world.linger()
+        await world.yield_control()
         await self._process.still_here()
-        if world.unlucky(world.odds.outcome_unknown):
+        if world.should_fail(world.odds.outcome_unknown):
             raise OutcomeUnknown
         for callback in callbacks:
             callback()
@@ -156,7 +156,7 @@ class Door:
         tx.begin(callbacks)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            result = drive(tx.operate(operation))
+            result = run_to_completion(tx.run_operation(operation))
         except BaseException:
             connection.execute("ROLLBACK")
             raise
@@ -173,11 +173,11 @@ class Door:
         return None
 
 
-def _publish_late(world: World, hint: Hint) -> None:
+def _publish_late(world: World, hint: MessageBody) -> None:
     world.late.append(world.loop.create_task(world.stream.publish([hint])))
 
 
-class Pipe:
+class SimulatedStream:
     """The stream as one process reaches it: late, twice, or not at all."""
 
     def __init__(self, process: Process) -> None:
@@ -185,36 +185,36 @@ class Pipe:
         self._world = process.world
 
     async def _reach(self) -> None:
-        await self._world.linger()
+        await self._world.yield_control()
         await self._process.still_here()
-        if self._world.unlucky(self._world.odds.stream_away):
+        if self._world.should_fail(self._world.odds.stream_away):
             raise Unavailable("the stream is away")
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         await self._reach()
         world, published = self._world, []
         for hint in hints:
-            if world.unlucky(world.odds.message_late):
+            if world.should_fail(world.odds.message_late):
                 world.loop.call_later(world.random.random() * 3, partial(_publish_late, world, hint))
-                published.append(Published(hint.job_id, "0-1"))
+                published.append(PublishResult(hint.job_id, "0-1"))
                 continue
             published += await world.stream.publish([hint])
-            if world.unlucky(world.odds.message_twice):
+            if world.should_fail(world.odds.message_twice):
                 await world.stream.publish([hint])
-            if world.unlucky(world.odds.message_lost):
+            if world.should_fail(world.odds.message_lost):
                 await self._lose(hint)
         await self._process.still_here()
         return published
 
-    async def _lose(self, hint: Hint) -> None:
-        taken = await self._world.stream.read(consumer="nobody", at_most=64, wait_ms=0)
+    async def _lose(self, hint: MessageBody) -> None:
+        taken = await self._world.stream.read(consumer="nobody", limit=64, wait_ms=0)
         lost = [message for message in taken if message.job_id == hint.job_id]
         await self._world.stream.ack(taken)
-        await self._world.stream.publish([item.hint for item in taken if item not in lost and item.hint is not None])
+        await self._world.stream.publish([item.body for item in taken if item not in lost and item.body is not None])
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
         await self._reach()
-        messages = await self._world.stream.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms)
+        messages = await self._world.stream.read(consumer=consumer, limit=limit, wait_ms=wait_ms)
         self._world.random.shuffle(messages)
         await self._process.still_here()
         return messages
@@ -255,19 +255,19 @@ class Pipe:
                 what = f"attempt {row['attempt_id']} of job {job_id} by {name}"
                 self._world.violations.append(f"{what} was acknowledged before its end was written")
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
         await self._reach()
-        return await self._world.stream.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+        return await self._world.stream.autoclaim(consumer=consumer, idle_ms=idle_ms, limit=limit)
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         await self._reach()
-        return await self._world.stream.holds(entries)
+        return await self._world.stream.find_existing(entries)
 
-    async def pending(self) -> dict[int, int]:
-        return await self._world.stream.pending()
+    async def pending_counts(self) -> dict[int, int]:
+        return await self._world.stream.pending_counts()
 
-    async def depth(self) -> dict[int, int]:
-        return await self._world.stream.depth()
+    async def depths(self) -> dict[int, int]:
+        return await self._world.stream.depths()
 
     async def close(self) -> None:
         return None

@@ -13,25 +13,25 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 
 from adjudge import settings as settings_source
-from adjudge.api.audience import Audience
-from adjudge.api.credentials import Credentials
-from adjudge.api.desk import Desk
-from adjudge.api.gate import Gate
+from adjudge.api.audience import SseConnections
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.desk import SubmitBatcher
+from adjudge.api.gate import AdmissionController
 from adjudge.api.parts import Parts
-from adjudge.api.passwords import Passwords
-from adjudge.api.sampling import Sampler
-from adjudge.api.tail import Tail
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.cache.buckets import MemoryBuckets
+from adjudge.api.passwords import PasswordHashing
+from adjudge.api.sampling import LoadSampler
+from adjudge.api.tail import EventFeed
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.cache.buckets import MemoryTokenBuckets
 from adjudge.cache.opening import open_cache
-from adjudge.domain.access import EVERYTHING
+from adjudge.domain.access import ALL_SCOPES
 from adjudge.domain.ids import new_id
 from adjudge.judge.languages import Languages
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.store import tokens, users
 from adjudge.stream import MemoryStream
-from tests.support.app import app_around
-from tests.support.stores import Store
+from tests.support.app import create_shared_app
+from tests.support.stores import StoreHarness
 
 _WITHOUT_WORKERS: dict[str, object] = {"admission.health_gate": False, "admission.user_per_sec": 0.0}
 """Most tests have no worker alive, and more to say in a second than a person."""
@@ -39,20 +39,22 @@ _QUICK_HASHES = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @asynccontextmanager
-async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Parts]:
+async def make_services(
+    store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
+) -> AsyncIterator[Parts]:
     """Parts around ``store``; ``overrides`` are settings by ``section.key``."""
     own = {"server.data_dir": str(folder / "data")}
     settings = settings_source.load(_WITHOUT_WORKERS | own | (overrides or {}), environ={})
-    blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream(maxlen=10_000)
+    blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream(maxlen=10_000)
     registry = DatabaseRegistry(store.database, lease_sec=15)
-    buckets = MemoryBuckets()
-    sampler = Sampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
-    gate = Gate(settings.admission, store.database, buckets, sampler)
-    tail = Tail(store.database)
+    buckets = MemoryTokenBuckets()
+    sampler = LoadSampler(store.database, registry, count_to=settings.admission.high_watermark + 1)
+    gate = AdmissionController(settings.admission, store.database, buckets, sampler)
+    tail = EventFeed(store.database)
     idle_us = round(settings.accounts.session_idle_hours * 3_600_000_000)
-    credentials = Credentials(store.database, remember_sec=3, session_idle_us=idle_us)
+    credentials = CredentialCache(store.database, remember_sec=3, session_idle_us=idle_us)
     server = settings.server
-    audience = Audience(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
+    audience = SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=0.05)
     try:
         async with open_cache(store.database, settings.jobs.redis_url.reveal(), settings.server.environment) as cache:
             yield Parts(
@@ -66,9 +68,9 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
                 gate,
                 cache=cache,
                 credentials=credentials,
-                passwords=Passwords(_QUICK_HASHES),
+                passwords=PasswordHashing(_QUICK_HASHES),
                 languages=Languages.load(),
-                desk=Desk(store.database, store.jobs),
+                desk=SubmitBatcher(store.database, store.jobs),
                 tail=tail,
                 audience=audience,
             )
@@ -83,21 +85,21 @@ async def make_parts(store: Store, folder: Path, overrides: dict[str, object] | 
 
 
 @dataclass
-class Api:
+class AsgiApp:
     """The application, and clients of it."""
 
     app: FastAPI
     parts: Parts
-    store: Store
+    store: StoreHarness
 
     async def user(self, role: str, name: str | None = None) -> tuple[str, str]:
         """Create a user with a token; return the user's id and the token."""
         user_id, secret = new_id(), tokens.new_secret()
-        await self.store.do(
-            lambda tx: users.add(tx, users.NewUser(user_id, name or f"{role}-{user_id[-6:]}", role=role))
+        await self.store.transact(
+            lambda tx: users.insert(tx, users.NewUser(user_id, name or f"{role}-{user_id[-6:]}", role=role))
         )
-        await self.store.do(
-            lambda tx: tokens.add(tx, tokens.NewToken(new_id(), user_id, "test", secret, (EVERYTHING,)))
+        await self.store.transact(
+            lambda tx: tokens.insert(tx, tokens.NewApiToken(new_id(), user_id, "test", secret, (ALL_SCOPES,)))
         )
         return user_id, secret
 
@@ -118,8 +120,10 @@ class Api:
 
 
 @asynccontextmanager
-async def make_api(store: Store, folder: Path, overrides: dict[str, object] | None = None) -> AsyncIterator[Api]:
+async def make_app(
+    store: StoreHarness, folder: Path, overrides: dict[str, object] | None = None
+) -> AsyncIterator[AsgiApp]:
     """The whole application around ``store``."""
-    async with make_parts(store, folder, overrides) as parts:
-        with app_around(parts) as app:
-            yield Api(app, parts, store)
+    async with make_services(store, folder, overrides) as parts:
+        with create_shared_app(parts) as app:
+            yield AsgiApp(app, parts, store)

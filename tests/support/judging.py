@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 
 from adjudge.domain.ids import new_id
-from adjudge.domain.problem import Case, Origin, Problem, ProblemLimits
+from adjudge.domain.problem import Case, PackageFormat, Problem, ProblemLimits
 from adjudge.domain.verdict import Verdict
-from adjudge.packages.document import to_document
+from adjudge.packages.document import problem_to_json
 from adjudge.store import Tx, problems
-from adjudge.store.job_values import Finish
-from adjudge.store.submissions import CaseResult, Judgement
-from tests.support.api import Api
+from adjudge.store.job_values import JobResult
+from adjudge.store.submissions import CaseResultRow, Judgement
+from tests.support.api import AsgiApp
 from tests.support.stores import fence_of
 
 OPEN_GATE: dict[str, object] = {"admission.health_gate": False, "admission.user_burst": 10_000}
@@ -25,10 +25,10 @@ SOURCE = "int main() {}\n"
 
 
 @dataclass
-class Hall:
+class PublishedProblem:
     """One problem, its setter, and whoever comes in."""
 
-    api: Api
+    api: AsgiApp
     setter_id: str
     setter_token: str
     problem_id: str
@@ -36,28 +36,28 @@ class Hall:
     slug: str = "sum"
 
     @asynccontextmanager
-    async def somebody(self, role: str = "contestant") -> AsyncIterator[httpx.AsyncClient]:
+    async def user_client(self, role: str = "contestant") -> AsyncIterator[httpx.AsyncClient]:
         """A client of a new user."""
         async with self.api.as_role(role) as client:
             yield client
 
-    def body(self, **fields: Any) -> dict[str, Any]:
+    def submission_body(self, **fields: Any) -> dict[str, Any]:
         """A submission that is good."""
         return {"problem": self.slug, "language": "cpp", "source": SOURCE} | fields
 
     async def submit(self, client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
         """Hand one in; its answer."""
-        answer = await client.post("/api/v1/submissions", json=self.body(**fields))
+        answer = await client.post("/api/v1/submissions", json=self.submission_body(**fields))
         assert answer.status_code == 202, answer.text
         accepted: dict[str, Any] = answer.json()
         return accepted
 
-    async def start(self, job_id: str) -> Finish:
+    async def claim(self, job_id: str) -> JobResult:
         """Claim a judge run; what would finish it."""
         (job,) = (await self.api.store.claim(job_id)).done
-        return Finish(fence_of(job))
+        return JobResult(fence_of(job))
 
-    async def judge(
+    async def finish(
         self,
         job_id: str,
         verdict: Verdict = Verdict.AC,
@@ -67,14 +67,14 @@ class Hall:
         mem_kb: int = 1_024,
     ) -> None:
         """Give a verdict, as a worker would."""
-        started = await self.start(job_id)
-        case = CaseResult("1", verdict, time_ms, time_ms, mem_kb)
+        started = await self.claim(job_id)
+        case = CaseResultRow("1", verdict, time_ms, time_ms, mem_kb)
         outcome = Judgement(verdict, score=score, time_ms=time_ms, mem_kb=mem_kb, cases=(case,))
-        finish = Finish(started.fence, result=document(verdict, mem_kb), outcome=outcome)
-        await self.api.store.do(lambda tx: self.api.store.jobs.finish(tx, [finish]))
+        finish = JobResult(started.fence, result=result_document(verdict, mem_kb), typed_result=outcome)
+        await self.api.store.transact(lambda tx: self.api.store.jobs.finish_and_claim_next(tx, [finish]))
 
 
-def document(verdict: Verdict, mem_kb: int = 1_024) -> Mapping[str, Any]:
+def result_document(verdict: Verdict, mem_kb: int = 1_024) -> Mapping[str, Any]:
     """A result document as the judge makes it, cut to what is looked at."""
     case = {
         "group": "data/secret",
@@ -118,38 +118,38 @@ def document(verdict: Verdict, mem_kb: int = 1_024) -> Mapping[str, Any]:
     }
 
 
-def a_problem(**fields: Any) -> Problem:
+def minimal_problem(**fields: Any) -> Problem:
     """A problem with one test."""
     limits = ProblemLimits(code_bytes=100_000)
-    return Problem("sum", Origin("plain"), limits=limits, cases=(Case("1", "", "1.in"),), **fields)
+    return Problem("sum", PackageFormat("plain"), limits=limits, cases=(Case("1", "", "1.in"),), **fields)
 
 
-async def open_hall(api: Api, problem: Problem | None = None) -> Hall:
+async def publish_problem(api: AsgiApp, problem: Problem | None = None) -> PublishedProblem:
     """Publish a problem."""
     setter_id, token = await api.user("setter")
     problem_id, revision_id = new_id(), new_id()
-    definition = to_document(problem or a_problem())
+    definition = problem_to_json(problem or minimal_problem())
 
     async def publish(tx: Tx) -> None:
-        await problems.add(tx, problems.NewProblem(problem_id, "sum", "Sum", setter_id))
+        await problems.insert(tx, problems.NewProblem(problem_id, "sum", "Sum", setter_id))
         revision = problems.NewRevision(revision_id, problem_id, "plain", "0" * 64, setter_id, definition)
         await problems.add_revision(tx, revision)
         await problems.publish(tx, problem_id=problem_id, revision_id=revision_id, version=1)
 
-    await api.store.do(publish)
-    return Hall(api, setter_id, token, problem_id, revision_id)
+    await api.store.transact(publish)
+    return PublishedProblem(api, setter_id, token, problem_id, revision_id)
 
 
-async def add_revision(hall: Hall) -> str:
+async def add_revision(hall: PublishedProblem) -> str:
     """Publish another revision; return its id."""
     revision_id = new_id()
 
     async def publish(tx: Tx) -> None:
         revision = problems.NewRevision(
-            revision_id, hall.problem_id, "plain", "1" * 64, hall.setter_id, to_document(a_problem())
+            revision_id, hall.problem_id, "plain", "1" * 64, hall.setter_id, problem_to_json(minimal_problem())
         )
         await problems.add_revision(tx, revision)
         await problems.publish(tx, problem_id=hall.problem_id, revision_id=revision_id, version=2)
 
-    await hall.api.store.do(publish)
+    await hall.api.store.transact(publish)
     return revision_id

@@ -20,7 +20,7 @@ MOST = 4
 """More processes would spend more on starting servers than they save."""
 
 
-class Lanes(LoadScopeScheduling):
+class FileScheduling(LoadScopeScheduling):
     """Hands out whole files, and whole folders where files share a session."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -36,6 +36,6 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
     """Take our own, whatever ``--dist`` says."""
-    return Lanes(config, log)
+    return FileScheduling(config, log)

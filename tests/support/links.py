@@ -15,7 +15,7 @@ from fastapi.dependencies.models import Dependant
 from starlette.routing import compile_path
 
 from adjudge import settings as settings_source
-from adjudge.api.app import API_ROOT, OPENAPI_PATH, routes_around
+from adjudge.api.app import API_ROOT, OPENAPI_PATH, build_routes
 from adjudge.api.parts import Parts
 from adjudge.web.app import install
 
@@ -37,7 +37,7 @@ def known_routes() -> tuple[KnownRoute, ...]:
     """Every route of the API and of the pages, in the order in which they are tried."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=OPENAPI_PATH)
     parts = cast("Parts", SimpleNamespace(settings=settings_source.load({}, environ={})))
-    app.router.routes.extend(routes_around(parts))
+    app.router.routes.extend(build_routes(parts))
     install(app, parts)
     return tuple(_known(app))
 

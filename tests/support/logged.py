@@ -11,7 +11,7 @@ from adjudge.observe import logs
 
 
 @contextmanager
-def logged() -> Iterator[io.StringIO]:
+def capture_logs() -> Iterator[io.StringIO]:
     """Lines of JSON, from information on; afterwards all is as it was."""
     root, stream = logging.getLogger(), io.StringIO()
     before = root.handlers, root.level

@@ -10,12 +10,12 @@ from typing import Any
 
 from adjudge.chains import registry
 from adjudge.chains.executor import NodeContext
-from adjudge.chains.registry import Registry
+from adjudge.chains.registry import ExecutorRegistry
 from adjudge.domain.authority import Authority
 
 
 @dataclass
-class FakeContext:
+class FakeNodeContext:
     """A context whose checkpoints and lines can be looked at."""
 
     cfg: Mapping[str, Any] = field(default_factory=dict)
@@ -43,14 +43,14 @@ class FakeContext:
 
 
 @cache
-def _registry() -> Registry:
-    return registry.found()
+def _registry() -> ExecutorRegistry:
+    return registry.discover_executors()
 
 
-def context_for(type_name: str, cfg: Mapping[str, Any], **fields: Any) -> FakeContext:
+def context_for(type_name: str, cfg: Mapping[str, Any], **fields: Any) -> FakeNodeContext:
     """A context with a cfg that the type's schema allows."""
     _registry().check(type_name, cfg)
-    return FakeContext(cfg, **fields)
+    return FakeNodeContext(cfg, **fields)
 
 
-_: type[NodeContext] = FakeContext
+_: type[NodeContext] = FakeNodeContext

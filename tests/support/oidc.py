@@ -21,7 +21,7 @@ CLIENT_ID = "adjudge-tests"
 CLIENT_SECRET = "only-for-tests"
 
 
-class Provider:
+class FakeOidcProvider:
     """Lets everybody in as ``subject``; a test changes what it claims and what it signs with."""
 
     def __init__(self, port: int) -> None:
@@ -70,10 +70,10 @@ class Provider:
 
 
 @contextmanager
-def running_provider() -> Iterator[Provider]:
+def running_provider() -> Iterator[FakeOidcProvider]:
     """A provider that answers until the block ends."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    provider = server.provider = Provider(server.server_address[1])  # type: ignore[attr-defined]  # the handler's
+    provider = server.provider = FakeOidcProvider(server.server_address[1])  # type: ignore[attr-defined]  # the handler's
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
@@ -102,8 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     @property
-    def _provider(self) -> Provider:
-        provider: Provider = self.server.provider  # type: ignore[attr-defined]  # set by running_provider
+    def _provider(self) -> FakeOidcProvider:
+        provider: FakeOidcProvider = self.server.provider  # type: ignore[attr-defined]  # set by running_provider
         return provider
 
     def _send(self, status: int, document: dict[str, Any]) -> None:

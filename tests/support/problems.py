@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from adjudge.blobs.cache import BlobCache
 from adjudge.judge.pipeline import Judge
-from adjudge.store.job_values import Fence, Finish
-from adjudge.worker.importing import ImportHandler
-from tests.support.api import Api
+from adjudge.store.job_values import Fence, JobResult
+from adjudge.worker.importing import ProblemImportHandler
+from tests.support.api import AsgiApp
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "problems"
@@ -20,7 +20,7 @@ EXAMPLES = ROOT / "examples" / "problems"
 YAML = "problem_format_version: '2025-09'\nname: {title}\nuuid: 5ca6ba5b-36d5-4eff-8aa7-d967cbc4375e\n"
 
 
-def package(title: str = "A Problem", **files: str | bytes) -> dict[str, bytes]:
+def icpc_package(title: str = "A Problem", **files: str | bytes) -> dict[str, bytes]:
     """A small ICPC package; ``files`` are added or replaced, by path."""
     base: dict[str, str | bytes] = {
         "problem.yaml": YAML.format(title=title) + "limits:\n  time_limit: 1.0\n",
@@ -36,7 +36,7 @@ def package(title: str = "A Problem", **files: str | bytes) -> dict[str, bytes]:
     return {name: data.encode() if isinstance(data, str) else data for name, data in both.items()}
 
 
-def archive(files: Mapping[str, bytes]) -> bytes:
+def zip_files(files: Mapping[str, bytes]) -> bytes:
     """A ZIP of files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as target:
@@ -48,25 +48,27 @@ def archive(files: Mapping[str, bytes]) -> bytes:
 def folder_archive(folder: Path) -> bytes:
     """A ZIP of a folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return archive({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
+    return zip_files({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
 
 
-async def work(api: Api, folder: Path, judge: Judge | None = None) -> int:
+async def run_pending_imports(api: AsgiApp, folder: Path, judge: Judge | None = None) -> int:
     """Carry out the imports that wait, as a worker does; return how many."""
     rows = await api.store.rows("SELECT id FROM jobs WHERE kind = 'import' AND status = 'pending'")
     cache = BlobCache(api.parts.blobs, folder / "blob-cache", max_bytes=1 << 30)
-    handler = ImportHandler(api.parts.database, api.parts.blobs, cache, cast("Judge", judge))
+    handler = ProblemImportHandler(api.parts.database, api.parts.blobs, cache, cast("Judge", judge))
     for row in rows:
         claimed = await api.store.claim(row["id"])
         job = claimed.done[0]
         completion = await handler.run(job)
-        finish = Finish(Fence(job.id, job.attempt_id, "w1"), completion.status, completion.result, completion.outcome)
-        await api.store.do(lambda tx, finish=finish: api.store.jobs.finish(tx, [finish]))  # type: ignore[misc]  # a default binds it
+        finish = JobResult(
+            Fence(job.id, job.attempt_id, "w1"), completion.status, completion.result, completion.typed_result
+        )
+        await api.store.transact(lambda tx, finish=finish: api.store.jobs.finish_and_claim_next(tx, [finish]))  # type: ignore[misc]  # a default binds it
     return len(rows)
 
 
-async def imported(
-    api: Api, folder: Path, token: str, data: bytes, judge: Judge | None = None, **query: Any
+async def import_package(
+    api: AsgiApp, folder: Path, token: str, data: bytes, judge: Judge | None = None, **query: Any
 ) -> dict[str, Any]:
     """Upload an archive and carry its import out; return the import as it ended.
 
@@ -76,7 +78,7 @@ async def imported(
     async with api.client(token) as client:
         answer = await client.post("/api/v1/problems:import", content=data, params=query)
         assert answer.status_code == 202, answer.text
-        await work(api, folder, judge)
+        await run_pending_imports(api, folder, judge)
         found: dict[str, Any] = (await client.get(answer.json()["url"])).json()
         if by_hand and found["state"] == "succeeded":
             row = await api.store.row("SELECT version FROM problems WHERE id = :id", id=found["problem_id"])

@@ -28,7 +28,7 @@ _PATIENCE_SEC: Final = 180
 _NUMBERS: Final = count(1)
 
 
-class Process:
+class AdjudgeProcess:
     """One ``adjudge`` command while a block lasts; what it says is kept for whoever asks why it failed."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
@@ -95,7 +95,7 @@ class Installation:
     folder: Path
     admin: httpx.Client
     """The first admin, with a token."""
-    processes: list[Process] = field(default_factory=list)
+    processes: list[AdjudgeProcess] = field(default_factory=list)
     _sessions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -106,9 +106,9 @@ class Installation:
     def user(self, name: str, role: str = "contestant", **fields: Any) -> None:
         """Create a user who logs in with ``PASSWORD``."""
         with httpx.Client(base_url=self.url, timeout=_PATIENCE_SEC) as client:
-            _choose_password(client, name, self.newcomer(name, role, **fields))
+            _choose_password(client, name, self.user_with_one_time_password(name, role, **fields))
 
-    def newcomer(self, name: str, role: str = "contestant", **fields: Any) -> str:
+    def user_with_one_time_password(self, name: str, role: str = "contestant", **fields: Any) -> str:
         """Create a user who has not been here yet; the one-time password."""
         answer = self.admin.post("/api/v1/users", json={"name": name, "role": role, **fields})
         assert answer.status_code == 201, answer.text
@@ -139,7 +139,7 @@ class Installation:
         client = by or self.admin
         answer = client.post("/api/v1/problems:import", content=data, params=query)
         assert answer.status_code == 202, answer.text
-        found = self.until(answer.json()["url"], lambda it: it["finished_at"] is not None)
+        found = self.wait_until(answer.json()["url"], lambda it: it["finished_at"] is not None)
         assert found["state"] == "succeeded", found
         version = client.get(f"/api/v1/problems/{found['slug']}/state").json()["version"]
         body = {"version": version, "revision": found["revision"]}  # by hand: not all of them are sound, or verified
@@ -155,16 +155,16 @@ class Installation:
         answer = self.admin.post(f"/api/v1/problems/{slug}:publish", json=order)
         assert answer.status_code == 200, answer.text
 
-    def judged(self, client: httpx.Client, problem: str, source: str, language: str = "python3") -> str:
+    def submit_and_wait(self, client: httpx.Client, problem: str, source: str, language: str = "python3") -> str:
         """Hand in and wait for the verdict; the submission's id."""
         body = {"problem": problem, "language": language, "source": source}
         answer = client.post("/api/v1/submissions", json=body)
         assert answer.status_code == 202, answer.text
         submission_id: str = answer.json()["submission_id"]
-        self.until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
+        self.wait_until(f"/api/v1/submissions/{submission_id}", lambda it: it["finished_at"] is not None)
         return submission_id
 
-    def until(self, path: str, holds: Any) -> dict[str, Any]:
+    def wait_until(self, path: str, holds: Any) -> dict[str, Any]:
         """Ask as the admin until the answer ``holds``; that answer."""
         ends = time.monotonic() + _PATIENCE_SEC
         while True:
@@ -195,10 +195,10 @@ def environment_of(folder: Path, **settings: object) -> dict[str, str]:
 
 
 @contextmanager
-def embedded(folder: Path, **settings: object) -> Iterator[Installation]:
+def start_embedded(folder: Path, **settings: object) -> Iterator[Installation]:
     """``adjudge up``: one process on SQLite. The first admin's one-time password is taken from what it prints."""
     with ExitStack() as stack:
-        server = Process(["up"], environment_of(folder, **settings), folder)
+        server = AdjudgeProcess(["up"], environment_of(folder, **settings), folder)
         stack.callback(server.stop)
         one_time = server.wait_for(_ONE_TIME).partition(",")[0]
         url = server.wait_for(_READY)
@@ -214,14 +214,14 @@ def _own_name(name: str) -> str:
 
 
 @contextmanager
-def distributed(folder: Path, database_url: str, redis_url: str, **settings: object) -> Iterator[Installation]:
+def start_distributed(folder: Path, database_url: str, redis_url: str, **settings: object) -> Iterator[Installation]:
     """A process each for ``api``, ``scheduler`` and ``worker``, on PostgreSQL and Redis."""
     environment = environment_of(
         folder, database_url=database_url, redis_url=redis_url, environment=_own_name("browser"), **settings
     )
     with ExitStack() as stack:
         add_user(environment, folder, "admin", "admin")
-        processes = [Process([role], environment, folder) for role in ("api", "scheduler", "worker")]
+        processes = [AdjudgeProcess([role], environment, folder) for role in ("api", "scheduler", "worker")]
         for process in processes:
             stack.callback(process.stop)
         url = processes[0].wait_for(_READY)

@@ -14,20 +14,20 @@ from typing import Any, TypeVar
 import uvicorn
 
 from adjudge.cli.serving import http_config
-from tests.support.api import Api, make_api
+from tests.support.api import AsgiApp, make_app
 from tests.support.app import add_pages
-from tests.support.stores import opened
+from tests.support.stores import open_store
 
 T = TypeVar("T")
 _PATIENCE_SEC = 60
 
 
 @dataclass(frozen=True)
-class Served:
+class RunningServer:
     """The server's address, and its insides for tests that act behind its back."""
 
     url: str
-    api: Api
+    api: AsgiApp
     loop: asyncio.AbstractEventLoop
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
@@ -36,15 +36,15 @@ class Served:
 
 
 @contextmanager
-def served(store_url: str, folder: Path, overrides: dict[str, object] | None = None) -> Iterator[Served]:
+def serve(store_url: str, folder: Path, overrides: dict[str, object] | None = None) -> Iterator[RunningServer]:
     """Serve the application with its pages until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0))
-    started: list[Served] = []
+    started: list[RunningServer] = []
     ready = threading.Event()
     ends: list[Callable[[], object]] = []
 
     async def serve() -> None:
-        async with opened(store_url) as store, make_api(store, folder, overrides) as api:
+        async with open_store(store_url) as store, make_app(store, folder, overrides) as api:
             add_pages(api.app, api.parts)
             config = http_config(api.app, api.parts.settings.server)
             config.timeout_graceful_shutdown = 1
@@ -56,7 +56,7 @@ def served(store_url: str, folder: Path, overrides: dict[str, object] | None = N
 
             loop = asyncio.get_running_loop()
             ends.append(lambda: loop.call_soon_threadsafe(end))
-            started.append(Served(f"http://127.0.0.1:{listener.getsockname()[1]}", api, loop))
+            started.append(RunningServer(f"http://127.0.0.1:{listener.getsockname()[1]}", api, loop))
             ready.set()
             await server.serve([listener])
 

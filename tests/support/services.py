@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support.install import ROOT, WHEELS, InstallError, by_apt
+from tests.support.install import ROOT, WHEELS, InstallError, install_with_apt
 from tests.support.service import (
     DROPS,
-    MissingService,
-    Service,
-    ServiceFailed,
+    ServerNotInstalled,
+    ServerProcess,
+    ServerStartFailed,
     as_server_user,
     first_usable,
     free_port,
@@ -36,7 +36,7 @@ AXE = ROOT / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 """What looks at pages for those who cannot see them well."""
 
 
-class PostgresServer(Service):
+class PostgresServer(ServerProcess):
     """PostgreSQL with durability off for speed; ``durable=True`` keeps fsync on, for tests that pull the plug."""
 
     name = "PostgreSQL"
@@ -74,7 +74,7 @@ class PostgresServer(Service):
             **as_server_user(),
         )
         if done.returncode:
-            raise ServiceFailed(f"initdb failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
+            raise ServerStartFailed(f"initdb failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
 
     def command(self, binary: Path) -> Sequence[str]:
         """Listen on loopback only, with no socket file."""
@@ -99,7 +99,7 @@ class PostgresServer(Service):
         return len(lines) >= 8 and lines[7].strip() == "ready"
 
 
-class RedisServer(Service):
+class RedisServer(ServerProcess):
     """Redis without persistence: what it forgets, Adjudge must survive."""
 
     name = "Redis"
@@ -136,7 +136,7 @@ class RedisServer(Service):
             return False
 
 
-class S3Server(Service):
+class S3Server(ServerProcess):
     """An S3 server with one account and no bucket yet."""
 
     name = "S3"
@@ -193,10 +193,10 @@ class S3Server(Service):
         """Make a bucket, past the S3 door: whoever stores blobs has no business creating one."""
         status = http_status(self._filer_port, f"/buckets/{name}/", "POST")
         if status != 201:
-            raise ServiceFailed(f"{self.name} did not create bucket {name}: status {status}")
+            raise ServerStartFailed(f"{self.name} did not create bucket {name}: status {status}")
 
 
-class EtcdServer(Service):
+class EtcdServer(ServerProcess):
     """A single etcd whose elections take no time."""
 
     name = "etcd"
@@ -232,7 +232,7 @@ class EtcdServer(Service):
         return http_status(self.port, "/health") == 200
 
 
-class Browser(Service):
+class Browser(ServerProcess):
     """Chromium without a window, driven over its debugging port; each test takes a context of its own."""
 
     name = "Chromium"
@@ -265,7 +265,7 @@ class Browser(Service):
         return http_status(self.port, "/json/version") == 200
 
 
-SERVICES: tuple[type[Service], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer, Browser)
+SERVICES: tuple[type[ServerProcess], ...] = (PostgresServer, RedisServer, S3Server, EtcdServer, Browser)
 
 
 def _version_of_folder(folder: Path) -> int:
@@ -277,7 +277,7 @@ def fetch_page_tools() -> None:
     if AXE.is_file():
         return
     if shutil.which("npm") is None:
-        by_apt(("nodejs", "npm"))
+        install_with_apt(("nodejs", "npm"))
     done = subprocess.run([sys.executable, str(ROOT / "hatch_build.py")], capture_output=True, text=True, check=False)
     if not AXE.is_file():
         raise InstallError(f"axe-core did not come from npm:\n{done.stdout}{done.stderr}")
@@ -293,7 +293,7 @@ def main() -> int:
     for service in SERVICES:
         try:
             print(f"• {service.name}: {service.locate()}", flush=True)
-        except MissingService as missing:
+        except ServerNotInstalled as missing:
             problems.append(str(missing))
     in_ci = os.environ.get("CI") == "true"
     for problem in problems:

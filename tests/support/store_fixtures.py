@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import PostgresDatabases, apart
-from tests.support.stores import Store, copied_sqlite, emptied, migrated_sqlite, opened
+from tests.support.databases import PostgresDatabases, run_in_thread
+from tests.support.stores import StoreHarness, copied_sqlite, migrated_sqlite, open_store, truncate_all
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def shared_postgres_url(postgres_databases: PostgresDatabases) -> Iterator[str]:
 @pytest.fixture
 def postgres_url(shared_postgres_url: str) -> str:
     """The URL of an empty database."""
-    apart(emptied(shared_postgres_url))
+    run_in_thread(truncate_all(shared_postgres_url))
     return shared_postgres_url
 
 
@@ -45,21 +45,21 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncIterator[Store]:
+async def store(store_url: str) -> AsyncIterator[StoreHarness]:
     """A store on each database in turn, with an owned clock."""
-    async with opened(store_url) as store:
+    async with open_store(store_url) as store:
         yield store
 
 
 @pytest.fixture
-async def sqlite_store(sqlite_url: str) -> AsyncIterator[Store]:
+async def sqlite_store(sqlite_url: str) -> AsyncIterator[StoreHarness]:
     """A store on SQLite."""
-    async with opened(sqlite_url) as store:
+    async with open_store(sqlite_url) as store:
         yield store
 
 
 @pytest.fixture
-async def postgres_store(postgres_url: str) -> AsyncIterator[Store]:
+async def postgres_store(postgres_url: str) -> AsyncIterator[StoreHarness]:
     """A store on PostgreSQL."""
-    async with opened(postgres_url) as store:
+    async with open_store(postgres_url) as store:
         yield store

@@ -14,19 +14,19 @@ import asyncpg
 from adjudge.domain.ids import new_id
 from adjudge.observe import metrics
 from adjudge.store import Database, Tx, migrations, problems, users
-from adjudge.store.executions import EXECUTE, ExecutionOwner
-from adjudge.store.job_values import Fence, Job, JobOwner, NewJob, Outcome
-from adjudge.store.jobs import Jobs
+from adjudge.store.executions import JOB_KIND_EXECUTE, ExecutionListener
+from adjudge.store.job_values import BatchResult, Fence, Job, JobListener, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.opening import sqlite_path
-from adjudge.store.owners import judge_run_owners
+from adjudge.store.owners import judge_run_listeners
 from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.problem_imports import ImportOwner
+from adjudge.store.problem_imports import ImportListener
 from adjudge.store.sqlite import SqliteDatabase
 from adjudge.store.statement import Dialect, Row, Statement
-from adjudge.store.submissions import NewSubmission, Submissions, Submitted
+from adjudge.store.submissions import NewSubmission, SubmissionCommands, SubmissionIds
 from adjudge.store.tables import METADATA
-from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
-from tests.support.databases import apart
+from adjudge.store.webhooks import JOB_KIND_WEBHOOK, WebhookDeliveryListener
+from tests.support.databases import run_in_thread
 
 T = TypeVar("T")
 
@@ -34,12 +34,12 @@ NOON_US = 1_700_000_000_000_000
 POSTGRES_NOW = "(SELECT us FROM test_clock)"
 
 
-def raw(sql: str) -> Statement:
+def adhoc_statement(sql: str) -> Statement:
     """A statement that belongs to a test; its text is its name."""
     return Statement(name=sql, purpose="Asked by a test.", sql=sql)
 
 
-class OwnedClock:
+class ManualClock:
     """Stands still until it is moved."""
 
     def __init__(self) -> None:
@@ -57,23 +57,23 @@ class OwnedClock:
             await self.told(self.now_us)
 
 
-def _owners() -> dict[str, JobOwner]:
+def _listeners() -> dict[str, JobListener]:
     return {
-        "judge": judge_run_owners(),
-        "import": ImportOwner(),
-        EXECUTE: ExecutionOwner(),
-        WEBHOOK: DeliveryOwner(),
+        "judge": judge_run_listeners(),
+        "import": ImportListener(),
+        JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_WEBHOOK: WebhookDeliveryListener(),
     }
 
 
 @dataclass
-class Store:
+class StoreHarness:
     """A database, its clock, and the operations on it."""
 
     url: str
     database: Database
-    clock: OwnedClock
-    jobs: Jobs = field(default_factory=lambda: Jobs(_owners(), random_unit=lambda: 0.0))
+    clock: ManualClock
+    jobs: JobCommands = field(default_factory=lambda: JobCommands(_listeners(), random_unit=lambda: 0.0))
 
     @property
     def dialect(self) -> Dialect:
@@ -81,17 +81,17 @@ class Store:
         return self.database.dialect
 
     @property
-    def submissions(self) -> Submissions:
+    def submissions(self) -> SubmissionCommands:
         """The operations on submissions."""
-        return Submissions(self.jobs)
+        return SubmissionCommands(self.jobs)
 
-    async def do(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
+    async def transact(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """Run one transaction."""
         return await self.database.transact(operation)
 
     async def rows(self, sql: str, **parameters: object) -> list[dict[str, Any]]:
         """Read rows with SQL of the test's own."""
-        found = await self.database.read(lambda tx: tx.fetch(raw(sql), **parameters))
+        found = await self.database.read(lambda tx: tx.fetch(adhoc_statement(sql), **parameters))
         return [dict(row) for row in _mappings(found)]
 
     async def row(self, sql: str, **parameters: object) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Store:
 
     async def write(self, sql: str, **parameters: object) -> int:
         """Change rows with SQL of the test's own, as somebody at a console would."""
-        return await self.database.transact(lambda tx: tx.execute(raw(sql), **parameters))
+        return await self.database.transact(lambda tx: tx.execute(adhoc_statement(sql), **parameters))
 
     async def job(self, job_id: str) -> dict[str, Any]:
         """One job's row."""
@@ -114,18 +114,18 @@ class Store:
     async def enqueue_many(self, count: int, kind: str = "node", **fields: Any) -> list[str]:
         """Create jobs; return their ids."""
         jobs = [NewJob(id=new_id(), kind=kind, **fields) for _ in range(count)]
-        return await self.do(lambda tx: self.jobs.enqueue(tx, jobs))
+        return await self.transact(lambda tx: self.jobs.enqueue(tx, jobs))
 
-    async def claim(self, *job_ids: str, worker: str = "w1", lease_ms: int = 15_000) -> Outcome[Job]:
+    async def claim(self, *job_ids: str, worker: str = "w1", lease_ms: int = 15_000) -> BatchResult[Job]:
         """Claim jobs."""
-        return await self.do(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=lease_ms))
+        return await self.transact(lambda tx: self.jobs.claim(tx, job_ids, worker=worker, lease_ms=lease_ms))
 
     async def claimed(self, worker: str = "w1", kind: str = "node", **fields: Any) -> Fence:
         """Create a job and claim it; return the fence."""
         outcome = await self.claim(await self.enqueue(kind, **fields), worker=worker)
         return Fence(outcome.done[0].id, outcome.done[0].attempt_id, worker)
 
-    async def submit(self, count: int = 1) -> list[Submitted]:
+    async def submit(self, count: int = 1) -> list[SubmissionIds]:
         """Create submissions to a problem of their own."""
         user, problem, revision = new_id(), new_id(), new_id()
         items = [
@@ -133,13 +133,13 @@ class Store:
             for _ in range(count)
         ]
 
-        async def operation(tx: Tx) -> list[Submitted]:
-            await users.add(tx, users.NewUser(user, f"user-{user}"))
-            await problems.add(tx, problems.NewProblem(problem, f"slug-{problem}", "A problem", user))
+        async def operation(tx: Tx) -> list[SubmissionIds]:
+            await users.insert(tx, users.NewUser(user, f"user-{user}"))
+            await problems.insert(tx, problems.NewProblem(problem, f"slug-{problem}", "A problem", user))
             await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "0" * 64, user))
             return await self.submissions.submit(tx, items)
 
-        return await self.do(operation)
+        return await self.transact(operation)
 
 
 def _mappings(rows: Sequence[Row]) -> list[Any]:
@@ -151,7 +151,7 @@ def fence_of(job: Job) -> Fence:
     return Fence(job.id, job.attempt_id, job.actor or "")
 
 
-def figure(name: str, **labels: str) -> float:
+def metric_value(name: str, **labels: str) -> float:
     """What a metric stands at."""
     return metrics.REGISTRY.get_sample_value(f"adjudge_{name}", labels) or 0.0
 
@@ -159,7 +159,7 @@ def figure(name: str, **labels: str) -> float:
 def migrated_sqlite(folder: Path) -> Path:
     """A file with the schema in place, to copy from."""
     path = folder / "template.db"
-    apart(migrations.upgrade(f"sqlite:///{path}"))
+    run_in_thread(migrations.upgrade(f"sqlite:///{path}"))
     return path
 
 
@@ -171,12 +171,12 @@ def copied_sqlite(template: Path, folder: Path) -> str:
 
 
 async def _set_up_clock(tx: Tx) -> None:
-    await tx.execute(raw("CREATE TABLE IF NOT EXISTS test_clock (us bigint)"))
-    await tx.execute(raw("DELETE FROM test_clock"))
-    await tx.execute(raw("INSERT INTO test_clock VALUES (:us)"), us=NOON_US)
+    await tx.execute(adhoc_statement("CREATE TABLE IF NOT EXISTS test_clock (us bigint)"))
+    await tx.execute(adhoc_statement("DELETE FROM test_clock"))
+    await tx.execute(adhoc_statement("INSERT INTO test_clock VALUES (:us)"), us=NOON_US)
 
 
-async def emptied(url: str) -> None:
+async def truncate_all(url: str) -> None:
     """Take every row out of a PostgreSQL database."""
     connection = await asyncpg.connect(url)
     try:
@@ -186,9 +186,9 @@ async def emptied(url: str) -> None:
 
 
 @asynccontextmanager
-async def opened(url: str, *, synchronous: str = "OFF") -> AsyncIterator[Store]:
+async def open_store(url: str, *, synchronous: str = "OFF") -> AsyncIterator[StoreHarness]:
     """Open the database at ``url`` under a clock of the test's own."""
-    clock = OwnedClock()
+    clock = ManualClock()
     path = sqlite_path(url)
     if path is not None:
         database: Database = SqliteDatabase(path, synchronous=synchronous, clock=clock.read)
@@ -197,11 +197,11 @@ async def opened(url: str, *, synchronous: str = "OFF") -> AsyncIterator[Store]:
         await database.transact(_set_up_clock)
 
         async def tell(now_us: int) -> None:
-            move = raw("UPDATE test_clock SET us = :us")
+            move = adhoc_statement("UPDATE test_clock SET us = :us")
             await database.transact(lambda tx: tx.execute(move, us=now_us))
 
         clock.told = tell
     try:
-        yield Store(url, database, clock)
+        yield StoreHarness(url, database, clock)
     finally:
         await database.close()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from adjudge.api.credentials import Credentials
-from adjudge.api.passwords import Passwords
-from adjudge.cache.buckets import Buckets
-from adjudge.domain.ids import NewId
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.passwords import PasswordHashing
+from adjudge.cache.buckets import TokenBuckets
+from adjudge.domain.ids import IdFactory
 from adjudge.settings import Settings
 from adjudge.store import Database
 
@@ -26,21 +26,21 @@ class AccountParts(Protocol):
         ...
 
     @property
-    def passwords(self) -> Passwords:
+    def passwords(self) -> PasswordHashing:
         """What hashes them, and compares."""
         ...
 
     @property
-    def credentials(self) -> Credentials:
+    def credentials(self) -> CredentialCache:
         """What is remembered of tokens and sessions, and must be forgotten when they end."""
         ...
 
     @property
-    def buckets(self) -> Buckets:
+    def buckets(self) -> TokenBuckets:
         """How often something may be tried."""
         ...
 
     @property
-    def mint(self) -> NewId:
+    def new_id(self) -> IdFactory:
         """What makes ids."""
         ...

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from adjudge.api.gate import Admission
+from adjudge.api.gate import AdmissionDecision
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 
-__all__ = ["Admission", "admit"]
+__all__ = ["AdmissionDecision", "admit"]
 
 
 async def admit(
@@ -28,6 +28,6 @@ async def admit(
     address: str,
     count: int,
     languages: Collection[str],
-) -> Admission:
+) -> AdmissionDecision:
     """Let ``count`` new jobs in ``languages`` in, from ``address``, or say why not."""
     return await parts.gate.admit(viewer, address=address, count=count, languages=languages)

@@ -12,10 +12,10 @@ from starlette.routing import BaseRoute
 
 from adjudge import __version__
 from adjudge.api import errors
-from adjudge.api.authentication import authenticator, known_by
-from adjudge.api.document import openapi
-from adjudge.api.envelope import Envelope
-from adjudge.api.exchange import Bounds, Streams
+from adjudge.api.authentication import known_by, make_authenticator
+from adjudge.api.document import build_openapi
+from adjudge.api.envelope import RequestMiddleware
+from adjudge.api.exchange import OpenStreams, RequestLimits
 from adjudge.api.hand_in import HandIn
 from adjudge.api.json_shape import JsonShape
 from adjudge.api.parts import Parts
@@ -41,7 +41,7 @@ from adjudge.api.routes import (
     webhooks,
 )
 from adjudge.api.short_way import ShortWay
-from adjudge.api.wire.base import Problem
+from adjudge.api.wire.base import ErrorResponse
 
 API_ROOT: Final = "/api/v1"
 OPENAPI_PATH: Final = f"{API_ROOT}/openapi.json"
@@ -57,32 +57,34 @@ _CORS_HEADERS: Final = [
     "X-Request-Id",
 ]
 _PROBLEM_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
-    "default": {"model": Problem, "description": "Error with a stable code (RFC 9457); see the error reference."}
+    "default": {"model": ErrorResponse, "description": "Error with a stable code (RFC 9457); see the error reference."}
 }
 
 
 def create_app(parts: Parts, routes: Sequence[BaseRoute] = ()) -> FastAPI:
     """Build the application around ``parts``; ``routes`` where ``routes_around`` has built them before."""
-    app = _bare()
+    app = _new_fastapi()
     settings = parts.settings
-    app.state.streams = Streams()
+    app.state.streams = OpenStreams()
     app.state.public_url = settings.server.public_url
-    app.state.authenticate = authenticator(parts.credentials, visitors_may_read=settings.accounts.visitors_may_read)
-    app.router.routes.extend(routes or routes_around(parts))
+    app.state.authenticate = make_authenticator(
+        parts.credentials, visitors_may_read=settings.accounts.visitors_may_read
+    )
+    app.router.routes.extend(routes or build_routes(parts))
     has_proxy = bool(settings.server.public_url or settings.server.trusted_proxies)
     app.include_router(about.metrics_router(settings.server.metrics_access, has_proxy=has_proxy))
-    errors.install(app)
-    _surround(app, parts)
-    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
+    errors.install_error_handlers(app)
+    _add_middleware(app, parts)
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way to extend it
     return app
 
 
-def routes_around(parts: Parts) -> Sequence[BaseRoute]:
+def build_routes(parts: Parts) -> Sequence[BaseRoute]:
     """Build everything under ``API_ROOT``: most of the time that an application takes. Several may share it.
 
     Routes look into ``parts`` when they are asked, not before.
     """
-    app = _bare()
+    app = _new_fastapi()
     already = len(app.router.routes)
     # The most used first: routes are tried in this order, and no two of them answer to the same address.
     for group in (submissions, problems, events, judge_runs, executions, runs, chains, rejudge, webhooks, languages):
@@ -93,7 +95,7 @@ def routes_around(parts: Parts) -> Sequence[BaseRoute]:
     return app.router.routes[already:]
 
 
-def _bare() -> FastAPI:
+def _new_fastapi() -> FastAPI:
     return FastAPI(
         title="Adjudge",
         version=__version__,
@@ -105,7 +107,7 @@ def _bare() -> FastAPI:
     )
 
 
-def _surround(app: FastAPI, parts: Parts) -> None:
+def _add_middleware(app: FastAPI, parts: Parts) -> None:
     """Put the envelope around everything, and let pages of other origins in where the settings say so."""
     server = parts.settings.server
     app.add_middleware(HandIn, parts=parts, root=API_ROOT)
@@ -121,9 +123,9 @@ def _surround(app: FastAPI, parts: Parts) -> None:
             allow_credentials=False,  # another origin's page acts by a token that it holds, never by our cookie
         )
     app.add_middleware(
-        Envelope,
-        mint_request_id=parts.mint,
-        bounds=Bounds(
+        RequestMiddleware,
+        mint_request_id=parts.new_id,
+        bounds=RequestLimits(
             server.anonymous_body_limit_bytes,
             server.body_limit_bytes,
             server.upload_limit_bytes,

@@ -22,11 +22,11 @@ Authenticate = Callable[[Request], Awaitable[Viewer]]
 """Finds out who is asking. A credential that is given and wrong is refused, not ignored."""
 
 
-def needs(permission: Permission) -> Any:
+def require_permission(permission: Permission) -> Any:
     """The dependency of a route that asks for ``permission``; its value is the viewer."""
 
     async def viewer_with(request: Request) -> Viewer:
-        viewer = await viewer_of(request)
+        viewer = await current_viewer(request)
         viewer.require(permission)
         return viewer
 
@@ -34,12 +34,12 @@ def needs(permission: Permission) -> Any:
     return Depends(viewer_with)
 
 
-def address_of(request: Request) -> str:
+def client_address(request: Request) -> str:
     """From where somebody asks: of a trusted proxy, what it says; an empty text where nobody can tell."""
     return request.client.host if request.client else ""
 
 
-async def viewer_of(request: Request) -> Viewer:
+async def current_viewer(request: Request) -> Viewer:
     """Who is asking, found out once per request."""
     known: Viewer | None = getattr(request.state, "viewer", None)
     if known is None:

@@ -18,7 +18,7 @@ from typing import Final
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from adjudge.api.credentials import Credentials
+from adjudge.api.credentials import CredentialCache
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import AdjudgeError, TooManyStreams
 from adjudge.observe.logs import get_logger
@@ -32,21 +32,21 @@ _log = get_logger(__name__)
 
 
 @dataclass(eq=False, slots=True)
-class _Seat:
+class _SseConnection:
     viewer: Viewer
     life: asyncio.Timeout
     """Without an end, until the credential has one."""
 
 
-class Audience:
+class SseConnections:
     """The watchers of one process."""
 
-    def __init__(self, credentials: Credentials, *, per_user: int, most: int, look_sec: float) -> None:
+    def __init__(self, credentials: CredentialCache, *, per_user: int, most: int, look_sec: float) -> None:
         self._credentials = credentials
         self._per_user = per_user
         self._most = most
         self._look_sec = look_sec
-        self._seats: set[_Seat] = set()
+        self._seats: set[_SseConnection] = set()
         self._of_user: Counter[str] = Counter()
         self._usher: asyncio.Task[None] | None = None
 
@@ -55,7 +55,7 @@ class Audience:
         return len(self._seats)
 
     @contextmanager
-    def seat(self, viewer: Viewer) -> Iterator[asyncio.Timeout]:
+    def open(self, viewer: Viewer) -> Iterator[asyncio.Timeout]:
         """A place for one stream, or a refusal; the stream runs within what is returned."""
         user_id = viewer.id
         if self._of_user[user_id] >= self._per_user:
@@ -66,11 +66,11 @@ class Audience:
                 limit=self._most,
                 retry_after_sec=_RETRY_AFTER_SEC,
             )
-        seat = _Seat(viewer, asyncio.timeout(None))
+        seat = _SseConnection(viewer, asyncio.timeout(None))
         self._seats.add(seat)
         self._of_user[user_id] += 1
         if self._usher is None or self._usher.done():
-            self._usher = asyncio.create_task(self._look_for_ever(), name="audience")
+            self._usher = asyncio.create_task(self._check_loop(), name="audience")
         try:
             yield seat.life
         finally:
@@ -79,9 +79,9 @@ class Audience:
             if not self._of_user[user_id]:
                 del self._of_user[user_id]
 
-    async def look(self) -> None:
+    async def close_revoked(self) -> None:
         """End the streams whose credentials have ended."""
-        lost = await self._credentials.lost([seat.viewer for seat in self._seats])
+        lost = await self._credentials.find_revoked([seat.viewer for seat in self._seats])
         if not lost:
             return
         now = asyncio.get_running_loop().time()
@@ -95,30 +95,30 @@ class Audience:
             self._usher.cancel()
             await asyncio.gather(self._usher, return_exceptions=True)
 
-    async def _look_for_ever(self) -> None:
+    async def _check_loop(self) -> None:
         outage = Outage(_log, "audience.not_looked", first_sec=self._look_sec)
         pause_sec = self._look_sec
         while self._seats:
             await asyncio.sleep(pause_sec)
             pause_sec = self._look_sec
             try:
-                await self.look()
+                await self.close_revoked()
                 outage.over()
             except AdjudgeError as error:  # without the database there is nothing to watch either
                 pause_sec = outage.failed(error)
 
 
-class EventStream(StreamingResponse):
+class EventStreamResponse(StreamingResponse):
     """An event stream: it has a seat for as long as it is sent, and ends with its viewer's credential."""
 
-    def __init__(self, audience: Audience, viewer: Viewer, lines: AsyncIterator[str]) -> None:
+    def __init__(self, audience: SseConnections, viewer: Viewer, lines: AsyncIterator[str]) -> None:
         super().__init__(lines, media_type="text/event-stream", headers=_HEADERS)
         self._audience = audience
         self._viewer = viewer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it; a refusal comes before anything was sent, and is answered like any other."""
-        with self._audience.seat(self._viewer) as life:
+        with self._audience.open(self._viewer) as life:
             try:
                 async with life:
                     await super().__call__(scope, receive, send)

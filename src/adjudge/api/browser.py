@@ -30,7 +30,7 @@ def csrf_token(viewer: Viewer) -> str:
     return viewer.csrf or ""
 
 
-def is_secure(request: Request) -> bool:
+def is_https(request: Request) -> bool:
     """Whether the browser speaks https to us, or to the proxy in front of us."""
     public_url: str = request.app.state.public_url
     return public_url.startswith("https:") or request.url.scheme == "https"
@@ -38,7 +38,7 @@ def is_secure(request: Request) -> bool:
 
 def cookie_name(name: str, request: Request) -> str:
     """Under https the name itself forbids other hosts and plain http to set the cookie."""
-    return f"__Host-{name}" if is_secure(request) else name
+    return f"__Host-{name}" if is_https(request) else name
 
 
 def set_cookie(response: Response, request: Request, name: str, value: str, *, max_age_sec: int) -> None:
@@ -48,20 +48,20 @@ def set_cookie(response: Response, request: Request, name: str, value: str, *, m
         value,
         max_age=max_age_sec,
         path="/",
-        secure=is_secure(request),
+        secure=is_https(request),
         httponly=True,
         samesite="lax",
     )
 
 
-def drop_cookie(response: Response, request: Request, name: str) -> None:
+def delete_cookie(response: Response, request: Request, name: str) -> None:
     """Take a cookie back."""
     response.delete_cookie(
-        cookie_name(name, request), path="/", secure=is_secure(request), httponly=True, samesite="lax"
+        cookie_name(name, request), path="/", secure=is_https(request), httponly=True, samesite="lax"
     )
 
 
-def own_path(wanted: str) -> str:
+def safe_redirect_path(wanted: str) -> str:
     """``wanted`` if it is a path of ours, else the front page: nobody is sent elsewhere by a link they were given.
 
     Browsers drop tabs and line ends from an address before they read it, so nothing but plain characters passes.
@@ -70,7 +70,7 @@ def own_path(wanted: str) -> str:
     return wanted if is_plain and wanted.startswith("/") and not wanted.startswith("//") else "/"
 
 
-def session_secret(request: Request) -> str | None:
+def read_session_cookie(request: Request) -> str | None:
     """The session that the browser says it has."""
     return request.cookies.get(cookie_name(SESSION_COOKIE, request)) or None
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.viewer import Via, Viewer
-from adjudge.domain.access import Permission, granted
+from adjudge.api.viewer import AuthMethod, Viewer
+from adjudge.domain.access import Permission, effective_permissions
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, sessions, tokens
-from adjudge.store.tokens import Holder, digest_of
+from adjudge.store.tokens import Principal, digest_secret
 
 _KEPT: Final = 10_000
 _BEFORE_A_CHOICE: Final = frozenset({Permission.ACCOUNT_OWN})
@@ -33,12 +33,12 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedViewer:
     viewer: Viewer
     until_sec: float
 
 
-class Credentials:
+class CredentialCache:
     """Looks holders up."""
 
     def __init__(
@@ -53,35 +53,38 @@ class Credentials:
         self._remember_sec = remember_sec
         self._session_idle_us = session_idle_us
         self._clock = clock
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[str, _CachedViewer] = OrderedDict()
         self._notes: set[asyncio.Task[None]] = set()
 
-    async def of_token(self, secret: str) -> Viewer | None:
+    async def viewer_for_token(self, secret: str) -> Viewer | None:
         """Whose API token that is."""
-        return await self._viewer(Via.TOKEN, secret)
+        return await self._viewer(AuthMethod.TOKEN, secret)
 
     def known_by_token(self, secret: str) -> Viewer | None:
         """Whose API token that is, if it was looked up a moment ago; nobody where it would have to be."""
-        return self._remembered(_name_of(Via.TOKEN, secret))
+        return self._remembered(_name_of(AuthMethod.TOKEN, secret))
 
-    async def of_session(self, secret: str) -> Viewer | None:
+    async def viewer_for_session(self, secret: str) -> Viewer | None:
         """Whose session that is."""
-        return await self._viewer(Via.SESSION, secret)
+        return await self._viewer(AuthMethod.SESSION, secret)
 
-    def forget(self, user_id: str) -> None:
+    def invalidate_user(self, user_id: str) -> None:
         """Look everything of this user up again; call it once a change has committed."""
         for digest in [digest for digest, known in self._known.items() if known.viewer.user_id == user_id]:
             del self._known[digest]
 
-    async def lost(self, viewers: Collection[Viewer]) -> set[Viewer]:
+    async def find_revoked(self, viewers: Collection[Viewer]) -> set[Viewer]:
         """Who of them would be somebody else now: the credential has ended, or gives other rights than it did."""
-        by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.TOKEN}
-        by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is Via.SESSION}
+        by_token = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.TOKEN}
+        by_session = {viewer.credential_id or "" for viewer in viewers if viewer.via is AuthMethod.SESSION}
 
         async def look(tx: Tx) -> dict[str, frozenset[Permission]]:
-            found = [(Via.TOKEN, holder) for holder in (await tokens.standing(tx, by_token) if by_token else [])]
+            found = [
+                (AuthMethod.TOKEN, holder) for holder in (await tokens.find_valid(tx, by_token) if by_token else [])
+            ]
             found += [
-                (Via.SESSION, holder) for holder in (await sessions.standing(tx, by_session) if by_session else [])
+                (AuthMethod.SESSION, holder)
+                for holder in (await sessions.find_valid(tx, by_session) if by_session else [])
             ]
             return {holder.credential_id: _permissions_of(holder, via) for via, holder in found}
 
@@ -93,7 +96,7 @@ class Credentials:
         if self._notes:
             await asyncio.wait(self._notes)
 
-    async def _viewer(self, via: Via, secret: str) -> Viewer | None:
+    async def _viewer(self, via: AuthMethod, secret: str) -> Viewer | None:
         digest = _name_of(via, secret)
         remembered = self._remembered(digest)
         if remembered is not None:
@@ -103,27 +106,27 @@ class Credentials:
             self._known.pop(digest, None)
             return None
         viewer = _viewer_of(holder, via, secret)
-        self._remember(digest, viewer, holder.left_us)
+        self._remember(digest, viewer, holder.expires_in_us)
         return viewer
 
     def _remembered(self, digest: str) -> Viewer | None:
         known = self._known.get(digest)
         return known.viewer if known is not None and known.until_sec > self._clock() else None
 
-    async def _holder(self, via: Via, secret: str) -> Holder | None:
-        find = sessions.holder_of if via is Via.SESSION else tokens.holder_of
+    async def _holder(self, via: AuthMethod, secret: str) -> Principal | None:
+        find = sessions.find_principal if via is AuthMethod.SESSION else tokens.find_principal
         holder = await self._database.read(lambda tx: find(tx, secret))
-        if holder is not None and holder.is_stale:
-            note = asyncio.create_task(self._note_use(via, holder.credential_id))
+        if holder is not None and holder.needs_touch:
+            note = asyncio.create_task(self._record_use(via, holder.credential_id))
             self._notes.add(note)
             note.add_done_callback(self._notes.discard)
         return holder
 
-    async def _note_use(self, via: Via, credential_id: str) -> None:
+    async def _record_use(self, via: AuthMethod, credential_id: str) -> None:
         """Write down that it was used, beside the request and not before its answer."""
         idle_us = self._session_idle_us
         try:
-            if via is Via.SESSION:
+            if via is AuthMethod.SESSION:
                 await self._database.transact(lambda tx: sessions.touch(tx, credential_id, idle_us=idle_us))
             else:
                 await self._database.transact(lambda tx: tokens.touch(tx, credential_id))
@@ -134,27 +137,27 @@ class Credentials:
         life_sec = self._remember_sec if left_us is None else min(self._remember_sec, left_us / 1e6)
         if life_sec <= 0:
             return
-        self._known[digest] = _Known(viewer, self._clock() + life_sec)
+        self._known[digest] = _CachedViewer(viewer, self._clock() + life_sec)
         self._known.move_to_end(digest)
         while len(self._known) > _KEPT:
             self._known.popitem(last=False)
 
 
-def _name_of(via: Via, secret: str) -> str:
+def _name_of(via: AuthMethod, secret: str) -> str:
     """What a credential is remembered by: never itself."""
-    return digest_of(f"{via}:{secret}")
+    return digest_secret(f"{via}:{secret}")
 
 
-def _must_change_password(holder: Holder, via: Via) -> bool:
-    return holder.must_change_password and via is Via.SESSION
+def _must_change_password(holder: Principal, via: AuthMethod) -> bool:
+    return holder.must_change_password and via is AuthMethod.SESSION
 
 
-def _permissions_of(holder: Holder, via: Via) -> frozenset[Permission]:
-    permissions = granted(holder.role, holder.scopes)
+def _permissions_of(holder: Principal, via: AuthMethod) -> frozenset[Permission]:
+    permissions = effective_permissions(holder.role, holder.scopes)
     return permissions & _BEFORE_A_CHOICE if _must_change_password(holder, via) else permissions
 
 
-def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
+def _viewer_of(holder: Principal, via: AuthMethod, secret: str) -> Viewer:
     return Viewer(
         user_id=holder.user_id,
         name=holder.name,
@@ -163,5 +166,5 @@ def _viewer_of(holder: Holder, via: Via, secret: str) -> Viewer:
         via=via,
         credential_id=holder.credential_id,
         must_change_password=_must_change_password(holder, via),
-        csrf=digest_of(f"csrf:{secret}") if via is Via.SESSION else None,
+        csrf=digest_secret(f"csrf:{secret}") if via is AuthMethod.SESSION else None,
     )

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from adjudge.api.rulebook import Rulebook
+from adjudge.api.rulebook import SubmissionRulesCache
 from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import AdjudgeError, OutcomeUnknown
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, orders, reads
-from adjudge.store.idempotency import Answer
-from adjudge.store.jobs import Jobs
-from adjudge.store.orders import Order
-from adjudge.store.submissions import Submissions
+from adjudge.store.idempotency import StoredResponse
+from adjudge.store.jobs import JobCommands
+from adjudge.store.orders import BatchedSubmit
+from adjudge.store.submissions import SubmissionCommands
 
 _TOGETHER: Final = 1_000
 """How many submissions one transaction carries; a single larger order goes alone."""
@@ -26,49 +26,49 @@ _TOGETHER: Final = 1_000
 _log = get_logger(__name__)
 
 
-class Desk:
+class SubmitBatcher:
     """Places orders, many in one transaction."""
 
-    def __init__(self, database: Database, jobs: Jobs) -> None:
+    def __init__(self, database: Database, jobs: JobCommands) -> None:
         self._database = database
-        self._submissions = Submissions(jobs)
-        self.rulebook = Rulebook(database)
-        self._batcher: Batcher[Order, Answer | Exception] = Batcher(
+        self._submissions = SubmissionCommands(jobs)
+        self.rulebook = SubmissionRulesCache(database)
+        self._batcher: Batcher[BatchedSubmit, StoredResponse | Exception] = Batcher(
             self._write, name="desk", max_weight=_TOGETHER, weight=_submissions_of, writers=2, isolate=True
         )
 
-    async def place(self, order: Order) -> Answer:
+    async def submit(self, order: BatchedSubmit) -> StoredResponse:
         """Place an order and wait until it is committed; an order that was placed before gets its first answer."""
         answer = await self._batcher.put(order)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def _write(self, batch: Sequence[Order]) -> Sequence[Answer | Exception]:
+    async def _write(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
         try:
-            return await self._place_all(batch)
+            return await self._write_batch(batch)
         except OutcomeUnknown:
             return await self._look_up(batch)
 
-    async def _place_all(self, batch: Sequence[Order]) -> Sequence[Answer | Exception]:
-        return await self._database.transact(lambda tx: orders.place(tx, self._submissions, batch))
+    async def _write_batch(self, batch: Sequence[BatchedSubmit]) -> Sequence[StoredResponse | Exception]:
+        return await self._database.transact(lambda tx: orders.submit_batch(tx, self._submissions, batch))
 
-    async def _look_up(self, batch: Sequence[Order]) -> list[Answer | Exception]:
+    async def _look_up(self, batch: Sequence[BatchedSubmit]) -> list[StoredResponse | Exception]:
         """Find out what a commit whose answer was lost has placed; place the other orders, each alone."""
         ids = [item.id for order in batch for item in order.submissions]
         try:
-            known = await self._database.read(lambda tx: reads.existing(tx, ids))
+            known = await self._database.read(lambda tx: reads.find_existing(tx, ids))
         except AdjudgeError as error:
             _log.warning("submit_in_doubt", error=error.message, submissions=len(ids))
             return [OutcomeUnknown()] * len(batch)
         return [order.answer if order.submissions[0].id in known else await self._place_alone(order) for order in batch]
 
-    async def _place_alone(self, order: Order) -> Answer | Exception:
+    async def _place_alone(self, order: BatchedSubmit) -> StoredResponse | Exception:
         try:
-            return (await self._place_all([order]))[0]
+            return (await self._write_batch([order]))[0]
         except Exception as error:  # noqa: BLE001 — whatever it is, it belongs to this caller
             return error
 
 
-def _submissions_of(order: Order) -> int:
+def _submissions_of(order: BatchedSubmit) -> int:
     return len(order.submissions)

@@ -28,11 +28,11 @@ _SECURITY: Final = {
 Schema = Mapping[str, Any]
 
 
-class NoExampleError(LookupError):
+class MissingExampleError(LookupError):
     """A required field has neither an example nor values to choose from."""
 
 
-def openapi(app: FastAPI) -> dict[str, Any]:
+def build_openapi(app: FastAPI) -> dict[str, Any]:
     """Describe every route."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
@@ -43,35 +43,35 @@ def openapi(app: FastAPI) -> dict[str, Any]:
                 content[errors.MEDIA_TYPE] = content.pop(_JSON)
                 body = operation.get("requestBody", {}).get("content", {}).get(_JSON)
                 if body is not None:
-                    body["example"] = example_of(body["schema"], schemas)
+                    body["example"] = example_for(body["schema"], schemas)
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{"token": []}, {"session": []}, {}]
         app.openapi_schema = document
     return app.openapi_schema
 
 
-def resolved(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
+def resolve_ref(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
     """Follow a reference."""
     return schemas[schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
 
 
-def example_of(schema: Schema, schemas: Mapping[str, Schema], place: str = "body") -> Any:
+def example_for(schema: Schema, schemas: Mapping[str, Schema], place: str = "body") -> Any:
     """A value that fits: of a field's own example, or of the examples of what it consists of."""
-    schema = resolved(schema, schemas)
+    schema = resolve_ref(schema, schemas)
     for choices in ("anyOf", "allOf"):
         if choices in schema and not schema.get("examples"):
-            return example_of(next(item for item in schema[choices] if item.get("type") != "null"), schemas, place)
+            return example_for(next(item for item in schema[choices] if item.get("type") != "null"), schemas, place)
     known = [*schema.get("examples", ()), *([schema["const"]] if "const" in schema else ()), *schema.get("enum", ())]
     if known:
         return known[0]
     make = _MADE.get(schema.get("type", ""))
     if make is None:
-        raise NoExampleError(f"{place}: field has no example.")
+        raise MissingExampleError(f"{place}: field has no example.")
     return make(schema, schemas, place)
 
 
 def _array(schema: Schema, schemas: Mapping[str, Schema], place: str) -> list[Any]:
-    return [example_of(schema["items"], schemas, f"{place}[]")]
+    return [example_for(schema["items"], schemas, f"{place}[]")]
 
 
 def _boolean(schema: Schema, _schemas: Mapping[str, Schema], _place: str) -> Any:
@@ -86,14 +86,14 @@ def _object(schema: Schema, schemas: Mapping[str, Schema], place: str) -> dict[s
     """What is required, and what an example was written for."""
     required = schema.get("required", ())
     return {
-        name: example_of(item, schemas, f"{place}.{name}")
+        name: example_for(item, schemas, f"{place}.{name}")
         for name, item in schema.get("properties", {}).items()
         if name in required or _has_example(item, schemas)
     }
 
 
 def _has_example(schema: Schema, schemas: Mapping[str, Schema]) -> bool:
-    schema = resolved(schema, schemas)
+    schema = resolve_ref(schema, schemas)
     if any(_has_example(item, schemas) for item in schema.get("anyOf", ())):
         return True
     return bool(schema.get("examples"))

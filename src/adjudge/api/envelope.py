@@ -11,11 +11,11 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adjudge.api.errors import respond, unforeseen
-from adjudge.api.exchange import AnsweredEnough, Bounds, Exchange, IsKnown, Streams
+from adjudge.api.errors import error_response, internal_error_response
+from adjudge.api.exchange import IsKnown, OpenStreams, RequestLimiter, RequestLimits, ResponseComplete
 from adjudge.domain.errors import AdjudgeError, TimedOut
-from adjudge.domain.ids import NewId, new_id
-from adjudge.domain.traces import own_trace, trace_from
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.traces import parse_traceparent, trace_id_from
 from adjudge.observe import logs
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
@@ -42,22 +42,22 @@ AtOnce = Callable[[Scope], ASGIApp | None]
 log = logs.get_logger(__name__)
 
 
-class Envelope:
+class RequestMiddleware:
     """Plain ASGI rather than a response hook, so that a streamed answer streams."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        mint_request_id: NewId,
-        bounds: Bounds,
+        mint_request_id: IdFactory,
+        bounds: RequestLimits,
         is_known: IsKnown,
-        streams: Streams,
+        streams: OpenStreams,
         at_once: AtOnce | None = None,
         is_https: bool = False,
     ) -> None:
         self._app = app
-        self._mint = mint_request_id
+        self._new_id = mint_request_id
         self._bounds = bounds
         self._is_known = is_known
         self._streams = streams
@@ -69,17 +69,17 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id, trace_id = self._ids(scope["headers"])
+        request_id, trace_id = self._request_and_trace_id(scope["headers"])
         scope.setdefault("state", {}).update(request_id=request_id, trace_id=trace_id)
         started = time.perf_counter()
 
         def dress(message: Message) -> None:
-            self._dress(message, request_id)
+            self._add_headers(message, request_id)
 
-        exchange = Exchange(scope, receive, send, self._bounds, is_known=self._is_known, dress=dress)
+        exchange = RequestLimiter(scope, receive, send, self._bounds, is_known=self._is_known, dress=dress)
         with logs.context(request_id=request_id, trace_id=trace_id):
             try:
-                await self._answer(exchange, request_id)
+                await self._handle(exchange, request_id)
             finally:
                 log.info(
                     "request",
@@ -89,7 +89,7 @@ class Envelope:
                     duration_ms=round((time.perf_counter() - started) * 1000, 1),
                 )
 
-    async def _answer(self, exchange: Exchange, request_id: str) -> None:
+    async def _handle(self, exchange: RequestLimiter, request_id: str) -> None:
         try:
             await exchange.check_length()
             ready = self._at_once(exchange.scope) if self._at_once is not None else None
@@ -97,23 +97,23 @@ class Envelope:
                 await ready(exchange.scope, exchange.receive, exchange.send)
             else:
                 await self._run(exchange)
-        except AnsweredEnough:
+        except ResponseComplete:
             return
         except AdjudgeError as error:  # only the bounds' own: the application answers for its errors itself
             if exchange.status:
                 raise
-            await respond(error, request_id)(exchange.scope, exchange.receive, exchange.send)
+            await error_response(error, request_id)(exchange.scope, exchange.receive, exchange.send)
         except Exception:  # the outermost frame of a request: it must get an answer, and the log the whole story
             log.exception("request.crashed", method=exchange.scope["method"], path=exchange.scope["path"])
             if exchange.status:
                 raise  # the answer has begun: the only honest end is a broken connection
-            await unforeseen(request_id)(exchange.scope, exchange.receive, exchange.send)
+            await internal_error_response(request_id)(exchange.scope, exchange.receive, exchange.send)
 
-    async def _run(self, exchange: Exchange) -> None:
+    async def _run(self, exchange: RequestLimiter) -> None:
         """Run the application within its time; end its event stream when the server ends."""
         task = asyncio.current_task()
         if task is not None:
-            exchange.on_stream = partial(self._streams.join, task)
+            exchange.on_stream = partial(self._streams.add, task)
         deadline = exchange.deadline = asyncio.timeout(exchange.seconds)
         try:
             async with deadline:
@@ -129,9 +129,9 @@ class Envelope:
             if not (exchange.is_stream and self._streams.are_closing and task is not None):
                 raise
             task.uncancel()
-            await exchange.farewell()
+            await exchange.end_event_stream()
 
-    def _ids(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str]:
+    def _request_and_trace_id(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, str]:
         """What the request and its trace are called; read off the raw list, because this runs for every request.
 
         The caller's id is kept if it is harmless, so that one id follows a request through many services; a trace that
@@ -143,13 +143,13 @@ class Envelope:
                 offered = value.decode("latin-1")
             elif name == b"traceparent":
                 traceparent = value.decode("latin-1")
-        trace_id = trace_from(traceparent) if traceparent else None
+        trace_id = parse_traceparent(traceparent) if traceparent else None
         if offered and _USABLE_ID.fullmatch(offered):
-            return offered, trace_id or own_trace(new_id())
-        minted = self._mint()
-        return minted, trace_id or own_trace(minted)
+            return offered, trace_id or trace_id_from(new_id())
+        minted = self._new_id()
+        return minted, trace_id or trace_id_from(minted)
 
-    def _dress(self, message: Message, request_id: str) -> None:
+    def _add_headers(self, message: Message, request_id: str) -> None:
         """Add what is missing. Written on the raw list: this runs for every answer."""
         headers = message["headers"] = list(message["headers"])
         present = {name for name, _ in headers}

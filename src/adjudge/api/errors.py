@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from adjudge.api.wire.base import FieldProblem, Problem
+from adjudge.api.wire.base import ErrorResponse, FieldError
 from adjudge.domain.errors import AdjudgeError, BodyTooLarge, InternalFault, InvalidInput, NotFound
 from adjudge.observe.logs import get_logger
 
@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorRow:
+class ErrorCodeRow:
     """One row of the reference."""
 
     code: str
@@ -42,68 +42,70 @@ class ErrorRow:
 
 
 _HTTP_ROWS: Final = (
-    ErrorRow("ROUTE_NOT_FOUND", 404, False, "Path not found."),
-    ErrorRow("METHOD_NOT_ALLOWED", 405, False, "Method not allowed."),
-    ErrorRow("MALFORMED_BODY", 400, False, "Malformed body: invalid JSON or UTF-8, nested too deeply, or truncated."),
-    ErrorRow("UNSUPPORTED_MEDIA_TYPE", 415, False, "Unsupported media type."),
-    ErrorRow(_NO_CODE, 418, False, "HTTP error; see the status."),
+    ErrorCodeRow("ROUTE_NOT_FOUND", 404, False, "Path not found."),
+    ErrorCodeRow("METHOD_NOT_ALLOWED", 405, False, "Method not allowed."),
+    ErrorCodeRow(
+        "MALFORMED_BODY", 400, False, "Malformed body: invalid JSON or UTF-8, nested too deeply, or truncated."
+    ),
+    ErrorCodeRow("UNSUPPORTED_MEDIA_TYPE", 415, False, "Unsupported media type."),
+    ErrorCodeRow(_NO_CODE, 418, False, "HTTP error; see the status."),
 )
 _HTTP_CODES: Final = {row.status: row.code for row in _HTTP_ROWS if row.code != _NO_CODE} | {
     BodyTooLarge.http_status: BodyTooLarge.code
 }
 
 
-def table() -> list[ErrorRow]:
+def error_code_table() -> list[ErrorCodeRow]:
     """Every code, by status."""
     return sorted({*_tree_rows(AdjudgeError), *_HTTP_ROWS}, key=lambda row: (row.status, row.code))
 
 
-def _tree_rows(kind: type[AdjudgeError]) -> Iterator[ErrorRow]:
+def _tree_rows(kind: type[AdjudgeError]) -> Iterator[ErrorCodeRow]:
     for child in kind.__subclasses__():
         meaning = (child.__doc__ or "").strip().splitlines()[0]
         if child is NotFound:
-            yield ErrorRow("<KIND>_NOT_FOUND", child.http_status, child.retryable, meaning)
+            yield ErrorCodeRow("<KIND>_NOT_FOUND", child.http_status, child.retryable, meaning)
         elif "code" in vars(child):
-            yield ErrorRow(child.code, child.http_status, child.retryable, meaning)
+            yield ErrorCodeRow(child.code, child.http_status, child.retryable, meaning)
         yield from _tree_rows(child)
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Answer every failure of a route as a problem."""
 
     @app.exception_handler(AdjudgeError)
     async def of_ours(request: Request, error: AdjudgeError) -> Response:
-        return answer(error, request_id_of(request))
+        return handle_error(error, get_request_id(request))
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
         found = error.errors()
         wrong = [_field_problem(".".join(str(part) for part in item["loc"]), item["msg"]) for item in found[:MOST_TOLD]]
         if any(item["type"] == "json_invalid" for item in found[:MOST_TOLD]):
-            problem = _problem("MALFORMED_BODY", 400, "The body is not valid JSON.", request_id_of(request))
+            problem = _problem("MALFORMED_BODY", 400, "The body is not valid JSON.", get_request_id(request))
             return _response(problem.model_copy(update={"errors": wrong}), {})
         summary = "; ".join(f"{item.field}: {item.message}" for item in wrong) + _and_more(len(found))
-        return respond(InvalidInput(summary), request_id_of(request), wrong)
+        return error_response(InvalidInput(summary), get_request_id(request), wrong)
 
     @app.exception_handler(HTTPException)
     async def of_http(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405 and request.method == "OPTIONS":
             return Response(status_code=204, headers=dict(error.headers or {}))
         code = _HTTP_CODES.get(error.status_code, _NO_CODE)
-        problem = _problem(code, error.status_code, str(error.detail), request_id_of(request))
+        problem = _problem(code, error.status_code, str(error.detail), get_request_id(request))
         return _response(problem, dict(error.headers or {}))
 
 
-def answer(error: AdjudgeError, request_id: str) -> Response:
+def handle_error(error: AdjudgeError, request_id: str) -> Response:
     """Answer for an error that a route raised; what is our fault is for the log as well."""
     if error.http_status >= 500:
         log.error("request.failed", code=error.code, detail=error.message, exc_info=error)
-    return respond(error, request_id)
+    return error_response(error, request_id)
 
 
-def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | None = None) -> Response:
+def error_response(error: AdjudgeError, request_id: str, wrong: list[FieldError] | None = None) -> Response:
     """Make the answer for one error of the tree."""
-    fields = {name: _sendable(_cut(str(value))) for name, value in error.fields.items() if name != "problems"}
+    fields = {name: _escape_surrogates(_cut(str(value))) for name, value in error.fields.items() if name != "problems"}
     problem = _problem(error.code, error.http_status, error.message, request_id).model_copy(
         update={"fields": fields, "errors": wrong or _listed(error)}
     )
@@ -113,7 +115,7 @@ def respond(error: AdjudgeError, request_id: str, wrong: list[FieldProblem] | No
     return _response(problem, headers)
 
 
-def _listed(error: AdjudgeError) -> list[FieldProblem]:
+def _listed(error: AdjudgeError) -> list[FieldError]:
     """One entry for each of an error's ``problems``, where it has several to tell of at once."""
     problems = error.fields.get("problems")
     if not isinstance(problems, list):
@@ -122,8 +124,8 @@ def _listed(error: AdjudgeError) -> list[FieldProblem]:
     return [_field_problem(field, item) for item in problems[:MOST_TOLD]]
 
 
-def _field_problem(field: str, message: object) -> FieldProblem:
-    return FieldProblem(field=_sendable(_cut(field)), message=_sendable(_cut(str(message))))
+def _field_problem(field: str, message: object) -> FieldError:
+    return FieldError(field=_escape_surrogates(_cut(field)), message=_escape_surrogates(_cut(str(message))))
 
 
 def _cut(text: str) -> str:
@@ -135,9 +137,9 @@ def _and_more(count: int) -> str:
     return f"; and {count - MOST_TOLD} more" if count > MOST_TOLD else ""
 
 
-def unforeseen(request_id: str) -> Response:
+def internal_error_response(request_id: str) -> Response:
     """Answer for what nobody foresaw; the details are in the log under the request's id, not on the wire."""
-    return respond(InternalFault(), request_id)
+    return error_response(InternalFault(), request_id)
 
 
 def problem_json(status: int, detail: str, request_id: str) -> bytes:
@@ -149,28 +151,28 @@ def problem_json(status: int, detail: str, request_id: str) -> bytes:
     )
 
 
-def request_id_of(request: Request) -> str:
+def get_request_id(request: Request) -> str:
     """The id that the envelope gave to this request."""
     request_id: str = request.state.request_id
     return request_id
 
 
-def _problem(code: str, status: int, detail: str, request_id: str) -> Problem:
-    return Problem(
+def _problem(code: str, status: int, detail: str, request_id: str) -> ErrorResponse:
+    return ErrorResponse(
         type=f"urn:adjudge:error:{code}",
         title=HTTPStatus(status).phrase,
         status=status,
-        detail=_sendable(detail[:_LONGEST_DETAIL]),
+        detail=_escape_surrogates(detail[:_LONGEST_DETAIL]),
         code=code,
         request_id=request_id,
     )
 
 
-def _sendable(given: object) -> str:
+def _escape_surrogates(given: object) -> str:
     """Text that can be sent: half of a character, which JSON can spell and UTF-8 cannot, is spelled out."""
     return str(given).encode(errors="backslashreplace").decode()
 
 
-def _response(problem: Problem, headers: dict[str, str]) -> Response:
+def _response(problem: ErrorResponse, headers: dict[str, str]) -> Response:
     body = problem.model_dump_json(exclude_defaults=True)
     return Response(body, problem.status, headers, MEDIA_TYPE)

@@ -34,7 +34,7 @@ IsKnown = Callable[[Scope], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RequestLimits:
     """What one request may take."""
 
     anonymous_bytes: int
@@ -49,14 +49,14 @@ class Bounds:
         return self.upload_bytes if self.uploads.match(scope["path"]) else self.body_bytes
 
 
-class Streams:
+class OpenStreams:
     """The event streams that are open, so that the server can end without waiting for their readers."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[object]] = set()
         self.are_closing = False
 
-    def join(self, task: asyncio.Task[object]) -> None:
+    def add(self, task: asyncio.Task[object]) -> None:
         """Count a stream that has begun."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -70,11 +70,11 @@ class Streams:
             task.cancel()
 
 
-class AnsweredEnough(Exception):
+class ResponseComplete(Exception):
     """Nothing more of this answer is wanted."""
 
 
-class Exchange:
+class RequestLimiter:
     """What passes between a client and the application."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Exchange:
         scope: Scope,
         receive: Receive,
         send: Send,
-        bounds: Bounds,
+        bounds: RequestLimits,
         *,
         is_known: IsKnown,
         dress: Callable[[Message], None],
@@ -170,7 +170,7 @@ class Exchange:
             self.on_stream()
             self.on_stream = None
 
-    async def farewell(self) -> None:
+    async def end_event_stream(self) -> None:
         """End an event stream in good order."""
         if not self.has_ended:
             self.has_ended = True
@@ -181,7 +181,7 @@ class Exchange:
             self.has_ended = True
             await self._send({"type": "http.response.body", "body": b""})
         if not is_last:
-            raise AnsweredEnough
+            raise ResponseComplete
 
 
 def _wait_sec(scope: Scope) -> float:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from adjudge.api.sampling import Sample, Sampler
+from adjudge.api.sampling import LoadSampler, LoadSnapshot
 from adjudge.api.viewer import Viewer
-from adjudge.cache.buckets import Buckets, Want
+from adjudge.cache.buckets import BucketRequest, TokenBuckets
 from adjudge.domain.access import Permission, Role
 from adjudge.domain.errors import (
     AdjudgeError,
@@ -32,9 +32,9 @@ from adjudge.domain.errors import (
 from adjudge.domain.ids import uuid7
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
-from adjudge.settings.knobs import Admission as Limits
+from adjudge.settings.knobs import AdmissionSettings as Limits
 from adjudge.store import Database, Tx, admission
-from adjudge.store.admission import Use
+from adjudge.store.admission import UserUsage
 
 ADMIN_BAND, STAFF_BAND, CONTESTANT_BAND, PRACTICE_BAND = range(4)
 _DAY_SEC: Final = 86_400
@@ -46,7 +46,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AdmissionDecision:
     """Let in: with which priority, and how much later than now the job may be delivered."""
 
     band: int
@@ -60,7 +60,7 @@ class Admission:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _UsageCount:
     """A user's rows as last counted, with what this process has let in since."""
 
     day: int
@@ -87,15 +87,15 @@ class _Decisions:
         log.info("admission", decision=decision, reason=reason, left_out=left_out, **fields)
 
 
-class Gate:
+class AdmissionController:
     """Decides for one process; what must hold across processes it reads from Redis and the database."""
 
     def __init__(
         self,
         limits: Limits,
         database: Database,
-        buckets: Buckets,
-        sampler: Sampler,
+        buckets: TokenBuckets,
+        sampler: LoadSampler,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -104,25 +104,25 @@ class Gate:
         self._buckets = buckets
         self._sampler = sampler
         self._clock = clock
-        self._uses: OrderedDict[str, _Counted] = OrderedDict()
+        self._uses: OrderedDict[str, _UsageCount] = OrderedDict()
         self._closed = False
         self._decisions = _Decisions(clock)
 
-    async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> Admission:
+    async def admit(self, viewer: Viewer, *, address: str, count: int, languages: Collection[str]) -> AdmissionDecision:
         """Let ``count`` jobs of ``viewer`` in, or say why not and when to come back."""
-        band = band_of(viewer.role)
+        band = priority_for_role(viewer.role)
         try:
-            delay_ms = await self._check_house(band, languages)
-            if not viewer.may(Permission.SUBMISSION_UNLIMITED):
+            delay_ms = await self._check_system_load(band, languages)
+            if not viewer.can(Permission.SUBMISSION_UNLIMITED):
                 await self._check_rate(viewer.id, address, count)
-                await self._check_use(viewer.id, count)
+                await self._check_quota(viewer.id, count)
         except AdjudgeError as refused:
             self._refuse(refused, viewer, count)
             raise
         decision, reason = ("later", "queue_full") if delay_ms else ("admitted", "ok")
         metrics.ADMISSION.labels(decision, reason).inc(count)
         self._decisions.log(decision, reason, user_id=viewer.user_id, count=count, band=band, delay_ms=delay_ms)
-        return Admission(band, delay_ms)
+        return AdmissionDecision(band, delay_ms)
 
     async def check_room(self, viewer: Viewer) -> None:
         """Let in work that brings further jobs with it (an import, a run of a chain, a rejudge), or say why not.
@@ -131,8 +131,8 @@ class Gate:
         overload is met by accepting for later they are let in, and wait behind what is there.
         """
         sample = await self._sampler.current()
-        band, is_later = band_of(viewer.role), self._limits.overload == "accept_later"
-        if band != ADMIN_BAND and not is_later and self._is_full(sample.waiting):
+        band, is_later = priority_for_role(viewer.role), self._limits.overload == "accept_later"
+        if band != ADMIN_BAND and not is_later and self._is_overloaded(sample.waiting):
             refused = QueueFull(waiting=sample.waiting, retry_after_sec=self._limits.later_sec)
             self._refuse(refused, viewer, 1)
             raise refused
@@ -143,16 +143,16 @@ class Gate:
         metrics.ADMISSION.labels("refused", refused.code.lower()).inc()
         self._decisions.log("refused", refused.code.lower(), user_id=viewer.user_id, count=count)
 
-    async def lacking(self, languages: Collection[str]) -> frozenset[str]:
+    async def unavailable_languages(self, languages: Collection[str]) -> frozenset[str]:
         """Those of ``languages`` that would be refused at this moment, since no worker can run them."""
-        sample = await self._sampler.current() if self._limits.health_gate else Sample()
+        sample = await self._sampler.current() if self._limits.health_gate else LoadSnapshot()
         return _lacking(sample, languages)
 
     async def close(self) -> None:
         """Stop sampling."""
         await self._sampler.close()
 
-    async def _check_house(self, band: int, languages: Collection[str]) -> int:
+    async def _check_system_load(self, band: int, languages: Collection[str]) -> int:
         sample = await self._sampler.current()
         missing = sorted(_lacking(sample, languages))
         if missing and self._limits.health_gate:
@@ -162,13 +162,13 @@ class Gate:
                 languages=",".join(missing),
                 retry_after_sec=self._limits.later_sec,
             )
-        if band == ADMIN_BAND or not self._is_full(sample.waiting):
+        if band == ADMIN_BAND or not self._is_overloaded(sample.waiting):
             return 0
         if self._limits.overload == "accept_later":
             return self._limits.later_sec * 1_000
         raise QueueFull(waiting=sample.waiting, retry_after_sec=self._limits.later_sec)
 
-    def _is_full(self, waiting: int) -> bool:
+    def _is_overloaded(self, waiting: int) -> bool:
         """Close at the high watermark, open at the low one: a gate at one mark alone would flutter."""
         if not self._limits.high_watermark:
             return False
@@ -183,13 +183,13 @@ class Gate:
         if limits.user_per_sec:
             wants.append(_want(f"submit:user:{user_id}", limits.user_per_sec, limits.user_burst, count))
         if limits.address_per_sec:
-            key = f"submit:address:{bucket_name(network_of(address))}"
+            key = f"submit:address:{hashed_bucket_key(client_network(address))}"
             wants.append(_want(key, limits.address_per_sec, limits.address_burst, count))
         wait_sec = max(await self._buckets.take_many(wants), default=0.0) if wants else 0.0
         if wait_sec > 0:
             raise RateLimited(retry_after_sec=ceil(wait_sec))
 
-    async def _check_use(self, user_id: str, count: int) -> None:
+    async def _check_quota(self, user_id: str, count: int) -> None:
         """Count over rows; a count that would refuse is taken anew before it does."""
         limits = self._limits
         if not (limits.in_flight or limits.daily_quota):
@@ -198,7 +198,7 @@ class Gate:
         counted = self._uses.get(user_id)
         if counted is None or counted.day != _day(now_sec) or now_sec - counted.at_sec > _USE_LIFE_SEC:
             counted = await self._count(user_id, now_sec)
-        if self._over(counted, count):
+        if self._exceeds_quota(counted, count):
             counted = await self._count(user_id, now_sec)
         if limits.in_flight and counted.in_flight + count > limits.in_flight:
             raise InFlightCap(in_flight=counted.in_flight, limit=limits.in_flight, retry_after_sec=1)
@@ -208,34 +208,34 @@ class Gate:
         counted.in_flight += count
         counted.today += count
 
-    def _over(self, counted: _Counted, count: int) -> bool:
+    def _exceeds_quota(self, counted: _UsageCount, count: int) -> bool:
         limits = self._limits
         return bool(
             (limits.in_flight and counted.in_flight + count > limits.in_flight)
             or (limits.daily_quota and counted.today + count > limits.daily_quota)
         )
 
-    async def _count(self, user_id: str, now_sec: float) -> _Counted:
+    async def _count(self, user_id: str, now_sec: float) -> _UsageCount:
         day = _day(now_sec)
 
-        async def read(tx: Tx) -> Use:
-            return await admission.count_use(
+        async def read(tx: Tx) -> UserUsage:
+            return await admission.count_usage(
                 tx,
                 user_id,
                 since_id=uuid7(day * _DAY_SEC * 1_000, 0),
-                open_at_most=self._limits.in_flight,
-                since_at_most=self._limits.daily_quota,
+                open_limit=self._limits.in_flight,
+                since_limit=self._limits.daily_quota,
             )
 
         use = await self._database.read(read)
-        counted = self._uses[user_id] = _Counted(day, use.in_flight, use.today, now_sec)
+        counted = self._uses[user_id] = _UsageCount(day, use.in_flight, use.submitted_today, now_sec)
         self._uses.move_to_end(user_id)
         while len(self._uses) > _USES_KEPT:
             self._uses.popitem(last=False)
         return counted
 
 
-def band_of(role: Role | None) -> int:
+def priority_for_role(role: Role | None) -> int:
     """Admins before staff, staff before contestants, contestants before practice, which is what programs do."""
     if role is Role.ADMIN:
         return ADMIN_BAND
@@ -244,7 +244,7 @@ def band_of(role: Role | None) -> int:
     return CONTESTANT_BAND if role is Role.CONTESTANT else PRACTICE_BAND
 
 
-def network_of(address: str) -> str:
+def client_network(address: str) -> str:
     """What counts as one address: IPv6 hands whole networks to one household."""
     try:
         known = ipaddress.ip_address(address)
@@ -255,20 +255,20 @@ def network_of(address: str) -> str:
     return str(known)
 
 
-def bucket_name(private: str) -> str:
+def hashed_bucket_key(private: str) -> str:
     """What Redis may know of an address or a name: enough to tell it from others, and no more."""
     return hashlib.sha256(private.encode(errors="surrogatepass")).hexdigest()[:24]
 
 
-def _want(key: str, rate_per_sec: float, burst: int, count: int) -> Want:
+def _want(key: str, rate_per_sec: float, burst: int, count: int) -> BucketRequest:
     if count > burst:
         raise InvalidInput(f"Batch too large: {count} submissions, at most {burst} allowed at once.", limit=burst)
-    return Want(key, rate_per_sec, burst, count)
+    return BucketRequest(key, rate_per_sec, burst, count)
 
 
 def _day(now_sec: float) -> int:
     return int(now_sec // _DAY_SEC)
 
 
-def _lacking(sample: Sample, languages: Collection[str]) -> frozenset[str]:
+def _lacking(sample: LoadSnapshot, languages: Collection[str]) -> frozenset[str]:
     return frozenset() if sample.languages is None else frozenset(languages) - sample.languages

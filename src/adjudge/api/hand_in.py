@@ -19,12 +19,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adjudge.api import errors
 from adjudge.api.actions import submitting
-from adjudge.api.actions.submitting import Handed
-from adjudge.api.authentication import token_in
+from adjudge.api.actions.submitting import SubmitRequest
+from adjudge.api.authentication import parse_bearer_token
 from adjudge.api.parts import Parts
-from adjudge.api.routes.submissions import accepted, caller_of
+from adjudge.api.routes.submissions import _accepted_response, request_context
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.submissions import NewSubmission, NewSubmissions
+from adjudge.api.wire.submissions import SubmissionBatchCreate, SubmissionCreate
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError
 
@@ -54,7 +54,7 @@ class HandIn:
         try:
             response = await self._answer(scope, kept, *way)
         except AdjudgeError as error:
-            response = errors.answer(error, errors.request_id_of(Request(scope)))
+            response = errors.handle_error(error, errors.get_request_id(Request(scope)))
         if response is None:
             await self._app(scope, kept.receive, send)
         else:
@@ -69,7 +69,7 @@ class HandIn:
         if known is None or handed is None:
             return None
         viewer, key = known
-        return accepted(await submit(self._parts, viewer, handed, caller_of(Request(scope), key)))
+        return _accepted_response(await submit(self._parts, viewer, handed, request_context(Request(scope), key)))
 
     async def _known(self, scope: Scope) -> tuple[Viewer, str | None] | None:
         """Who is asking, and by which idempotency key; nothing where the headers do not say it in the simplest way."""
@@ -77,9 +77,9 @@ class HandIn:
         given = dict(watched)
         if len(given) < len(watched) or _TOKEN not in given or given.get(_TYPE) != _JSON:
             return None
-        secret = token_in(given[_TOKEN].decode("latin-1"))
-        viewer = None if secret is None else await self._parts.credentials.of_token(secret)
-        if viewer is None or not viewer.may(Permission.SUBMISSION_CREATE):
+        secret = parse_bearer_token(given[_TOKEN].decode("latin-1"))
+        viewer = None if secret is None else await self._parts.credentials.viewer_for_token(secret)
+        if viewer is None or not viewer.can(Permission.SUBMISSION_CREATE):
             return None
         return viewer, given[_KEY].decode("latin-1") if _KEY in given else None
 
@@ -123,10 +123,13 @@ def _read(read: Callable[[bytes], Any], body: bytes | None) -> Any:
         return None
 
 
-def _one(body: bytes) -> Handed:
-    item = NewSubmission.model_validate_json(body)
-    return Handed(item.problem, item.language, item.source)
+def _one(body: bytes) -> SubmitRequest:
+    item = SubmissionCreate.model_validate_json(body)
+    return SubmitRequest(item.problem, item.language, item.source)
 
 
-def _many(body: bytes) -> list[Handed]:
-    return [Handed(item.problem, item.language, item.source) for item in NewSubmissions.model_validate_json(body).items]
+def _many(body: bytes) -> list[SubmitRequest]:
+    return [
+        SubmitRequest(item.problem, item.language, item.source)
+        for item in SubmissionBatchCreate.model_validate_json(body).items
+    ]

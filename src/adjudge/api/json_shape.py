@@ -42,7 +42,7 @@ class JsonShape:
         messages, failed = await _read(receive)
         if failed is None and _holds_too_much(b"".join([message.get("body", b"") for message in messages])):
             error = InvalidInput(f"body: more than {VALUES_MOST} values; send less at once.", field="body")
-            await errors.respond(error, errors.request_id_of(Request(scope)))(scope, receive, send)
+            await errors.error_response(error, errors.get_request_id(Request(scope)))(scope, receive, send)
             return
 
         async def replay() -> Message:

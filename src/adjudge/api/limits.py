@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from adjudge.cache.buckets import Buckets, MemoryBuckets, Want, monotonic_us
+from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets, TokenBuckets, monotonic_us
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
@@ -19,14 +19,14 @@ _LIMIT_SEC: Final = 1.0
 log = get_logger(__name__)
 
 
-class EnduringBuckets:
+class FallbackBuckets:
     """Shared buckets while they answer, this process's own while they do not."""
 
     def __init__(
-        self, shared: Buckets, *, clock_us: Callable[[], int] = monotonic_us, limit_sec: float = _LIMIT_SEC
+        self, shared: TokenBuckets, *, clock_us: Callable[[], int] = monotonic_us, limit_sec: float = _LIMIT_SEC
     ) -> None:
         self._shared = shared
-        self._own = MemoryBuckets(clock_us=clock_us)
+        self._own = MemoryTokenBuckets(clock_us=clock_us)
         self._clock_us = clock_us
         self._limit_sec = limit_sec
         self._outage = Outage(log, "admission.limits_not_shared")
@@ -34,9 +34,9 @@ class EnduringBuckets:
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
-        return (await self.take_many([Want(key, rate_per_sec, burst, amount)]))[0]
+        return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
-    async def take_many(self, wants: Sequence[Want]) -> list[float]:
+    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
         """Take from several, all or nothing."""
         if self._clock_us() < self._away_until_us:
             return await self._own.take_many(wants)

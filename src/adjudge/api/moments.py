@@ -11,17 +11,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @overload
-def moment(us: int) -> str: ...
+def format_timestamp(us: int) -> str: ...
 @overload
-def moment(us: None) -> None: ...
-def moment(us: int | None) -> str | None:
+def format_timestamp(us: None) -> None: ...
+def format_timestamp(us: int | None) -> str | None:
     """A moment as it goes over the wire."""
     if us is None:
         return None
     return (_EPOCH + timedelta(microseconds=us)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def parse_moment(text: str, field: str) -> int:
+def parse_timestamp(text: str, field: str) -> int:
     """A moment as it came over the wire, in microseconds."""
     try:
         parsed = datetime.fromisoformat(text)

@@ -24,7 +24,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from adjudge.api.actions.identity import Identity
+from adjudge.api.actions.identity import ExternalIdentity
 from adjudge.domain.errors import LoginFailed, Unavailable
 from adjudge.observe.logs import get_logger
 
@@ -39,7 +39,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class OidcLoginStart:
     """A login on its way: where the browser goes, and what its cookie keeps meanwhile."""
 
     url: str
@@ -67,7 +67,7 @@ class OidcProvider:
         self._keys: KeySet | None = None
         self._fetched_at = float("-inf")
 
-    async def begin(self, redirect_uri: str) -> Begun:
+    async def start_login(self, redirect_uri: str) -> OidcLoginStart:
         """Send somebody to the provider."""
         about = await self._discover()
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
@@ -84,9 +84,9 @@ class OidcProvider:
         }
         endpoint = str(about["authorization_endpoint"])
         joint = "&" if "?" in endpoint else "?"
-        return Begun(f"{endpoint}{joint}{urlencode(query)}", f"{state}.{nonce}.{verifier}")
+        return OidcLoginStart(f"{endpoint}{joint}{urlencode(query)}", f"{state}.{nonce}.{verifier}")
 
-    async def finish(self, *, code: str, state: str, cookie: str, redirect_uri: str) -> Identity:
+    async def complete_login(self, *, code: str, state: str, cookie: str, redirect_uri: str) -> ExternalIdentity:
         """Find out who came back."""
         kept_state, _, rest = cookie.partition(".")
         nonce, _, verifier = rest.partition(".")
@@ -94,9 +94,9 @@ class OidcProvider:
             raise LoginFailed("Login expired or started in another browser: start again.")
         about = await self._discover()
         token = await self._exchange(about, code, verifier, redirect_uri)
-        claims = await self._believe(about, token, nonce)
+        claims = await self._validate_id_token(about, token, nonce)
         name = claims.get("preferred_username") or claims.get("nickname") or claims.get("email") or ""
-        return Identity(self._issuer, str(claims["sub"]), str(name), str(claims.get("name") or "") or None)
+        return ExternalIdentity(self._issuer, str(claims["sub"]), str(name), str(claims.get("name") or "") or None)
 
     async def _exchange(self, about: dict[str, Any], code: str, verifier: str, redirect_uri: str) -> str:
         form = {
@@ -112,7 +112,7 @@ class OidcProvider:
             auth = httpx.BasicAuth(self._client_id, self._client_secret)
         elif self._client_secret:
             form["client_secret"] = self._client_secret
-        answer = await self._ask("POST", str(about["token_endpoint"]), data=form, auth=auth)
+        answer = await self._request("POST", str(about["token_endpoint"]), data=form, auth=auth)
         if answer.status_code >= 400:
             log.info("oidc.refused", status=answer.status_code)
             raise LoginFailed("The identity provider rejected the login: start again.")
@@ -121,11 +121,11 @@ class OidcProvider:
             raise LoginFailed("The identity provider sent no ID token.")
         return token
 
-    async def _believe(self, about: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
+    async def _validate_id_token(self, about: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
         """Hold an id token to its signature and to everything that it must say."""
-        claims = _signed(token, await self._key_set(about, anew=False))
+        claims = _verify_signature(token, await self._key_set(about, anew=False))
         if claims is None:  # the provider may have changed its keys: ask for them once more
-            claims = _signed(token, await self._key_set(about, anew=True))
+            claims = _verify_signature(token, await self._key_set(about, anew=True))
         if claims is None:
             log.warning("oidc.token_refused")
             raise LoginFailed("The ID token is invalid.")
@@ -150,7 +150,7 @@ class OidcProvider:
     async def _discover(self) -> dict[str, Any]:
         if self._clock() - self._fetched_at > _KEEP_SEC:
             url = f"{self._issuer.rstrip('/')}/.well-known/openid-configuration"
-            about = _json(await self._ask("GET", url))
+            about = _json(await self._request("GET", url))
             if about.get("issuer") != self._issuer:
                 raise Unavailable("The issuer does not match accounts.oidc_issuer.")
             self._about, self._keys, self._fetched_at = about, None, self._clock()
@@ -158,11 +158,11 @@ class OidcProvider:
 
     async def _key_set(self, about: dict[str, Any], *, anew: bool) -> KeySet:
         if self._keys is None or anew:
-            found: Any = _json(await self._ask("GET", str(about["jwks_uri"])))
+            found: Any = _json(await self._request("GET", str(about["jwks_uri"])))
             self._keys = KeySet.import_key_set(found)
         return self._keys
 
-    async def _ask(self, method: str, url: str, **options: Any) -> httpx.Response:
+    async def _request(self, method: str, url: str, **options: Any) -> httpx.Response:
         try:
             # The client's own limit is for each read: an answer that comes byte by byte would never exceed it.
             async with asyncio.timeout(self._timeout_sec), httpx.AsyncClient(timeout=self._timeout_sec) as client:
@@ -172,7 +172,7 @@ class OidcProvider:
             raise Unavailable("The identity provider does not respond.") from error
 
 
-def _signed(token: str, keys: KeySet) -> dict[str, Any] | None:
+def _verify_signature(token: str, keys: KeySet) -> dict[str, Any] | None:
     """What a token says, if one of the keys signed it."""
     try:
         return dict(jwt.decode(token, keys, algorithms=_ALGORITHMS).claims)

@@ -17,12 +17,12 @@ _LONGEST: Final = 2_048
 Scalar = str | int | float | None
 
 
-def cursor_of(values: Sequence[Scalar]) -> str:
+def encode_cursor(values: Sequence[Scalar]) -> str:
     """Name the place after the row that has these values."""
     return base64.urlsafe_b64encode(json.dumps(list(values), separators=(",", ":")).encode()).decode().rstrip("=")
 
 
-def place_of(cursor: str | None, kinds: Sequence[type]) -> list[Scalar] | None:
+def decode_cursor(cursor: str | None, kinds: Sequence[type]) -> list[Scalar] | None:
     """The values that a cursor holds; None at the beginning. One that we did not make is refused."""
     if cursor is None:
         return None

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from adjudge.api.audience import Audience
-from adjudge.api.credentials import Credentials
-from adjudge.api.desk import Desk
-from adjudge.api.gate import Gate
+from adjudge.api.audience import SseConnections
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.desk import SubmitBatcher
+from adjudge.api.gate import AdmissionController
 from adjudge.api.oidc import OidcProvider
-from adjudge.api.passwords import Passwords
-from adjudge.api.tail import Tail
-from adjudge.blobs.driver import Blobs
-from adjudge.cache.buckets import Buckets
-from adjudge.cache.cache import Cache
-from adjudge.chains.awaiting import PROBES, run_ended
-from adjudge.chains.engine import Engine
-from adjudge.chains.registry import Registry as ExecutorRegistry
-from adjudge.chains.registry import installed
-from adjudge.domain.ids import NewId, new_id
+from adjudge.api.passwords import PasswordHashing
+from adjudge.api.tail import EventFeed
+from adjudge.blobs.driver import BlobStore
+from adjudge.cache.buckets import TokenBuckets
+from adjudge.cache.cache import TwoTierCache
+from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.registry import ExecutorRegistry, installed_executors
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.languages import Languages
 from adjudge.registry.driver import Registry
 from adjudge.settings import Settings
 from adjudge.store import Database
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream.driver import Stream
 
 Check = Callable[[], Awaitable[None]]
@@ -37,33 +36,35 @@ class Parts:
 
     settings: Settings
     database: Database
-    jobs: Jobs
-    blobs: Blobs
+    jobs: JobCommands
+    blobs: BlobStore
     stream: Stream
     registry: Registry
-    buckets: Buckets
+    buckets: TokenBuckets
     """Shared by all servers while Redis answers, of this process while it does not."""
-    gate: Gate
-    credentials: Credentials
-    passwords: Passwords
-    cache: Cache
+    gate: AdmissionController
+    credentials: CredentialCache
+    passwords: PasswordHashing
+    cache: TwoTierCache
     """``await cache.get(Entity.X, key, load)``; only for what the asker was found to be allowed."""
     languages: Languages
-    desk: Desk
+    desk: SubmitBatcher
     """Where submissions are handed in."""
-    tail: Tail
+    tail: EventFeed
     """Where events are heard, and ends waited for."""
-    audience: Audience
+    audience: SseConnections
     """Who watches: seats for event streams."""
     oidc: OidcProvider | None = None
     """Another provider that people may log in by."""
     checks: Mapping[str, Check] = field(default_factory=dict)
     """What must answer before the server counts as ready."""
-    mint: NewId = new_id
-    engine: Engine = field(default_factory=lambda: Engine(probes=PROBES, on_run_ended=[run_ended]))
+    new_id: IdFactory = new_id
+    engine: ChainEngine = field(
+        default_factory=lambda: ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished])
+    )
     """Starts and controls runs of chains."""
 
     @property
     def executors(self) -> ExecutorRegistry:
         """What a node of a chain may be."""
-        return installed()
+        return installed_executors()

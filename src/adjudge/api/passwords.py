@@ -22,14 +22,14 @@ _AT_ONCE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class PasswordCheck:
     """Whether a password was right, and its hash under the present parameters if the stored one is older."""
 
     right: bool
     fresh_hash: str | None = None
 
 
-class Passwords:
+class PasswordHashing:
     """Hashes and checks."""
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
@@ -40,31 +40,31 @@ class Passwords:
     async def hash(self, password: str) -> str:
         """What is stored of a password."""
         async with self._turn:
-            return await asyncio.to_thread(self._hasher.hash, _bytes_of(password))
+            return await asyncio.to_thread(self._hasher.hash, _encode(password))
 
-    async def check(self, stored: str | None, password: str) -> Checked:
+    async def check(self, stored: str | None, password: str) -> PasswordCheck:
         """Compare; without a stored hash the work is done all the same, and the answer is no."""
         if self._decoy is None:
             self._decoy = await self.hash(secrets.token_hex(16))
         async with self._turn:
-            return await asyncio.to_thread(self._check, stored, self._decoy, _bytes_of(password[:LONGEST]))
+            return await asyncio.to_thread(self._check, stored, self._decoy, _encode(password[:LONGEST]))
 
-    def _check(self, stored: str | None, decoy: str, password: bytes) -> Checked:
+    def _check(self, stored: str | None, decoy: str, password: bytes) -> PasswordCheck:
         try:
             self._hasher.verify(stored or decoy, password)
         except (VerificationError, InvalidHashError):
-            return Checked(False)
+            return PasswordCheck(False)
         if stored is None:
-            return Checked(False)
-        return Checked(True, self._hasher.hash(password) if self._hasher.check_needs_rehash(stored) else None)
+            return PasswordCheck(False)
+        return PasswordCheck(True, self._hasher.hash(password) if self._hasher.check_needs_rehash(stored) else None)
 
 
-def _bytes_of(password: str) -> bytes:
+def _encode(password: str) -> bytes:
     """What is hashed; half a character, which JSON can spell, is no reason to fail."""
     return password.encode(errors="surrogatepass")
 
 
-def check_choice(password: str, *, name: str, min_length: int) -> str:
+def validate_new_password(password: str, *, name: str, min_length: int) -> str:
     """Return a password that somebody chose, or say what is wrong with it."""
     if not min_length <= len(password) <= LONGEST:
         raise InvalidInput(f"password: expected {min_length} to {LONGEST} characters.", field="password")
@@ -76,6 +76,6 @@ def check_choice(password: str, *, name: str, min_length: int) -> str:
     return password
 
 
-def one_time_password() -> str:
+def generate_one_time_password() -> str:
     """Make a password to be handed over once and changed at once."""
     return "-".join(secrets.token_hex(2) for _ in range(5))

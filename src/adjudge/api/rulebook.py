@@ -12,10 +12,10 @@ from typing import Final
 
 from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import submission_limits
-from adjudge.packages.document import from_document
+from adjudge.packages.document import problem_from_json
 from adjudge.store import Database, reads
 from adjudge.store.reads import ProblemRef
 
@@ -26,7 +26,7 @@ _REPEATS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SubmissionRules:
     """What one revision asks."""
 
     problem_id: str
@@ -38,7 +38,7 @@ class Rules:
     def check_language(self, language: Language, field: str) -> None:
         """Refuse a language that the problem does not take."""
         allowed = self.problem.languages
-        if self.problem.mode is Mode.SUBMIT_ANSWER or not allowed:
+        if self.problem.mode is ProblemMode.SUBMIT_ANSWER or not allowed:
             return
         if language.id not in allowed and language.code not in allowed:
             raise InvalidInput(
@@ -65,33 +65,33 @@ class Rules:
         return 2 * limits.compile_ms + runs * test_ms + _MARGIN_MS
 
 
-class Rulebook:
+class SubmissionRulesCache:
     """The rules of problems, read together and remembered by revision."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._refs: Batcher[str, ProblemRef | None] = Batcher(self._resolve, name="problem-refs", key=lambda ref: ref)
-        self._read: OrderedDict[str, Rules] = OrderedDict()
+        self._read: OrderedDict[str, SubmissionRules] = OrderedDict()
 
-    async def find(self, ref: str) -> ProblemRef | None:
+    async def find_problem(self, ref: str) -> ProblemRef | None:
         """The problem that a slug or an id names."""
         return await self._refs.put(ref)
 
-    async def of(self, ref: str) -> Rules:
+    async def get(self, ref: str) -> SubmissionRules:
         """The rules of what is published of a problem."""
-        found = await self.find(ref)
+        found = await self.find_problem(ref)
         if found is None or found.published_revision_id is None:
             raise NotFound("problem", ref)
         revision_id = found.published_revision_id
         rules = self._read.get(revision_id)
         if rules is None:
-            document = await self._database.read(lambda tx: reads.definition(tx, revision_id))
-            rules = self._read[revision_id] = Rules(found.id, revision_id, from_document(document))
+            document = await self._database.read(lambda tx: reads.find_definition(tx, revision_id))
+            rules = self._read[revision_id] = SubmissionRules(found.id, revision_id, problem_from_json(document))
         self._read.move_to_end(revision_id)
         while len(self._read) > _KEPT:
             self._read.popitem(last=False)
         return rules
 
     async def _resolve(self, refs: Sequence[str]) -> list[ProblemRef | None]:
-        found = await self._database.read(lambda tx: reads.problems_named(tx, refs))
+        found = await self._database.read(lambda tx: reads.resolve_problems(tx, refs))
         return [found.get(ref) for ref in refs]

@@ -14,7 +14,7 @@ from typing import Final
 
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
-from adjudge.registry.driver import Health, Registry, WorkerInfo
+from adjudge.registry.driver import Registry, WorkerHealth, WorkerInfo
 from adjudge.store import Database
 from adjudge.store.admission import count_waiting
 
@@ -24,7 +24,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LoadSnapshot:
     """The house at one moment."""
 
     waiting: int = 0
@@ -33,7 +33,7 @@ class Sample:
     workers: int = 0
 
 
-class Sampler:
+class LoadSampler:
     """Takes samples."""
 
     def __init__(
@@ -48,16 +48,16 @@ class Sampler:
         self._registry = registry
         self._count_to = count_to
         self._clock = clock
-        self._sample = Sample()
+        self._sample = LoadSnapshot()
         self._taken_at = float("-inf")
         self._taking: asyncio.Task[None] | None = None
 
-    async def current(self) -> Sample:
+    async def current(self) -> LoadSnapshot:
         """The sample to decide by."""
         age_sec = self._clock() - self._taken_at
         if age_sec > _LIFE_SEC / 2 and self._taking is None:
-            self._taking = asyncio.create_task(self._take())
-            self._taking.add_done_callback(self._taken)
+            self._taking = asyncio.create_task(self._refresh())
+            self._taking.add_done_callback(self._on_refreshed)
         if age_sec > _LIFE_SEC and self._taking is not None:
             await asyncio.shield(self._taking)
         return self._sample
@@ -68,23 +68,25 @@ class Sampler:
             self._taking.cancel()
             await asyncio.wait([self._taking])
 
-    async def _take(self) -> None:
+    async def _refresh(self) -> None:
         """Renew each part that answers; one that does not keeps its last value, or lets everything in."""
         sample = self._sample
         try:
-            waiting = await self._database.read(lambda tx: count_waiting(tx, at_most=self._count_to))
+            waiting = await self._database.read(lambda tx: count_waiting(tx, limit=self._count_to))
             sample = replace(sample, waiting=waiting)
         except AdjudgeError as error:
             log.warning("admission.depth_unknown", error=error.message)
         try:
-            alive = [worker.info for worker in await self._registry.list() if worker.info.health is not Health.DRAINING]
+            alive = [
+                worker.info for worker in await self._registry.list() if worker.info.health is not WorkerHealth.DRAINING
+            ]
             sample = replace(sample, languages=_languages(alive), workers=len(alive))
         except AdjudgeError as error:
             log.warning("admission.workers_unknown", error=error.message)
             sample = replace(sample, languages=None)
         self._sample, self._taken_at = sample, self._clock()
 
-    def _taken(self, task: asyncio.Task[None]) -> None:
+    def _on_refreshed(self, task: asyncio.Task[None]) -> None:
         self._taking = None
         if not task.cancelled() and task.exception() is not None:
             log.error("admission.sampling_failed", exc_info=task.exception())
@@ -92,6 +94,6 @@ class Sampler:
 
 def _languages(alive: Sequence[WorkerInfo]) -> frozenset[str] | None:
     """What they can run together; one that is starting does not know yet, so nobody can tell."""
-    if any(info.health is Health.STARTING for info in alive):
+    if any(info.health is WorkerHealth.STARTING for info in alive):
         return None
     return frozenset(language for info in alive for language in info.languages)

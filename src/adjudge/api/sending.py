@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from adjudge.cache.entry import Found
+from adjudge.cache.entry import CachedValue
 
 _REVALIDATE: Final = b"private, no-cache"
 """Kept by whoever asked, asked about every time: a 304 costs no body, and a change is seen at once."""
 _VARY: Final = b"Accept-Language, Authorization, Cookie"
 
 
-class Stored(Response):
+class CachedResponse(Response):
     """Bytes that are ready. Headers are laid out once, without going through strings."""
 
-    def __init__(self, found: Found, status: int = 200) -> None:
+    def __init__(self, found: CachedValue, status: int = 200) -> None:
         self.status_code = status
         self.background = None
         self.body = found.body if status == 200 else b""
@@ -44,16 +44,16 @@ class Stored(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def known(request: Request) -> str:
+def request_etag(request: Request) -> str:
     """What whoever asks has already."""
     return request.headers.get("if-none-match", "")
 
 
-def stored(if_none_match: str, found: Found) -> Response:
+def conditional_response(if_none_match: str, found: CachedValue) -> Response:
     """The bytes, or 304 for whoever has them."""
     if if_none_match and _matches(if_none_match, found.etag):
-        return Stored(found, 304)
-    return Stored(found)
+        return CachedResponse(found, 304)
+    return CachedResponse(found)
 
 
 def _matches(given: str, etag: str) -> bool:
@@ -63,7 +63,7 @@ def _matches(given: str, etag: str) -> bool:
     return any(item.strip().removeprefix("W/") == etag for item in given.split(","))
 
 
-def download(pieces: AsyncIterator[bytes], *, name: str, size_bytes: int, digest: str) -> Response:
+def file_response(pieces: AsyncIterator[bytes], *, name: str, size_bytes: int, digest: str) -> Response:
     """A file to be saved, never run: whatever is in it, no browser shows it as a page of ours."""
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}",

@@ -13,10 +13,10 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Scope
 
-from adjudge.api.actions.catalogue import cached_detail, preferred
-from adjudge.api.authentication import token_in
+from adjudge.api.actions.catalogue import accepted_languages, cached_detail
+from adjudge.api.authentication import parse_bearer_token
 from adjudge.api.parts import Parts
-from adjudge.api.sending import stored
+from adjudge.api.sending import conditional_response
 from adjudge.domain.access import Permission
 
 _WATCHED: Final = {b"accept-language", b"if-none-match", b"authorization", b"cookie", b"origin"}
@@ -43,17 +43,17 @@ class ShortWay:
         found = cached_detail(self._parts, name, _languages(given.get(b"accept-language", "")[:200]))
         if found is None or not self._may_read(given.get(b"authorization")):
             return None
-        return stored(given.get(b"if-none-match", ""), found)
+        return conditional_response(given.get(b"if-none-match", ""), found)
 
     def _may_read(self, authorization: str | None) -> bool:
         """Whether whoever asks is known to be allowed to. A credential that is new or wrong is the long way's."""
         if authorization is None:
             return self._visitors_may_read
-        secret = token_in(authorization)
+        secret = parse_bearer_token(authorization)
         viewer = self._parts.credentials.known_by_token(secret) if secret is not None else None
-        return viewer is not None and viewer.may(Permission.PROBLEM_READ)
+        return viewer is not None and viewer.can(Permission.PROBLEM_READ)
 
 
 @lru_cache(maxsize=1024)
 def _languages(accepted: str) -> tuple[str, ...]:
-    return preferred("", accepted)
+    return accepted_languages("", accepted)

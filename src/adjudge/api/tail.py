@@ -18,10 +18,10 @@ from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, events
-from adjudge.store.bells import WATCH, Wakeup
-from adjudge.store.events import Place, ProgressMade, StatusChanged, Which
+from adjudge.store.bells import CHANNEL_JUDGING, Wakeup
+from adjudge.store.events import EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
-Event = StatusChanged | ProgressMade
+Event = SubmissionStatusEvent | JudgeProgressEvent
 W = TypeVar("W")
 
 _POLL_MS: Final = 1_000
@@ -35,14 +35,14 @@ _OVERLAP_US: Final = 2_000_000
 _log = get_logger(__name__)
 
 
-class Told:
+class SharedEvent:
     """An event as it is told, to all the same: whoever writes it out for one view does so for everybody."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
         self._written: dict[bool, Any] = {}
 
-    def written(self, view: bool, write: Callable[[Event, bool], W]) -> W:
+    def encoded(self, view: bool, write: Callable[[Event, bool], W]) -> W:
         """The event as ``write`` has it for a view."""
         if view not in self._written:
             self._written[view] = write(self.event, view)
@@ -54,92 +54,94 @@ class Subscription:
     """What one watcher has not read yet."""
 
     def __init__(self) -> None:
-        self._unread: list[Told] = []
+        self._unread: list[SharedEvent] = []
         self._something = asyncio.Event()
         self.is_lost = False
 
-    def put(self, told: Told) -> None:
+    def put(self, told: SharedEvent) -> None:
         """Keep an event, or give the watcher up."""
         if len(self._unread) >= _QUEUE:
-            self.lose()
+            self.close()
         else:
             self._unread.append(told)
             self._something.set()
 
-    def lose(self) -> None:
+    def close(self) -> None:
         """Let the watcher go; it comes back for what it has not seen."""
         self.is_lost = True
         self._something.set()
 
-    async def take(self, at_most_sec: float) -> list[Told]:
+    async def read(self, timeout_sec: float) -> list[SharedEvent]:
         """Everything that is unread; nothing if nothing came in time."""
         if not self._unread:
             self._something.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(at_most_sec):
+                async with asyncio.timeout(timeout_sec):
                     await self._something.wait()
         taken, self._unread = self._unread, []
         return taken
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _FeedQuery:
     """What one look asks the store; made on the event loop, because the look may run on another thread."""
 
-    start: Place | None
+    start: EventOffset | None
     """Where the tail was read up to; nothing while nobody watches it."""
     steps_since: int | None
     submissions: tuple[str, ...]
     jobs: tuple[str, ...]
-    changed_since: Place | None = None
+    changed_since: EventOffset | None = None
     """From where on changes are reported to the cache; nothing while it holds no status."""
 
-    async def ask(self, tx: Tx) -> _Look:
+    async def ask(self, tx: Tx) -> _FeedBatch:
         """Look, in one snapshot."""
-        ended = await events.ended_submissions(tx, self.submissions) | await events.ended_jobs(tx, self.jobs)
+        ended = await events.find_finished_submissions(tx, self.submissions) | await events.find_finished_jobs(
+            tx, self.jobs
+        )
         if self.start is None and self.changed_since is None:
-            return _Look(None, ended)
-        end = await events.horizon(tx)
-        look = _Look(None, ended)
+            return _FeedBatch(None, ended)
+        end = await events.safe_offset(tx)
+        look = _FeedBatch(None, ended)
         if self.changed_since is not None:
-            changed = await events.changed_since(tx, self.changed_since, at_most=_AT_MOST)
+            changed = await events.changed_since(tx, self.changed_since, limit=_AT_MOST)
             look = replace(look, changed=changed, reported_to=end)
         return look if self.start is None else await self._told(tx, look, self.start, end)
 
-    async def _told(self, tx: Tx, look: _Look, start: Place, end: Place) -> _Look:
-        changes = await events.between(tx, Which(), start, end, at_most=_AT_MOST)
+    async def _told(self, tx: Tx, look: _FeedBatch, start: EventOffset, end: EventOffset) -> _FeedBatch:
+        changes = await events.read_between(tx, EventFilter(), start, end, limit=_AT_MOST)
         if len(changes) == _AT_MOST:
-            end = changes[-1].place.next
+            end = changes[-1].offset.next
         steps = await events.progress_since(tx, self.steps_since)
         return replace(look, end=end, changes=changes, steps=steps)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _FeedBatch:
     """What one look at the store found."""
 
-    end: Place | None
+    end: EventOffset | None
     ended: set[str]
-    changes: Sequence[StatusChanged] = ()
-    steps: Sequence[ProgressMade] = ()
+    changes: Sequence[SubmissionStatusEvent] = ()
+    steps: Sequence[JudgeProgressEvent] = ()
     changed: Collection[str] = ()
-    reported_to: Place | None = None
+    reported_to: EventOffset | None = None
 
 
-class Tail:
+class EventFeed:
     """The reader of one process. It reads only while somebody watches or waits."""
 
     def __init__(self, database: Database, *, poll_ms: int = _POLL_MS) -> None:
         self._database = database
         self._poll_ms = poll_ms
-        self._watchers: dict[Which, set[Subscription]] = defaultdict(set)
+        self._watchers: dict[EventFilter, set[Subscription]] = defaultdict(set)
         self._waiters: dict[tuple[str, str], set[asyncio.Future[None]]] = defaultdict(set)
         self._wakeup = Wakeup()
         self._reader: asyncio.Task[None] | None = None
-        self._place: Place | None = None
+        self._place: EventOffset | None = None
         self._steps_seen: dict[str, tuple[int, int, str]] = {}
         self._steps_since: int | None = None
-        self._changed_since: Place | None = None
+        self._changed_since: EventOffset | None = None
         self._report_until = float("-inf")
         self._report: Callable[[str], None] | None = None
 
@@ -152,16 +154,16 @@ class Tail:
         self._report = report
         self._report_until = asyncio.get_running_loop().time() + for_sec
         if self._changed_since is None:
-            place = await self._database.read(events.horizon)
+            place = await self._database.read(events.safe_offset)
             if self._changed_since is None:
                 self._changed_since = place
         self._start()
 
     @asynccontextmanager
-    async def watch(self, which: Which) -> AsyncIterator[Subscription]:
+    async def subscribe(self, which: EventFilter) -> AsyncIterator[Subscription]:
         """Hear of everything from now on; whoever wants what was before reads it inside the block, after this."""
         if self._place is None:
-            place = await self._database.read(events.horizon)
+            place = await self._database.read(events.safe_offset)
             if self._place is None:  # whoever was quicker has begun to read there: moving it on would lose events
                 self._place = place
         subscription = Subscription()
@@ -174,16 +176,16 @@ class Tail:
             if not self._watchers[which]:
                 del self._watchers[which]
 
-    async def until_submission_ended(self, submission_id: str, at_most_sec: float) -> bool:
+    async def wait_submission_finished(self, submission_id: str, timeout_sec: float) -> bool:
         """Wait for a verdict; whether there is one."""
-        return await self._until("submission", submission_id, at_most_sec)
+        return await self._until("submission", submission_id, timeout_sec)
 
-    async def until_job_ended(self, job_id: str, at_most_sec: float) -> bool:
+    async def wait_job_finished(self, job_id: str, timeout_sec: float) -> bool:
         """Wait for a job to end; whether it has."""
-        return await self._until("job", job_id, at_most_sec)
+        return await self._until("job", job_id, timeout_sec)
 
     @property
-    def waiting(self) -> int:
+    def waiter_count(self) -> int:
         """How many things are waited for."""
         return len(self._waiters)
 
@@ -193,13 +195,13 @@ class Tail:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
 
-    async def _until(self, kind: str, object_id: str, at_most_sec: float) -> bool:
+    async def _until(self, kind: str, object_id: str, timeout_sec: float) -> bool:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters[kind, object_id].add(ended)
         self._start()
         self._wakeup.set()  # it may have ended already
         try:
-            async with asyncio.timeout(at_most_sec):
+            async with asyncio.timeout(timeout_sec):
                 await ended
         except TimeoutError:
             return False
@@ -211,16 +213,16 @@ class Tail:
 
     def _start(self) -> None:
         if self._reader is None or self._reader.done():
-            self._reader = asyncio.create_task(self._read_for_ever(), name="tail")
+            self._reader = asyncio.create_task(self._poll_loop(), name="tail")
 
-    async def _read_for_ever(self) -> None:
-        unlisten = self._database.listen(WATCH, self._wakeup.set)
+    async def _poll_loop(self) -> None:
+        unlisten = self._database.listen(CHANNEL_JUDGING, self._wakeup.set)
         outage = Outage(_log, "tail_waits")
         try:
             while self._watchers or self._waiters or self._reports():
                 self._wakeup.clear()
                 try:
-                    self._tell(await self._database.read(self._question().ask))
+                    self._dispatch(await self._database.read(self._next_query().ask))
                     outage.over()
                 except Unavailable as error:
                     await asyncio.sleep(outage.failed(error))
@@ -231,39 +233,39 @@ class Tail:
             _log.exception("tail_ended")
         finally:
             unlisten()
-            self._forget()
+            self._reset()
             self._changed_since = None
             for subscription in [each for watchers in self._watchers.values() for each in watchers]:
-                subscription.lose()  # nobody reads for it any more
+                subscription.close()  # nobody reads for it any more
 
-    def _question(self) -> _Question:
+    def _next_query(self) -> _FeedQuery:
         if not self._watchers:
-            self._forget()
+            self._reset()
         waited = {kind: tuple(it for of, it in self._waiters if of == kind) for kind in ("submission", "job")}
         if not self._reports():
             self._changed_since = None
-        return _Question(self._place, self._steps_since, waited["submission"], waited["job"], self._changed_since)
+        return _FeedQuery(self._place, self._steps_since, waited["submission"], waited["job"], self._changed_since)
 
     def _reports(self) -> bool:
         return asyncio.get_running_loop().time() < self._report_until
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Nobody watches: whoever comes next begins where the tail is then."""
         self._place, self._steps_seen, self._steps_since = None, {}, None
 
-    def _tell(self, look: _Look) -> None:
+    def _dispatch(self, look: _FeedBatch) -> None:
         if look.end is not None:
             self._place = look.end
         if len(look.changes) == _AT_MOST:
             self._wakeup.set()  # there is more
         self._tell_cache(look)
         for change in look.changes:
-            self._hand(change)
+            self._publish(change)
         for step in self._new_steps(look.steps):
-            self._hand(step)
+            self._publish(step)
         self._tell_waiters(look.ended)
 
-    def _tell_cache(self, look: _Look) -> None:
+    def _tell_cache(self, look: _FeedBatch) -> None:
         if look.reported_to is not None:
             self._changed_since = look.reported_to
         if self._report is not None:
@@ -277,7 +279,7 @@ class Tail:
                     if not waiter.done():
                         waiter.set_result(None)
 
-    def _new_steps(self, steps: Sequence[ProgressMade]) -> list[ProgressMade]:
+    def _new_steps(self, steps: Sequence[JudgeProgressEvent]) -> list[JudgeProgressEvent]:
         seen = {step.job_id: (step.updated_at, step.done, step.stage) for step in steps}
         new = [step for step in steps if self._steps_seen.get(step.job_id) != seen[step.job_id]]
         self._steps_seen = seen
@@ -285,8 +287,12 @@ class Tail:
             self._steps_since = max(step.updated_at for step in steps) - _OVERLAP_US
         return new
 
-    def _hand(self, event: Event) -> None:
-        told = Told(event)
-        for which in (Which(submission_id=event.submission_id), Which(user_id=event.user_id), Which()):
+    def _publish(self, event: Event) -> None:
+        told = SharedEvent(event)
+        for which in (
+            EventFilter(submission_id=event.submission_id),
+            EventFilter(user_id=event.user_id),
+            EventFilter(),
+        ):
             for subscription in self._watchers.get(which, ()):
                 subscription.put(told)

@@ -28,12 +28,12 @@ class Upload:
 
 
 @asynccontextmanager
-async def received(request: Request, file_name: str, at_most_bytes: int) -> AsyncIterator[Upload]:
+async def open_upload(request: Request, file_name: str, max_bytes: int) -> AsyncIterator[Upload]:
     """The file of a request, whichever way it was sent."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         yield Upload(file_name, request.stream())
         return
-    parser = MultiPartParser(request.headers, _bounded(request.stream(), at_most_bytes + _FORM_BYTES), max_files=1)
+    parser = MultiPartParser(request.headers, _bounded(request.stream(), max_bytes + _FORM_BYTES), max_files=1)
     try:
         form = await parser.parse()
     except MultiPartException as error:
@@ -42,21 +42,21 @@ async def received(request: Request, file_name: str, at_most_bytes: int) -> Asyn
         file = form.get(_FIELD)
         if not isinstance(file, UploadFile):
             raise InvalidInput(f"{_FIELD}: expected a file upload in this field.", field=_FIELD)
-        yield Upload(file_name or file.filename or "", pieces_of(file))
+        yield Upload(file_name or file.filename or "", iter_file(file))
     finally:
         await form.close()
 
 
-async def _bounded(pieces: AsyncIterable[bytes], at_most_bytes: int) -> AsyncGenerator[bytes, None]:
+async def _bounded(pieces: AsyncIterable[bytes], max_bytes: int) -> AsyncGenerator[bytes, None]:
     total = 0
     async for piece in pieces:
         total += len(piece)
-        if total > at_most_bytes:
-            raise InvalidInput(f"{_FIELD}: exceeds {at_most_bytes} bytes.", field=_FIELD)
+        if total > max_bytes:
+            raise InvalidInput(f"{_FIELD}: exceeds {max_bytes} bytes.", field=_FIELD)
         yield piece
 
 
-async def pieces_of(file: UploadFile) -> AsyncIterator[bytes]:
+async def iter_file(file: UploadFile) -> AsyncIterator[bytes]:
     """A file that came with a form, piece by piece."""
     while piece := await file.read(_PIECE_BYTES):
         yield piece

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from adjudge.domain.access import NOBODY, Permission, Role
+from adjudge.domain.access import ANONYMOUS_PERMISSIONS, Permission, Role
 from adjudge.domain.errors import Forbidden, PasswordChangeRequired, Unauthenticated
 
 
-class Via(StrEnum):
+class AuthMethod(StrEnum):
     """By what somebody is known."""
 
     NOTHING = "nothing"
@@ -26,20 +26,20 @@ class Viewer:
     name: str
     role: Role | None
     permissions: frozenset[Permission]
-    via: Via
+    via: AuthMethod
     credential_id: str | None = None
     """The token or the session, for the audit log and to revoke it."""
     must_change_password: bool = False
     csrf: str | None = None
     """What a page must send back with an unsafe request of this session."""
 
-    def may(self, permission: Permission) -> bool:
+    def can(self, permission: Permission) -> bool:
         """Whether the point is theirs."""
         return permission in self.permissions
 
     def require(self, permission: Permission) -> None:
         """Refuse, unless the point is theirs."""
-        if self.may(permission):
+        if self.can(permission):
             return
         if self.user_id is None:
             raise Unauthenticated
@@ -55,6 +55,6 @@ class Viewer:
         return self.user_id
 
 
-VISITOR: Final = Viewer(None, "visitor", None, NOBODY, Via.NOTHING)
-OUTSIDER: Final = Viewer(None, "visitor", None, frozenset(), Via.NOTHING)
+VISITOR: Final = Viewer(None, "visitor", None, ANONYMOUS_PERMISSIONS, AuthMethod.NOTHING)
+OUTSIDER: Final = Viewer(None, "visitor", None, frozenset(), AuthMethod.NOTHING)
 """A visitor where the settings let none in."""

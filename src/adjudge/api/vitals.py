@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from adjudge.api.parts import Check
-from adjudge.blobs.driver import Blobs, parse_digest
+from adjudge.blobs.driver import BlobStore, parse_digest
 from adjudge.domain.errors import AdjudgeError, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.registry.driver import Registry
@@ -29,7 +29,7 @@ log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Vital:
+class ComponentHealth:
     """Health of one component."""
 
     name: str
@@ -38,7 +38,7 @@ class Vital:
     error: str | None = None
 
 
-def checks_of(database: Database, blobs: Blobs, stream: Stream, registry: Registry) -> Mapping[str, Check]:
+def component_checks(database: Database, blobs: BlobStore, stream: Stream, registry: Registry) -> Mapping[str, Check]:
     """How each part is asked."""
 
     async def database_answers() -> None:
@@ -48,7 +48,7 @@ def checks_of(database: Database, blobs: Blobs, stream: Stream, registry: Regist
         await blobs.exists(parse_digest(_ANY_DIGEST))
 
     async def stream_answers() -> None:
-        await stream.depth()
+        await stream.depths()
 
     async def a_worker_lives() -> None:
         if not await registry.list():
@@ -62,12 +62,12 @@ def checks_of(database: Database, blobs: Blobs, stream: Stream, registry: Regist
     }
 
 
-async def take(checks: Mapping[str, Check]) -> list[Vital]:
+async def check_components(checks: Mapping[str, Check]) -> list[ComponentHealth]:
     """Ask every part at once."""
     return list(await asyncio.gather(*(_ask(name, check) for name, check in checks.items())))
 
 
-async def _ask(name: str, check: Check) -> Vital:
+async def _ask(name: str, check: Check) -> ComponentHealth:
     started, error = time.perf_counter(), None
     try:
         async with asyncio.timeout(_PATIENCE_SEC):
@@ -75,4 +75,4 @@ async def _ask(name: str, check: Check) -> Vital:
     except Exception as failure:  # noqa: BLE001  # whatever a part died of, the answer is the same: it is not well
         error = failure.message if isinstance(failure, AdjudgeError) else type(failure).__name__
         log.warning("health.check_failed", check=name, error=error)
-    return Vital(name, error is None, round((time.perf_counter() - started) * 1000, 1), error)
+    return ComponentHealth(name, error is None, round((time.perf_counter() - started) * 1000, 1), error)

@@ -4,6 +4,6 @@ What belongs here: storing, reading and removing bytes by their digest. What doe
 means, and who uses it.
 """
 
-from adjudge.blobs.driver import BlobCorrupt, BlobInfo, Blobs, Digest, Source, parse_digest
+from adjudge.blobs.driver import BlobCorrupt, BlobInfo, BlobSource, BlobStore, Digest, parse_digest
 
-__all__ = ["BlobCorrupt", "BlobInfo", "Blobs", "Digest", "Source", "parse_digest"]
+__all__ = ["BlobCorrupt", "BlobInfo", "BlobSource", "BlobStore", "Digest", "parse_digest"]

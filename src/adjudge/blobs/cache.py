@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.blobs import pieces
-from adjudge.blobs.driver import Blobs, Digest, parse_digest
+from adjudge.blobs.driver import BlobStore, Digest, parse_digest
 from adjudge.domain.errors import InvalidInput, Unavailable
 
 _PART: Final = ".part"
@@ -32,7 +32,7 @@ _Signature = tuple[int, int, int]
 class BlobCache:
     """Blobs on the local disk, ``max_bytes`` of them at most."""
 
-    def __init__(self, blobs: Blobs, folder: Path, *, max_bytes: int) -> None:
+    def __init__(self, blobs: BlobStore, folder: Path, *, max_bytes: int) -> None:
         self._blobs, self._folder, self._max_bytes = blobs, folder, max_bytes
         self._flights: dict[Digest, asyncio.Lock] = {}
         self._checked: dict[Digest, _Signature] = {}
@@ -42,7 +42,7 @@ class BlobCache:
             raise InvalidInput(f"cache_dir: {folder} cannot be made: {error.strerror}.", field="cache_dir") from error
 
     @asynccontextmanager
-    async def hold(self, digest: Digest) -> AsyncIterator[Path]:
+    async def pin(self, digest: Digest) -> AsyncIterator[Path]:
         """Lend the blob's file, read-only and verified; it stays while the block lasts."""
         descriptor = await self._held(parse_digest(digest))
         try:
@@ -75,7 +75,7 @@ class BlobCache:
         try:
             found = _signature(os.fstat(descriptor))
             if self._checked.get(digest) != found:
-                if await pieces.digest_of(path) != digest:
+                if await pieces.file_digest(path) != digest:
                     path.unlink(missing_ok=True)
                     os.close(descriptor)
                     return None
@@ -107,7 +107,7 @@ class BlobCache:
             await asyncio.to_thread(self._reserve, descriptor, size_bytes)
             with os.fdopen(descriptor, "wb", closefd=False) as file:
                 async with aclosing(self._blobs.open(digest)) as incoming:
-                    await pieces.write(file, incoming)
+                    await pieces.write_chunks(file, incoming)
             os.fchmod(descriptor, 0o444)
             fcntl.flock(descriptor, fcntl.LOCK_SH)
             part.replace(path)

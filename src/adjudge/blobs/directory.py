@@ -16,26 +16,26 @@ from pathlib import Path
 from typing import IO
 
 from adjudge.blobs import pieces
-from adjudge.blobs.driver import BlobInfo, Digest, Source, parse_digest, parse_prefix
+from adjudge.blobs.driver import BlobInfo, BlobSource, Digest, parse_digest, parse_prefix
 from adjudge.domain.errors import NotFound, Unavailable
 
 _PARTIAL = "partial"
 
 
-class DirectoryBlobs:
+class DirectoryBlobStore:
     """A folder of blobs, for one machine; any number of processes may use it at once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._partial = root / _PARTIAL
 
-    async def put(self, source: Source, *, expected: Digest | None = None) -> Digest:
+    async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
         """Write beside, then rename over whatever was there: that renews an old blob and heals a damaged one."""
         with self._reporting():
             file, written = await asyncio.to_thread(self._begin)
         try:
-            async with aclosing(pieces.of_source(source)) as incoming:
-                digest = await pieces.write(file, incoming)
+            async with aclosing(pieces.read_source(source)) as incoming:
+                digest = await pieces.write_chunks(file, incoming)
             pieces.check_expected(digest, expected)
             with self._reporting():
                 await asyncio.to_thread(self._publish, written, digest)
@@ -50,13 +50,13 @@ class DirectoryBlobs:
         with self._reporting():
             if not await asyncio.to_thread(path.exists):
                 raise NotFound("blob", digest)
-            async with aclosing(pieces.of_file(path)) as stored:
-                async for piece in pieces.verified(digest, stored):
+            async with aclosing(pieces.read_file(path)) as stored:
+                async for piece in pieces.verify_chunks(digest, stored):
                     yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
         """Copy beside ``path``, verify, rename."""
-        await pieces.save(self.open(digest), path)
+        await pieces.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
         """Whether the blob's file is there."""
@@ -85,7 +85,7 @@ class DirectoryBlobs:
                 if info.digest.startswith(prefix):
                     yield info
 
-    async def tidy(self, older_than_sec: float) -> int:
+    async def delete_partial_uploads(self, older_than_sec: float) -> int:
         """Remove half-written files that nobody has touched for a while."""
         return await asyncio.to_thread(self._tidy, time.time() - older_than_sec)
 
@@ -98,7 +98,7 @@ class DirectoryBlobs:
 
     def _begin(self) -> tuple[IO[bytes], Path]:
         self._partial.mkdir(parents=True, exist_ok=True)
-        return pieces.new_file(self._partial)
+        return pieces.create_temp_file(self._partial)
 
     def _publish(self, written: Path, digest: Digest) -> None:
         path = self._path(digest)

@@ -18,7 +18,7 @@ from adjudge.domain.errors import InternalFault, InvalidInput
 Digest = str
 """SHA-256 in 64 small hexadecimal digits."""
 
-Source = bytes | Path | AsyncIterable[bytes]
+BlobSource = bytes | Path | AsyncIterable[bytes]
 """Where a blob's bytes come from."""
 
 FRESH_SEC: Final = 3600
@@ -44,10 +44,10 @@ class BlobInfo:
     """When it was stored or last renewed, by the file store's clock."""
 
 
-class Blobs(Protocol):
+class BlobStore(Protocol):
     """Content-addressed files. ``NotFound`` where there is no such blob, ``Unavailable`` while the store is away."""
 
-    async def put(self, source: Source, *, expected: Digest | None = None) -> Digest:
+    async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
         """Store bytes and return their digest; either all of them are there under it, or nothing is.
 
         With ``expected``, bytes of any other digest are refused and not stored.
@@ -81,7 +81,7 @@ class Blobs(Protocol):
         """Name all blobs whose digest begins with ``prefix``."""
         ...
 
-    async def tidy(self, older_than_sec: float) -> int:
+    async def delete_partial_uploads(self, older_than_sec: float) -> int:
         """Remove what interrupted puts left behind; return how much."""
         ...
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.blobs.driver import FRESH_SEC, Blobs, Digest
+from adjudge.blobs.driver import FRESH_SEC, BlobStore, Digest
 from adjudge.domain.errors import InvalidInput
 
 GRACE_SEC: Final = 86_400
@@ -21,7 +21,7 @@ _LEAST_GRACE_SEC: Final = 2 * FRESH_SEC
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class GcResult:
     """What one collection did."""
 
     removed: int
@@ -30,14 +30,14 @@ class Collected:
     partial_removed: int
 
 
-async def collect(
-    blobs: Blobs,
+async def collect_garbage(
+    blobs: BlobStore,
     live: AsyncIterator[Digest],
     *,
     grace_sec: float = GRACE_SEC,
     dry_run: bool = False,
     now_us: Callable[[], int] | None = None,
-) -> Collected:
+) -> GcResult:
     """Remove what is older than ``grace_sec`` and not among ``live``, which is read to its end before anything goes.
 
     With ``dry_run`` only say what would go.
@@ -54,9 +54,9 @@ async def collect(
         unused.pop(digest, None)
     kept, removed, removed_bytes = old - len(unused), 0, 0
     if dry_run:
-        return Collected(len(unused), sum(unused.values()), kept, 0)
+        return GcResult(len(unused), sum(unused.values()), kept, 0)
     for digest, size_bytes in unused.items():
         if await blobs.delete(digest, stored_before_us=before_us):
             removed += 1
             removed_bytes += size_bytes
-    return Collected(removed, removed_bytes, kept, await blobs.tidy(grace_sec))
+    return GcResult(removed, removed_bytes, kept, await blobs.delete_partial_uploads(grace_sec))

@@ -12,19 +12,19 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Final
 
-from adjudge.blobs.driver import BlobCorrupt, Digest, Source
+from adjudge.blobs.driver import BlobCorrupt, BlobSource, Digest
 from adjudge.domain.errors import InvalidInput, Unavailable
 
-PIECE_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 20
 
 
-async def of_source(source: Source) -> AsyncGenerator[bytes]:
+async def read_source(source: BlobSource) -> AsyncGenerator[bytes]:
     """Read any kind of source in pieces."""
     if isinstance(source, bytes):
-        for start in range(0, len(source), PIECE_BYTES):
-            yield source[start : start + PIECE_BYTES]
+        for start in range(0, len(source), CHUNK_BYTES):
+            yield source[start : start + CHUNK_BYTES]
     elif isinstance(source, Path):
-        async with aclosing(of_file(source)) as pieces:
+        async with aclosing(read_file(source)) as pieces:
             async for piece in pieces:
                 yield piece
     else:
@@ -32,7 +32,7 @@ async def of_source(source: Source) -> AsyncGenerator[bytes]:
             yield piece
 
 
-async def of_file(path: Path) -> AsyncGenerator[bytes]:
+async def read_file(path: Path) -> AsyncGenerator[bytes]:
     """Read a file in pieces."""
     file = _File(path)
     try:
@@ -63,7 +63,7 @@ class _File:
                 return b""
             if self._file is None:
                 self._file = self._path.open("rb")
-            return self._file.read(PIECE_BYTES)
+            return self._file.read(CHUNK_BYTES)
 
     def close(self) -> None:
         """Close it, once the read under way is over."""
@@ -73,7 +73,7 @@ class _File:
                 self._file.close()
 
 
-async def verified(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
+async def verify_chunks(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerator[bytes]:
     """Pass pieces on, and raise after the last one if together they are not ``digest``."""
     total = sha256()
     async for piece in pieces:
@@ -83,7 +83,7 @@ async def verified(digest: Digest, pieces: AsyncIterable[bytes]) -> AsyncGenerat
         raise BlobCorrupt(f"Blob {digest}: content does not match its digest.", digest=digest)
 
 
-async def write(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
+async def write_chunks(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
     """Write all pieces to an open file, down to the disk, and return their digest."""
     total = sha256()
 
@@ -99,28 +99,28 @@ async def write(file: IO[bytes], pieces: AsyncIterable[bytes]) -> Digest:
     return total.hexdigest()
 
 
-async def save(incoming: AsyncGenerator[bytes], path: Path) -> None:
+async def write_verified(incoming: AsyncGenerator[bytes], path: Path) -> None:
     """Write verified pieces to ``path``, which appears whole or not at all."""
-    file, written = await asyncio.to_thread(new_file, path.parent, f".{path.name}.")
+    file, written = await asyncio.to_thread(create_temp_file, path.parent, f".{path.name}.")
     try:
         async with aclosing(incoming):
-            await write(file, incoming)
+            await write_chunks(file, incoming)
         written.replace(path)
     finally:
         file.close()
         written.unlink(missing_ok=True)
 
 
-def new_file(folder: Path, prefix: str = "") -> tuple[IO[bytes], Path]:
+def create_temp_file(folder: Path, prefix: str = "") -> tuple[IO[bytes], Path]:
     """Make a file that has no name of its own yet, for bytes that have not proved themselves."""
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     return os.fdopen(descriptor, "wb"), Path(name)
 
 
-async def digest_of(path: Path) -> Digest:
+async def file_digest(path: Path) -> Digest:
     """Digest a file."""
     total = sha256()
-    async for piece in of_file(path):
+    async for piece in read_file(path):
         await asyncio.to_thread(total.update, piece)
     return total.hexdigest()
 

@@ -25,7 +25,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from adjudge.blobs import pieces
-from adjudge.blobs.driver import FRESH_SEC, BlobInfo, Digest, Source, parse_digest, parse_prefix
+from adjudge.blobs.driver import FRESH_SEC, BlobInfo, BlobSource, Digest, parse_digest, parse_prefix
 from adjudge.blobs.s3_failures import translated
 from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 
@@ -35,7 +35,7 @@ _RESUMES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class S3Settings:
+class S3Options:
     """Where the bucket is and who we are to it. Without keys, those of the machine are used (role, environment)."""
 
     bucket: str
@@ -54,34 +54,34 @@ class S3Settings:
     """How long a failing request is tried again, with growing pauses, before we say that S3 is away."""
 
 
-class S3Blobs:
+class S3BlobStore:
     """Blobs in one bucket below one prefix."""
 
-    def __init__(self, settings: S3Settings) -> None:
+    def __init__(self, settings: S3Options) -> None:
         if not settings.bucket:
             raise InvalidInput("s3_bucket: name the bucket.", field="s3_bucket")
         self._place = f"{settings.endpoint or 'AWS'}/{settings.bucket}"
         self._store = _connect(settings)
 
-    async def put(self, source: Source, *, expected: Digest | None = None) -> Digest:
+    async def put(self, source: BlobSource, *, expected: Digest | None = None) -> Digest:
         """Digest, then upload unless the same blob was stored lately."""
         if isinstance(source, bytes | Path):
             return await self._put(source, expected)
         with tempfile.TemporaryDirectory(prefix="adjudge-put-") as folder:
-            file, spooled = pieces.new_file(Path(folder))
+            file, spooled = pieces.create_temp_file(Path(folder))
             with file:
-                await pieces.write(file, source)
+                await pieces.write_chunks(file, source)
             return await self._put(spooled, expected)
 
     async def open(self, digest: Digest) -> AsyncGenerator[bytes]:
         """Read and verify; a connection that breaks in the middle is taken up again where it broke."""
         async with aclosing(self._stored(digest)) as stored:
-            async for piece in pieces.verified(digest, stored):
+            async for piece in pieces.verify_chunks(digest, stored):
                 yield piece
 
     async def fetch_to(self, digest: Digest, path: Path) -> None:
         """Download beside ``path``, verify, rename."""
-        await pieces.save(self.open(digest), path)
+        await pieces.write_verified(self.open(digest), path)
 
     async def exists(self, digest: Digest) -> bool:
         """Whether the object is there."""
@@ -119,7 +119,7 @@ class S3Blobs:
                     if name.startswith(prefix) and meta["path"] == _path(name):
                         yield _info(meta)
 
-    async def tidy(self, older_than_sec: float) -> int:  # noqa: ARG002  # the bucket's lifecycle rule does it
+    async def delete_partial_uploads(self, older_than_sec: float) -> int:  # noqa: ARG002  # the bucket's lifecycle rule does it
         """Nothing: give the bucket a rule that ends incomplete uploads after a day."""
         return 0
 
@@ -150,7 +150,7 @@ class S3Blobs:
                 with self._reporting(digest):
                     answer = await obstore.get_async(self._store, key, options=_from(offset))
                     size = answer.meta["size"]
-                    async for piece in answer.stream(min_chunk_size=pieces.PIECE_BYTES):
+                    async for piece in answer.stream(min_chunk_size=pieces.CHUNK_BYTES):
                         offset += len(piece)
                         yield bytes(piece)
                 if offset < size:
@@ -186,7 +186,7 @@ def _check_endpoint(endpoint: str | None) -> None:
         )
 
 
-def _connect(settings: S3Settings) -> S3Store:
+def _connect(settings: S3Options) -> S3Store:
     _check_endpoint(settings.endpoint)
     optional: dict[str, Any] = {
         "endpoint": settings.endpoint,
@@ -220,7 +220,7 @@ def _connect(settings: S3Settings) -> S3Store:
 
 async def _digest(source: bytes | Path) -> Digest:
     if isinstance(source, Path):
-        return await pieces.digest_of(source)
+        return await pieces.file_digest(source)
     return await asyncio.to_thread(lambda: sha256(source).hexdigest())
 
 

@@ -26,7 +26,7 @@ _SWEEP_AT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class BucketRequest:
     """So many tokens of one bucket, and how that bucket fills."""
 
     key: str
@@ -52,7 +52,7 @@ class Want:
         return self._fill_us(self.amount, round_up=False)
 
     @property
-    def depth_us(self) -> int:
+    def fill_time_us(self) -> int:
         """How long it takes to fill from empty, rounded up."""
         return self._fill_us(self.burst, round_up=True)
 
@@ -66,14 +66,14 @@ class Want:
         return min(-(-over // under) if round_up else over // under, _LONGEST_US)
 
 
-class Buckets(Protocol):
+class TokenBuckets(Protocol):
     """Buckets by key. A bucket that nobody has taken from is full."""
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take ``amount`` tokens; return 0.0 if granted, else the seconds to wait (nothing taken)."""
         ...
 
-    async def take_many(self, wants: Sequence[Want]) -> list[float]:
+    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing, in one round trip; their keys must differ.
 
         Returns the seconds to wait for each: all 0.0 if granted, else those above 0.0 are the ones that refused.
@@ -90,7 +90,7 @@ def monotonic_us() -> int:
     return time.monotonic_ns() // 1_000
 
 
-class MemoryBuckets:
+class MemoryTokenBuckets:
     """Buckets of one process."""
 
     def __init__(self, *, clock_us: Callable[[], int] = monotonic_us) -> None:
@@ -99,14 +99,14 @@ class MemoryBuckets:
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
-        return (await self.take_many([Want(key, rate_per_sec, burst, amount)]))[0]
+        return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
-    async def take_many(self, wants: Sequence[Want]) -> list[float]:
+    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing."""
         _check(wants)
         now_us = self._clock_us()
         after = {want.key: max(self._full_at_us.get(want.key, now_us), now_us) + want.cost_us for want in wants}
-        waits_us = [max(0, after[want.key] - now_us - want.depth_us) for want in wants]
+        waits_us = [max(0, after[want.key] - now_us - want.fill_time_us) for want in wants]
         if not any(waits_us):
             self._full_at_us |= after
             self._sweep(now_us)
@@ -147,31 +147,31 @@ Only Redis's clock is read: all who share a bucket agree on it.
 """
 
 
-class RedisBuckets:
+class RedisTokenBuckets:
     """Buckets that all processes of an environment share: ``adjudge:ENV:bucket:KEY``, gone as soon as they are full.
 
     Raises ``Unavailable`` while Redis is away; whether that lets somebody in or keeps them out is the caller's choice.
     """
 
     def __init__(self, url: str, *, environment: str, timeout_sec: float = 10.0) -> None:
-        from adjudge.stream.link import Link  # noqa: PLC0415  # Redis is imported only where it is chosen
+        from adjudge.stream.link import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
 
-        self._link = Link(url, environment=environment, timeout_sec=timeout_sec)
+        self._link = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
         self._prefix = f"{self._link.prefix}bucket:"
         self._client = self._link.connect()
         self._take = self._client.register_script(_TAKE)
 
     async def take(self, key: str, *, rate_per_sec: float, burst: float, amount: float = 1.0) -> float:
         """Take from one bucket."""
-        return (await self.take_many([Want(key, rate_per_sec, burst, amount)]))[0]
+        return (await self.take_many([BucketRequest(key, rate_per_sec, burst, amount)]))[0]
 
-    async def take_many(self, wants: Sequence[Want]) -> list[float]:
+    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
         """Take from several buckets, all or nothing, in one script."""
         _check(wants)
         if not wants:
             return []
-        times_us = [time_us for want in wants for time_us in (want.cost_us, want.depth_us)]
-        async with self._link.calling():
+        times_us = [time_us for want in wants for time_us in (want.cost_us, want.fill_time_us)]
+        async with self._link.translate_errors():
             waits_us = await self._take(keys=[self._prefix + want.key for want in wants], args=times_us)
         return [int(wait_us) / _SECOND_US for wait_us in waits_us]
 
@@ -180,6 +180,6 @@ class RedisBuckets:
         await self._client.aclose()
 
 
-def _check(wants: Sequence[Want]) -> None:
+def _check(wants: Sequence[BucketRequest]) -> None:
     if len({want.key for want in wants}) < len(wants):
         raise InvalidInput("The same bucket is asked for twice at once: add the amounts up.", field="wants")

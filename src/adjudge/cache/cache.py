@@ -13,16 +13,16 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from adjudge.cache.entities import POLICIES, Entity
-from adjudge.cache.entry import Entry, Found, make
-from adjudge.cache.revisions import Revisions
-from adjudge.cache.shared import NoTier, SharedTier
+from adjudge.cache.entities import POLICIES, CacheEntity
+from adjudge.cache.entry import CachedValue, CacheEntry, make_entry
+from adjudge.cache.revisions import CacheRevisions
+from adjudge.cache.shared import NullTier, SharedTier
 from adjudge.cache.shelf import Shelf
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 
-Load = Callable[[], Awaitable[bytes | None]]
+Loader = Callable[[], Awaitable[bytes | None]]
 """Reads the value from where it is true; None where it does not exist."""
 
 MAX_ENTRIES: Final = 20_000
@@ -30,12 +30,12 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 _log = get_logger(__name__)
 
 
-class Cache:
+class TwoTierCache:
     """The cache of one process."""
 
     def __init__(
         self,
-        revisions: Revisions,
+        revisions: CacheRevisions,
         shared: SharedTier | None = None,
         *,
         max_entries: int = MAX_ENTRIES,
@@ -43,21 +43,21 @@ class Cache:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.revisions = revisions
-        self._shared = shared or NoTier()
+        self._shared = shared or NullTier()
         self._shelf = Shelf(max_entries=max_entries, max_bytes=max_bytes)
         self._clock = clock
-        self._flights: dict[str, asyncio.Task[Entry]] = {}
-        self._hits = {entity: metrics.CACHE_REQUESTS.labels(entity, "l1", "hit") for entity in Entity}
+        self._flights: dict[str, asyncio.Task[CacheEntry]] = {}
+        self._hits = {entity: metrics.CACHE_REQUESTS.labels(entity, "l1", "hit") for entity in CacheEntity}
 
-    def peek(self, entity: Entity, selector: str, *, revision: str = "") -> Found | None:
+    def peek(self, entity: CacheEntity, selector: str, *, revision: str = "") -> CachedValue | None:
         """The value, if this process has it and it is fresh; else nothing is loaded, and ``get`` will count."""
         entry = self._shelf.get(self._key(entity, selector, revision))
-        if entry is None or entry.found is None or self._clock() >= entry.fresh_until:
+        if entry is None or entry.value is None or self._clock() >= entry.fresh_until:
             return None
         self._hits[entity].inc()
-        return entry.found
+        return entry.value
 
-    async def get(self, entity: Entity, selector: str, load: Load, *, revision: str = "") -> Found | None:
+    async def get(self, entity: CacheEntity, selector: str, load: Loader, *, revision: str = "") -> CachedValue | None:
         """The value of ``selector``, loaded if it must be; None where it does not exist.
 
         ``revision`` is the name whose bump makes the value another one; without one it only ends by its time.
@@ -68,15 +68,15 @@ class Cache:
             now = self._clock()
             if now < entry.fresh_until:
                 self._hits[entity].inc()
-                return entry.found
-            if entry.found is not None and now < entry.fresh_until + POLICIES[entity].stale_sec:
+                return entry.value
+            if entry.value is not None and now < entry.fresh_until + POLICIES[entity].stale_while_revalidate_sec:
                 _count(entity, "l1", "stale")
                 self._fly(entity, key, load)
-                return entry.found
+                return entry.value
         _count(entity, "l1", "miss")
-        return (await asyncio.shield(self._fly(entity, key, load))).found
+        return (await asyncio.shield(self._fly(entity, key, load))).value
 
-    def drop(self, entity: Entity, selector: str, *, revision: str = "") -> None:
+    def invalidate(self, entity: CacheEntity, selector: str, *, revision: str = "") -> None:
         """Forget a value of this process, and whatever is being loaded for it: a later answer may be another one.
 
         What is shared is not dropped but made another by a bump of its revision.
@@ -92,10 +92,10 @@ class Cache:
         await asyncio.gather(*self._flights.values(), return_exceptions=True)
         await self._shared.close()
 
-    def _key(self, entity: Entity, selector: str, revision: str) -> str:
-        return f"{entity.value}:{selector}#v{self.revisions.of(revision)}"
+    def _key(self, entity: CacheEntity, selector: str, revision: str) -> str:
+        return f"{entity.value}:{selector}#v{self.revisions.current(revision)}"
 
-    def _fly(self, entity: Entity, key: str, load: Load) -> asyncio.Task[Entry]:
+    def _fly(self, entity: CacheEntity, key: str, load: Loader) -> asyncio.Task[CacheEntry]:
         """Load once for all who wait; a caller that gives up takes nobody else's answer along."""
         flight = self._flights.get(key)
         if flight is None:
@@ -103,34 +103,34 @@ class Cache:
             flight.add_done_callback(lambda done: self._landed(key, done))
         return flight
 
-    def _landed(self, key: str, flight: asyncio.Task[Entry]) -> None:
+    def _landed(self, key: str, flight: asyncio.Task[CacheEntry]) -> None:
         if self._flights.get(key) is flight:
             del self._flights[key]
         if not flight.cancelled() and (error := flight.exception()) is not None:
             _log.debug("cache_load_failed", key=key, error=str(error))
 
-    async def _fetch(self, entity: Entity, key: str, load: Load) -> Entry:
+    async def _fetch(self, entity: CacheEntity, key: str, load: Loader) -> CacheEntry:
         policy = POLICIES[entity]
-        if policy.is_shared and (shared := await self._from_shared(entity, key)) is not None:
+        if policy.use_redis and (shared := await self._from_shared(entity, key)) is not None:
             self._keep(key, shared)
             return shared
         began = self._clock()  # a value is as old as the question, not as the answer
         body = await load()
-        entry = make(body, began + (policy.ttl_sec if body is not None else policy.absent_sec))
-        if self._keep(key, entry) and policy.is_shared and body is not None and not self._shared.is_away:
+        entry = make_entry(body, began + (policy.ttl_sec if body is not None else policy.negative_ttl_sec))
+        if self._keep(key, entry) and policy.use_redis and body is not None and not self._shared.is_unavailable:
             with suppress(AdjudgeError):  # the tier has said so in the log
                 await self._shared.put(key, entry, keep_sec=policy.ttl_sec)
         return entry
 
-    def _keep(self, key: str, entry: Entry) -> bool:
+    def _keep(self, key: str, entry: CacheEntry) -> bool:
         """Put an entry on the shelf, unless it was dropped while it was on its way."""
         if self._flights.get(key) is not asyncio.current_task():
             return False
         self._shelf.put(key, entry)
         return True
 
-    async def _from_shared(self, entity: Entity, key: str) -> Entry | None:
-        if self._shared.is_away:
+    async def _from_shared(self, entity: CacheEntity, key: str) -> CacheEntry | None:
+        if self._shared.is_unavailable:
             return None
         try:
             entry = await self._shared.get(key)
@@ -144,5 +144,5 @@ class Cache:
         return entry
 
 
-def _count(entity: Entity, tier: str, result: str) -> None:
+def _count(entity: CacheEntity, tier: str, result: str) -> None:
     metrics.CACHE_REQUESTS.labels(entity, tier, result).inc()

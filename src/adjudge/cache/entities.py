@@ -15,37 +15,37 @@ _MINUTE: Final = 60.0
 _HOUR: Final = 60 * _MINUTE
 
 
-class Entity(StrEnum):
+class CacheEntity(StrEnum):
     """A kind of thing that is cached; its name is the key's beginning and the label of its figures."""
 
     PROBLEM_LIST = "problem:list"
     PROBLEM = "problem:item"
     TEMPLATE = "problem:tpl"
-    TALLIES = "problem:tally"
+    PROBLEM_STATS = "problem:tally"
     USER_LIST = "catalog:list"
     SUBMISSION_STATUS = "submission:status"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class CachePolicy:
     """How long a value is believed. ``stale_sec`` more it is served while a newer one is fetched behind it."""
 
     ttl_sec: float
-    stale_sec: float
-    absent_sec: float
+    stale_while_revalidate_sec: float
+    negative_ttl_sec: float
     """How long it is remembered that there is no such thing."""
-    is_shared: bool
+    use_redis: bool
     """Whether Redis may hold it: never source, logs, tokens or personal data."""
 
 
 POLICIES: Final = MappingProxyType(
     {
-        Entity.PROBLEM_LIST: Policy(10 * _MINUTE, 5 * _MINUTE, 5.0, is_shared=True),
-        Entity.PROBLEM: Policy(_HOUR, 10 * _MINUTE, 5.0, is_shared=True),
-        Entity.TEMPLATE: Policy(24 * _HOUR, _HOUR, 5.0, is_shared=True),
-        Entity.TALLIES: Policy(_MINUTE, 4 * _MINUTE, 5.0, is_shared=True),
-        Entity.USER_LIST: Policy(5 * _MINUTE, 0.0, 5.0, is_shared=False),
-        Entity.SUBMISSION_STATUS: Policy(3.0, 0.0, 1.0, is_shared=False),
+        CacheEntity.PROBLEM_LIST: CachePolicy(10 * _MINUTE, 5 * _MINUTE, 5.0, use_redis=True),
+        CacheEntity.PROBLEM: CachePolicy(_HOUR, 10 * _MINUTE, 5.0, use_redis=True),
+        CacheEntity.TEMPLATE: CachePolicy(24 * _HOUR, _HOUR, 5.0, use_redis=True),
+        CacheEntity.PROBLEM_STATS: CachePolicy(_MINUTE, 4 * _MINUTE, 5.0, use_redis=True),
+        CacheEntity.USER_LIST: CachePolicy(5 * _MINUTE, 0.0, 5.0, use_redis=False),
+        CacheEntity.SUBMISSION_STATUS: CachePolicy(3.0, 0.0, 1.0, use_redis=False),
     }
 )
 """A status is believed for 3 seconds, so that nobody ever sees one that is 5 seconds old."""

@@ -13,7 +13,7 @@ _MAGIC: Final = 0x61646A_0001
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CachedValue:
     """What a reader gets: a value that exists."""
 
     body: bytes
@@ -21,34 +21,34 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """What is remembered: a value, or that there is none."""
 
-    found: Found | None
+    value: CachedValue | None
     fresh_until: float
     """Seconds since the epoch; a copy in another tier keeps the moment, so that copying never makes it younger."""
 
     @property
     def size_bytes(self) -> int:
         """What it weighs."""
-        return len(self.found.body) if self.found else 0
+        return len(self.value.body) if self.value else 0
 
 
-def make(body: bytes | None, fresh_until: float) -> Entry:
+def make_entry(body: bytes | None, fresh_until: float) -> CacheEntry:
     """An entry with the ETag of its bytes."""
     if body is None:
-        return Entry(None, fresh_until)
-    return Entry(Found(body, f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'), fresh_until)
+        return CacheEntry(None, fresh_until)
+    return CacheEntry(CachedValue(body, f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'), fresh_until)
 
 
-def pack(entry: Entry) -> bytes:
+def encode_entry(entry: CacheEntry) -> bytes:
     """As Redis holds it."""
-    return _HEAD.pack(_MAGIC, entry.fresh_until) + (entry.found.body if entry.found else b"")
+    return _HEAD.pack(_MAGIC, entry.fresh_until) + (entry.value.body if entry.value else b"")
 
 
-def unpack(data: bytes) -> Entry | None:
+def decode_entry(data: bytes) -> CacheEntry | None:
     """Read what Redis holds; nothing where it is not ours."""
     if len(data) < _HEAD.size:
         return None
     magic, fresh_until = _HEAD.unpack_from(data)
-    return make(data[_HEAD.size :], fresh_until) if magic == _MAGIC else None
+    return make_entry(data[_HEAD.size :], fresh_until) if magic == _MAGIC else None

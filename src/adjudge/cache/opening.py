@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adjudge.cache.cache import MAX_BYTES, MAX_ENTRIES, Cache
-from adjudge.cache.revisions import Revisions
+from adjudge.cache.cache import MAX_BYTES, MAX_ENTRIES, TwoTierCache
+from adjudge.cache.revisions import CacheRevisions
 from adjudge.cache.shared import RedisTier
 from adjudge.store import Database
 
@@ -19,13 +19,13 @@ async def open_cache(
     *,
     max_entries: int = MAX_ENTRIES,
     max_bytes: int = MAX_BYTES,
-) -> AsyncIterator[Cache]:
+) -> AsyncIterator[TwoTierCache]:
     """The cache of this process; an empty ``redis_url`` means that it has one tier."""
-    revisions = Revisions(database)
+    revisions = CacheRevisions(database)
     shared = RedisTier(redis_url, environment=environment) if redis_url else None
-    cache = Cache(revisions, shared, max_entries=max_entries, max_bytes=max_bytes)
+    cache = TwoTierCache(revisions, shared, max_entries=max_entries, max_bytes=max_bytes)
     try:
-        async with revisions.followed():
+        async with revisions.follow_updates():
             yield cache
     finally:
         await cache.close()

@@ -18,11 +18,11 @@ from adjudge.store import Database, cache_revisions
 from adjudge.store.bells import Wakeup
 
 POLL_MS: Final = 1_000
-CAUSES_KEPT: Final = 10_000
+MAX_CAUSES: Final = 10_000
 _log = get_logger(__name__)
 
 
-class Revisions:
+class CacheRevisions:
     """Names and the number of their latest change."""
 
     def __init__(self, database: Database) -> None:
@@ -32,15 +32,15 @@ class Revisions:
         self._causes: dict[str, None] = {}
         """What was touched for, the longest ago first."""
 
-    def of(self, name: str) -> int:
+    def current(self, name: str) -> int:
         """The present revision; 0 where nothing has been written under that name yet."""
         return self._known.get(name, 0)
 
-    def touch(self, name: str) -> None:
+    def bump_local(self, name: str) -> None:
         """Make what this process keeps under ``name`` obsolete; for names that no other process shares."""
         self._known[name] = self._known.get(name, 0) + 1
 
-    def touch_once(self, name: str, *, cause: str) -> None:
+    def bump_local_once(self, name: str, *, cause: str) -> None:
         """Touch ``name`` for something that happened once and is come upon again and again.
 
         Only the latest causes are known: one that was forgotten costs another load, and no more.
@@ -48,25 +48,25 @@ class Revisions:
         if cause in self._causes:
             return
         self._causes[cause] = None
-        if len(self._causes) > CAUSES_KEPT:
+        if len(self._causes) > MAX_CAUSES:
             del self._causes[next(iter(self._causes))]
-        self.touch(name)
+        self.bump_local(name)
 
-    async def catch_up(self) -> None:
+    async def refresh(self) -> None:
         """Learn what has been written since the last look."""
         seen = self._seen
-        changed = await self._database.read(lambda tx: cache_revisions.since(tx, seen))
+        changed = await self._database.read(lambda tx: cache_revisions.find_changed_since(tx, seen))
         for name, revision in changed.items():
             if revision > self._known.get(name, 0):
                 self._known[name] = revision
             self._seen = max(self._seen, revision)
 
     @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
+    async def follow_updates(self) -> AsyncIterator[None]:
         """Keep up with the database while the block lasts."""
         wakeup = Wakeup()
-        stop_listening = self._database.listen(cache_revisions.BELL, wakeup.set)
-        await self.catch_up()
+        stop_listening = self._database.listen(cache_revisions.CHANNEL_CACHE, wakeup.set)
+        await self.refresh()
         follower = asyncio.create_task(self._follow(wakeup))
         try:
             yield
@@ -82,7 +82,7 @@ class Revisions:
             await wakeup.wait(POLL_MS)
             wakeup.clear()
             try:
-                await self.catch_up()
+                await self.refresh()
                 outage.over()
             except AdjudgeError as error:
                 await asyncio.sleep(outage.failed(error))

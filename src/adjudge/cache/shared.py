@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
-from adjudge.cache.entry import Entry, pack, unpack
+from adjudge.cache.entry import CacheEntry, decode_entry, encode_entry
 from adjudge.domain.errors import AdjudgeError
 from adjudge.observe.logs import get_logger
 
@@ -24,15 +24,15 @@ class SharedTier(Protocol):
     """Values that several processes share; ``Unavailable`` where it does not answer in time."""
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Whether it is not asked for the moment."""
         ...
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> CacheEntry | None:
         """The value, if it is there."""
         ...
 
-    async def put(self, key: str, entry: Entry, *, keep_sec: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
         """Keep a value for so long."""
         ...
 
@@ -41,16 +41,16 @@ class SharedTier(Protocol):
         ...
 
 
-class NoTier:
+class NullTier:
     """Where there is no Redis: always away."""
 
-    is_away = True
+    is_unavailable = True
 
-    async def get(self, _key: str) -> Entry | None:
+    async def get(self, _key: str) -> CacheEntry | None:
         """Nothing."""
         return None
 
-    async def put(self, _key: str, _entry: Entry, *, keep_sec: float) -> None:
+    async def put(self, _key: str, _entry: CacheEntry, *, keep_sec: float) -> None:
         """Nothing."""
 
     async def close(self) -> None:
@@ -61,9 +61,9 @@ class RedisTier:
     """Values under ``adjudge:ENV:cache:KEY``, each gone by itself: nothing is ever searched for or deleted."""
 
     def __init__(self, url: str, *, environment: str, clock: Callable[[], float] = time.monotonic) -> None:
-        from adjudge.stream.link import Link  # noqa: PLC0415  # Redis is imported only where it is chosen
+        from adjudge.stream.link import RedisConnection  # noqa: PLC0415  # Redis is imported only where it is chosen
 
-        self._link = Link(url, environment=environment)
+        self._link = RedisConnection(url, environment=environment)
         self._prefix = f"{self._link.prefix}cache:"
         self._client = self._link.connect(decode_responses=False, socket_connect_timeout=_PATIENCE_SEC)
         self._clock = clock
@@ -71,20 +71,20 @@ class RedisTier:
         self._was_away = False
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Whether it failed a moment ago."""
         return self._was_away and self._clock() < self._away_until
 
-    async def get(self, key: str) -> Entry | None:
+    async def get(self, key: str) -> CacheEntry | None:
         """Ask Redis."""
         async with self._watching():
             data = await self._client.get(self._prefix + key)
-        return unpack(data) if isinstance(data, bytes) else None
+        return decode_entry(data) if isinstance(data, bytes) else None
 
-    async def put(self, key: str, entry: Entry, *, keep_sec: float) -> None:
+    async def put(self, key: str, entry: CacheEntry, *, keep_sec: float) -> None:
         """Tell Redis."""
         async with self._watching():
-            await self._client.set(self._prefix + key, pack(entry), px=max(1, round(keep_sec * 1_000)))
+            await self._client.set(self._prefix + key, encode_entry(entry), px=max(1, round(keep_sec * 1_000)))
 
     async def close(self) -> None:
         """Disconnect."""
@@ -94,7 +94,7 @@ class RedisTier:
     async def _watching(self) -> AsyncIterator[None]:
         """Notice when Redis goes and when it returns."""
         try:
-            async with self._link.calling(_PATIENCE_SEC):
+            async with self._link.translate_errors(_PATIENCE_SEC):
                 yield
         except AdjudgeError as error:
             self._away_until = self._clock() + _PAUSE_SEC

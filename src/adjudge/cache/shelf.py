@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from adjudge.cache.entry import Entry
+from adjudge.cache.entry import CacheEntry
 
 _OVERHEAD_BYTES: Final = 512
 """What an entry weighs beside its body: its key, its place."""
@@ -16,20 +16,20 @@ class Shelf:
 
     def __init__(self, *, max_entries: int, max_bytes: int) -> None:
         self._max_entries, self._max_bytes = max_entries, max_bytes
-        self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
         self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CacheEntry | None:
         """The entry, which now is the latest used."""
         entry = self._entries.get(key)
         if entry is not None:
             self._entries.move_to_end(key)
         return entry
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CacheEntry) -> None:
         """Keep an entry; one that is larger than the whole shelf is not kept."""
         self.drop(key)
         if _weight(entry) > self._max_bytes:
@@ -47,5 +47,5 @@ class Shelf:
             self.size_bytes -= _weight(gone)
 
 
-def _weight(entry: Entry) -> int:
+def _weight(entry: CacheEntry) -> int:
     return entry.size_bytes + _OVERHEAD_BYTES

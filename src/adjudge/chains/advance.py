@@ -15,12 +15,32 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.chains.conditions import holding
-from adjudge.chains.dags import Dags
-from adjudge.chains.placing import Freed, Offers, Start, Starter
-from adjudge.chains.sharing import limits_of
-from adjudge.chains.standing import Closing, EndedNode, Key, Runs, Standing, close, count, ended_delta, set_counts
-from adjudge.domain.chain import Counts, Dag, Decision, Node, OverRuns, When, cascade, decide, is_failed
+from adjudge.chains.conditions import evaluate_conditions
+from adjudge.chains.dags import DagCache
+from adjudge.chains.placing import FreedSlots, NodeScheduler, Offers, ReadyNode
+from adjudge.chains.sharing import current_chain_limits
+from adjudge.chains.standing import (
+    FinishedNode,
+    LockedChainRun,
+    LockedRuns,
+    NodeClosing,
+    NodeKey,
+    close_nodes,
+    delta_of_finished,
+    set_counts,
+    update_counts,
+)
+from adjudge.domain.chain import (
+    ChainLimits,
+    Dag,
+    DependencyCounts,
+    DependencyRule,
+    Node,
+    NodeDecision,
+    cascade_skips,
+    decide,
+    is_failed,
+)
 from adjudge.domain.states import NodeStatus
 from adjudge.store import chain_statements as sql
 from adjudge.store.driver import Tx
@@ -31,44 +51,44 @@ _LEVELS_BY_STATEMENT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedNode:
     """A waiting node whose dependencies were counted; it has a job already where nothing was left to decide."""
 
     run_id: str
     node_id: str
-    counts: Counts
+    counts: DependencyCounts
     job_id: str | None = None
 
 
-class Advance:
+class ChainRunAdvancer:
     """Takes runs as far as their ended nodes let them go."""
 
-    def __init__(self, dags: Dags, starter: Starter, mint: Callable[[], str]) -> None:
+    def __init__(self, dags: DagCache, starter: NodeScheduler, new_id: Callable[[], str]) -> None:
         self._dags = dags
         self._starter = starter
-        self._mint = mint
+        self._new_id = new_id
 
-    async def dag_of(self, tx: Tx, run: Standing) -> Dag:
+    async def dag_of(self, tx: Tx, run: LockedChainRun) -> Dag:
         """The DAG of a run."""
         return await self._dags.of_run(tx, run.id, run.chain_id, run.chain_version)
 
-    async def onward(
+    async def advance(
         self,
         tx: Tx,
-        runs: Runs,
-        ended: Sequence[EndedNode],
-        ready: Sequence[Start],
+        runs: LockedRuns,
+        ended: Sequence[FinishedNode],
+        ready: Sequence[ReadyNode],
         *,
         offers: Offers,
         yielding: Collection[str] = (),
-    ) -> list[EndedNode]:
+    ) -> list[FinishedNode]:
         """Count ``ended`` nodes for their dependents, skip and start what follows; ``runs`` are ours and counted.
 
         In ``yielding`` runs a node has begun to wait, and may have left its place to others.
         Returns what else ended on the way: skipped nodes, and mapped ones with their last instance.
         """
-        dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.goes_on}
-        starts, also = list(ready), list[EndedNode]()
+        dags = {run_id: await self.dag_of(tx, run) for run_id, run in runs.items() if run.can_start_nodes}
+        starts, also = list(ready), list[FinishedNode]()
         level, depth = [node for node in ended if node.run_id in dags], 0
         while level:
             depth += 1
@@ -83,33 +103,35 @@ class Advance:
             level = [*joined, *await self._skip(tx, dags, skips)]
             also += level
         if also:
-            runs.update(await count(tx, ended_delta(also)))
-        limited = {node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].is_limited}
+            runs.update(await update_counts(tx, delta_of_finished(also)))
+        limited = {
+            node.run_id for node in (*ended, *also) if node.run_id in dags and dags[node.run_id].has_concurrency_limits
+        }
         pools = await self._pools(tx, runs, {*yielding, *(node.run_id for node in ended if node.pool)})
         going = {run_id: runs[run_id] for run_id in dags}
-        turns = [start for start in starts if not runs[start.run_id].waits]
-        await self._starter.start(tx, going, dags, turns, Freed(limited, pools), offers=offers)
+        turns = [start for start in starts if not runs[start.run_id].is_waiting_for_slot]
+        await self._starter.start_ready(tx, going, dags, turns, FreedSlots(limited, pools), offers=offers)
         return also
 
-    async def _pools(self, tx: Tx, runs: Runs, run_ids: Iterable[str]) -> set[str]:
+    async def _pools(self, tx: Tx, runs: LockedRuns, run_ids: Iterable[str]) -> set[str]:
         """Chains of which a place over all runs may be free again: one that stops gives its own to the others, too."""
         found = set[str]()
         for run_id in run_ids:
-            if (await self.dag_of(tx, runs[run_id])).over_runs.limits_nodes:
+            if (await self.dag_of(tx, runs[run_id])).chain_limits.limits_nodes:
                 found.add(runs[run_id].chain_id)
         return found
 
-    async def share_out(self, tx: Tx, chain_id: str) -> int:
+    async def start_waiting_nodes(self, tx: Tx, chain_id: str) -> int:
         """Give free places of a chain to whoever waits for one; return to how many."""
-        return await self._starter.start(tx, {}, {}, (), Freed(frozenset(), {chain_id}), offers={})
+        return await self._starter.start_ready(tx, {}, {}, (), FreedSlots(frozenset(), {chain_id}), offers={})
 
-    async def limits_of(self, tx: Tx, chain_id: str) -> OverRuns:
+    async def limits_of(self, tx: Tx, chain_id: str) -> ChainLimits:
         """What a chain limits over its runs now."""
-        return await limits_of(tx, self._dags, chain_id)
+        return await current_chain_limits(tx, self._dags, chain_id)
 
-    async def _join(self, tx: Tx, level: Sequence[EndedNode]) -> list[EndedNode]:
+    async def _join(self, tx: Tx, level: Sequence[FinishedNode]) -> list[FinishedNode]:
         """Count instances for their mapped nodes, and end those of which it was the last."""
-        tallies: dict[Key, Counter[str]] = defaultdict(Counter)
+        tallies: dict[NodeKey, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is not None:
                 tallies[node.run_id, node.parent_id][_outcome(node.status)] += 1
@@ -117,22 +139,24 @@ class Advance:
             return []
         rows = await tx.fetch(sql.COUNT_INSTANCES, [_tally_row(key, tally) for key, tally in sorted(tallies.items())])
         over = [row for row in rows if row["waiting_on"] == 0]
-        return await close(
+        return await close_nodes(
             tx,
             [join_closing(row["run_id"], row["node_id"], row["deps_failed"]) for row in over],
         )
 
     async def _count_deps(
-        self, tx: Tx, runs: Runs, dags: Mapping[str, Dag], level: Sequence[EndedNode]
-    ) -> list[Counted]:
-        tallies: dict[Key, Counter[str]] = defaultdict(Counter)
+        self, tx: Tx, runs: LockedRuns, dags: Mapping[str, Dag], level: Sequence[FinishedNode]
+    ) -> list[CountedNode]:
+        tallies: dict[NodeKey, Counter[str]] = defaultdict(Counter)
         for node in level:
             if node.parent_id is None:
                 for dependent in dags[node.run_id].dependents[node.node_id]:
                     tallies[node.run_id, dependent][_outcome(node.status)] += 1
         if not tallies:
             return []
-        minted = {key: None if runs[key[0]].waits else self._job_for(dags, key) for key in sorted(tallies)}
+        minted = {
+            key: None if runs[key[0]].is_waiting_for_slot else self._job_for(dags, key) for key in sorted(tallies)
+        }
         found = await tx.fetch(
             sql.COUNT_DEPS, [(*_tally_row(key, tallies[key]), job_id) for key, job_id in minted.items()]
         )
@@ -140,36 +164,36 @@ class Advance:
         # One that has a job of an earlier count was decided on then.
         return [item for item in counted if item.job_id in (None, minted[item.run_id, item.node_id])]
 
-    def _job_for(self, dags: Mapping[str, Dag], key: Key) -> str | None:
+    def _job_for(self, dags: Mapping[str, Dag], key: NodeKey) -> str | None:
         """A job's id for a node that starts as soon as its dependencies succeeded, to spare it a statement."""
         dag = dags[key[0]]
-        return self._mint() if dag.by_id[key[1]].is_plain and not dag.is_limited else None
+        return self._new_id() if dag.by_id[key[1]].needs_only_success and not dag.has_concurrency_limits else None
 
     async def _decide(
-        self, tx: Tx, dags: Mapping[str, Dag], counted: Sequence[Counted]
-    ) -> tuple[list[Start], dict[Key, str]]:
+        self, tx: Tx, dags: Mapping[str, Dag], counted: Sequence[CountedNode]
+    ) -> tuple[list[ReadyNode], dict[NodeKey, str]]:
         """What becomes of nodes whose dependencies were counted: to start, or to skip and why."""
-        starts, skips, conditional = list[Start](), dict[Key, str](), list[tuple[str, Node]]()
+        starts, skips, conditional = list[ReadyNode](), dict[NodeKey, str](), list[tuple[str, Node]]()
         for item in counted:
             node = dags[item.run_id].by_id[item.node_id]
             if item.job_id is not None:
-                starts.append(Start(item.run_id, item.node_id, node, job_id=item.job_id))
+                starts.append(ReadyNode(item.run_id, item.node_id, node, job_id=item.job_id))
                 continue
             decision = decide(node.when, item.counts)
-            if decision is Decision.SKIP:
+            if decision is NodeDecision.SKIP:
                 skips[item.run_id, item.node_id] = _skip_reason(node.when, item.counts)
-            elif decision is Decision.RUN and node.condition is not None and node.when is not When.ALWAYS:
+            elif decision is NodeDecision.RUN and node.condition is not None and node.when is not DependencyRule.ALWAYS:
                 conditional.append((item.run_id, node))
-            elif decision is Decision.RUN:
-                starts.append(Start(item.run_id, item.node_id, node))
-        for run_id, node, holds in await holding(tx, dags, conditional):
+            elif decision is NodeDecision.RUN:
+                starts.append(ReadyNode(item.run_id, item.node_id, node))
+        for run_id, node, holds in await evaluate_conditions(tx, dags, conditional):
             if holds:
-                starts.append(Start(run_id, node.id, node))
+                starts.append(ReadyNode(run_id, node.id, node))
             else:
                 skips[run_id, node.id] = f"if: {node.condition.text if node.condition else ''} is false"
         return starts, skips
 
-    async def begin(self, tx: Tx, run: Standing) -> tuple[list[Start], list[EndedNode]]:
+    async def decide_runnable(self, tx: Tx, run: LockedChainRun) -> tuple[list[ReadyNode], list[FinishedNode]]:
         """Decide on what can be decided as a run stands: its roots at first, what waits or is retried later on."""
         dag = await self.dag_of(tx, run)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run.id)
@@ -180,36 +204,36 @@ class Advance:
         ]
         starts, skips = await self._decide(tx, {run.id: dag}, fresh)
         starts += [
-            Start(run.id, row["node_id"], dag.node(row["node_id"]), attempts_before=row["attempt"] - 1)
+            ReadyNode(run.id, row["node_id"], dag.node_for(row["node_id"]), attempts_before=row["attempt"] - 1)
             for row in rows
             if row["status"] == NodeStatus.RETRYING and row["job_id"] is None
         ]
         return starts, await self._skip(tx, {run.id: dag}, skips)
 
-    async def _skip(self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[Key, str]) -> list[EndedNode]:
+    async def _skip(self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[NodeKey, str]) -> list[FinishedNode]:
         if not skips:
             return []
         await tx.execute(sql.SKIP_NODES, [(*key, reason) for key, reason in sorted(skips.items())])
         return [
-            EndedNode(run_id, node_id, dags[run_id].by_id[node_id].type, NodeStatus.SKIPPED)
+            FinishedNode(run_id, node_id, dags[run_id].by_id[node_id].type, NodeStatus.SKIPPED)
             for run_id, node_id in skips
         ]
 
     async def _skip_far(
-        self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[Key, str]
-    ) -> tuple[list[EndedNode], list[Counted]]:
+        self, tx: Tx, dags: Mapping[str, Dag], skips: Mapping[NodeKey, str]
+    ) -> tuple[list[FinishedNode], list[CountedNode]]:
         """Work a long cascade of skips out from one reading of each run; return it and what it leaves to decide."""
-        skipped, decided = dict(skips), list[Counted]()
+        skipped, decided = dict(skips), list[CountedNode]()
         for run_id in sorted({key[0] for key in skips}):
             rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
             waiting = {row["node_id"]: _counted(row, run_id).counts for row in rows if row["status"] == "pending"}
-            found = cascade(dags[run_id], waiting, [node_id for run, node_id in skips if run == run_id])
+            found = cascade_skips(dags[run_id], waiting, [node_id for run, node_id in skips if run == run_id])
             skipped |= {
                 (run_id, node_id): _skip_reason(dags[run_id].by_id[node_id].when, counts)
                 for node_id, counts in found.skipped.items()
             }
-            await set_counts(tx, run_id, {**found.counted, **found.decided})
-            decided += [Counted(run_id, node_id, counts) for node_id, counts in found.decided.items()]
+            await set_counts(tx, run_id, {**found.still_waiting, **found.runnable})
+            decided += [CountedNode(run_id, node_id, counts) for node_id, counts in found.runnable.items()]
         return await self._skip(tx, dags, skipped), decided
 
 
@@ -217,22 +241,22 @@ def _outcome(status: NodeStatus) -> str:
     return "failed" if is_failed(status) else str(status)
 
 
-def _tally_row(key: Key, tally: Counter[str]) -> tuple[object, ...]:
+def _tally_row(key: NodeKey, tally: Counter[str]) -> tuple[object, ...]:
     return (*key, tally.total(), tally["success"], tally["failed"], tally["skipped"])
 
 
-def join_closing(run_id: str, node_id: str, failed: int) -> Closing:
+def join_closing(run_id: str, node_id: str, failed: int) -> NodeClosing:
     """How a mapped node ends all of whose instances have ended, ``failed`` of them without success."""
     if failed:
         error = f"{failed} of its instances did not succeed."
-        return Closing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
-    return Closing(run_id, node_id, NodeStatus.SUCCESS, reason="joined")
+        return NodeClosing(run_id, node_id, NodeStatus.FAILED, reason="joined", error=error)
+    return NodeClosing(run_id, node_id, NodeStatus.SUCCESS, reason="joined")
 
 
-def _counted(row: Row, run_id: str) -> Counted:
-    counts = Counts(row["waiting_on"], row["deps_success"], row["deps_failed"], row["deps_skipped"])
-    return Counted(run_id, row["node_id"], counts, row["job_id"])
+def _counted(row: Row, run_id: str) -> CountedNode:
+    counts = DependencyCounts(row["waiting_on"], row["deps_success"], row["deps_failed"], row["deps_skipped"])
+    return CountedNode(run_id, row["node_id"], counts, row["job_id"])
 
 
-def _skip_reason(when: When, counts: Counts) -> str:
+def _skip_reason(when: DependencyRule, counts: DependencyCounts) -> str:
     return f"when {when}: {counts.success} succeeded, {counts.failed} failed, {counts.skipped} skipped"

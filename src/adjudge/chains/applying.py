@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from adjudge.chains.dags import Types, check_dag
-from adjudge.chains.definition import Definition, TriggerDefinition, check_names
-from adjudge.chains.triggers import Triggers, given_spec
+from adjudge.chains.dags import NodeTypes, check_dag
+from adjudge.chains.definition import ChainDefinition, TriggerDefinition, check_unique_trigger_names
+from adjudge.chains.triggers import TriggerCommands, user_spec
 from adjudge.domain.authority import Authority
 from adjudge.domain.errors import NotFound
 from adjudge.store import Tx, audit, chain_triggers, chains
-from adjudge.store.chain_triggers import Trigger
-from adjudge.store.chain_values import Chain
+from adjudge.store.chain_triggers import TriggerRow
+from adjudge.store.chain_values import ChainRow
 
-Outcome = Literal["created", "changed", "unchanged"]
-TriggerOutcome = Literal["created", "changed", "unchanged", "removed"]
+ApplyAction = Literal["created", "changed", "unchanged"]
+TriggerApplyAction = Literal["created", "changed", "unchanged", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ChainApplyResult:
     """What applying a file did."""
 
     chain_id: str
     version: int
-    outcome: Outcome
-    triggers: Mapping[str, TriggerOutcome] = field(default_factory=dict)
+    outcome: ApplyAction
+    triggers: Mapping[str, TriggerApplyAction] = field(default_factory=dict)
     """By name."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """The secrets of new webhooks by the triggers' names; they are shown this once."""
@@ -40,21 +40,23 @@ class By:
     authority: Authority | None = None
 
 
-async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers, *, by: By) -> Applied:
+async def apply(
+    tx: Tx, definition: ChainDefinition, types: NodeTypes, triggers: TriggerCommands, *, by: By
+) -> ChainApplyResult:
     """Make the house as the file says, in one transaction; triggers that the file does not have are removed.
 
     Applying the same file twice changes nothing. Whether the chain is enabled is the file's to say only when it is
     created: a chain that somebody switched off stays off.
     """
     check_dag(definition.dag, types)
-    check_names(definition.triggers)
+    check_unique_trigger_names(definition.triggers)
     chain, outcome = await _chain(tx, definition, by)
-    standing = {trigger.name: trigger for trigger in await chain_triggers.of_chain(tx, chain.id)}
-    done, secrets = dict[str, TriggerOutcome](), dict[str, str]()
+    standing = {trigger.name: trigger for trigger in await chain_triggers.list_by_chain(tx, chain.id)}
+    done, secrets = dict[str, TriggerApplyAction](), dict[str, str]()
     wanted = {item.name for item in definition.triggers}
     for name, trigger in standing.items():
         if name not in wanted:
-            await chain_triggers.remove(tx, trigger.id)
+            await chain_triggers.delete(tx, trigger.id)
             done[name] = "removed"
     for item in definition.triggers:
         done[item.name], secret = await _trigger(
@@ -68,10 +70,10 @@ async def apply(tx: Tx, definition: Definition, types: Types, triggers: Triggers
     if changes:
         details = {chain.id: {"triggers": changes}}
         await audit.record(tx, actor=by.actor, action="apply", object_kind="chain", objects=details, reason="")
-    return Applied(chain.id, chain.version, outcome, done, secrets)
+    return ChainApplyResult(chain.id, chain.version, outcome, done, secrets)
 
 
-async def _chain(tx: Tx, wanted: Definition, by: By) -> tuple[Chain, Outcome]:
+async def _chain(tx: Tx, wanted: ChainDefinition, by: By) -> tuple[ChainRow, ApplyAction]:
     try:
         standing = await chains.find_by_name(tx, wanted.name)
     except NotFound:
@@ -102,15 +104,15 @@ async def _chain(tx: Tx, wanted: Definition, by: By) -> tuple[Chain, Outcome]:
 
 async def _trigger(
     tx: Tx,
-    triggers: Triggers,
+    triggers: TriggerCommands,
     wanted: TriggerDefinition,
     *,
     chain_id: str,
-    standing: Trigger | None,
+    standing: TriggerRow | None,
     by: By,
-) -> tuple[Outcome, str | None]:
+) -> tuple[ApplyAction, str | None]:
     if standing is not None and standing.kind != wanted.kind:
-        await chain_triggers.remove(tx, standing.id)
+        await chain_triggers.delete(tx, standing.id)
         standing = None
     if standing is None:
         created = await triggers.create(
@@ -124,7 +126,7 @@ async def _trigger(
             enabled=wanted.enabled,
         )
         return "created", created.secret
-    if given_spec(standing) == dict(wanted.spec):
+    if user_spec(standing) == dict(wanted.spec):
         return "unchanged", None
     await triggers.update(tx, standing.id, version=standing.version, spec=wanted.spec, authority=by.authority)
     return "changed", None

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
-from adjudge.blobs.driver import Blobs
-from adjudge.domain.documents import as_text
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.store import Database, blob_uses
 from adjudge.store.chain_values import NO_ARTIFACT, Artifact
@@ -17,13 +17,13 @@ INLINE_BYTES: Final = 256 * 1024
 ARTIFACT_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
-def in_row(value: Any) -> Artifact:
+def inline_artifact(value: Any) -> Artifact:
     """An artifact that is kept in its node's row, whatever it measures; none is made of null."""
-    text = None if value is None else as_text(value, "artifact")
+    text = None if value is None else encode_json(value, "artifact")
     return NO_ARTIFACT if text is None else Artifact(text, None, len(text.encode()))
 
 
-async def read(found: Artifact, blobs: Blobs) -> bytes:
+async def load_artifact(found: Artifact, blobs: BlobStore) -> bytes:
     """An artifact as JSON, from its row or its blob."""
     if found.digest is None:
         return b"null" if found.text is None else found.text.encode()
@@ -34,17 +34,17 @@ async def read(found: Artifact, blobs: Blobs) -> bytes:
     return bytes(data)
 
 
-async def named_by_blobs(database: Database, blobs: Blobs) -> AsyncIterator[str]:
+async def iter_nested_digests(database: Database, blobs: BlobStore) -> AsyncIterator[str]:
     """What artifacts name that lie in blobs themselves, where no statement can look for it."""
-    async for digest in blob_uses.artifacts(database):
+    async for digest in blob_uses.iter_artifact_digests(database):
         with suppress(NotFound):  # lost already, or gone with its run
-            for named in blob_uses.DIGEST.findall((await read(Artifact(None, digest, 0), blobs)).decode()):
+            for named in blob_uses.DIGEST.findall((await load_artifact(Artifact(None, digest, 0), blobs)).decode()):
                 yield named
 
 
-async def kept(value: Any, blobs: Blobs, inline_bytes: int = INLINE_BYTES) -> Artifact:
+async def store_artifact(value: Any, blobs: BlobStore, inline_bytes: int = INLINE_BYTES) -> Artifact:
     """An artifact where it belongs by its size; what is too large for either is refused."""
-    found = in_row(value)
+    found = inline_artifact(value)
     if found.text is None or found.size_bytes <= inline_bytes:
         return found
     if found.size_bytes > ARTIFACT_BYTES_MAX:

@@ -9,56 +9,56 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from adjudge.chains.executor import Probe, never_missed
-from adjudge.chains.executors.approval import APPROVAL, Resume
-from adjudge.chains.executors.judging import SUBMISSION_ENDED, submission_ended
-from adjudge.chains.executors.rejudging import BATCH_READY, batch_ready
+from adjudge.chains.executor import WaitProbe, never_missed
+from adjudge.chains.executors.approval import WAIT_APPROVAL, ResumeNodes
+from adjudge.chains.executors.judging import WAIT_SUBMISSION, probe_submission
+from adjudge.chains.executors.rejudging import WAIT_REJUDGE, probe_rejudge_batch
 from adjudge.store import Tx, chain_triggers, node_work
-from adjudge.store.chain_values import RunEnded
-from adjudge.store.job_values import Ended, Job, JobOwner
+from adjudge.store.chain_values import ChainRunFinished
+from adjudge.store.job_values import FinishedJob, Job, JobListener
 
-PROBES: Final[Mapping[str, Probe]] = {
-    SUBMISSION_ENDED: submission_ended,
-    BATCH_READY: batch_ready,
-    APPROVAL: never_missed,  # nobody can answer before the question stands
+WAIT_PROBES: Final[Mapping[str, WaitProbe]] = {
+    WAIT_SUBMISSION: probe_submission,
+    WAIT_REJUDGE: probe_rejudge_batch,
+    WAIT_APPROVAL: never_missed,  # nobody can answer before the question stands
 }
 """Kind of wait → how to look whether it is over."""
 
 
-class JudgeRunsAwaited:
+class JudgeRunWakeupListener:
     """The owner of judge runs, which also wakes the nodes that wait for their submissions.
 
     It costs one statement a transaction, however many runs end in it; more only where nodes do wait. ``resume`` is
     asked for late, because the engine that resumes nodes is itself built on jobs and their owners.
     """
 
-    def __init__(self, owner: JobOwner, resume: Callable[[], Resume]) -> None:
+    def __init__(self, owner: JobListener, resume: Callable[[], ResumeNodes]) -> None:
         self._owner = owner
         self._resume = resume
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Nothing more than the owner does."""
-        await self._owner.started(tx, jobs)
+        await self._owner.on_started(tx, jobs)
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Nothing more than the owner does."""
-        await self._owner.released(tx, jobs)
+        await self._owner.on_released(tx, jobs)
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write the verdicts, then wake who waits for them, or for the batch that they were the last of."""
-        await self._owner.ended(tx, ended)
+        await self._owner.on_finished(tx, ended)
         jobs = [item.job for item in ended]
-        things = {(SUBMISSION_ENDED, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
-        things |= {(BATCH_READY, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
-        for on, key in await node_work.awaited(tx, [(on, key) for on, key in things if key is not None]):
-            outcome = await PROBES[on](tx, key)
+        things = {(WAIT_SUBMISSION, job.submission_id) for job in jobs if job.rejudge_batch_id is None}
+        things |= {(WAIT_REJUDGE, job.rejudge_batch_id) for job in jobs if job.rejudge_batch_id is not None}
+        for on, key in await node_work.find_awaited(tx, [(on, key) for on, key in things if key is not None]):
+            outcome = await WAIT_PROBES[on](tx, key)
             if outcome is not None:
                 await self._resume()(
                     tx, on=on, key=key, success=outcome.success, artifact=outcome.artifact, error=outcome.error
                 )
 
 
-async def run_ended(tx: Tx, end: RunEnded) -> None:
+async def fire_chain_finished(tx: Tx, end: ChainRunFinished) -> None:
     """Tell the triggers that wait for a chain that a run of it has ended."""
     payload = {"chain_id": end.chain_id, "run_id": end.run_id, "status": str(end.status)}
     await chain_triggers.fire_event(tx, chain_triggers.CHAIN_FINISHED, payload)

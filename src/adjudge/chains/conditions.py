@@ -14,7 +14,7 @@ from adjudge.store.chain_values import Artifact
 from adjudge.store.driver import Tx
 
 
-async def holding(
+async def evaluate_conditions(
     tx: Tx, dags: Mapping[str, Dag], conditional: Sequence[tuple[str, Node]]
 ) -> list[tuple[str, Node, bool]]:
     """Say for each (run, node) whether its ``if`` holds.
@@ -26,14 +26,14 @@ async def holding(
     for run_id in sorted({run_id for run_id, _ in conditional}):
         nodes = [node for run, node in conditional if run == run_id]
         dag, deps = dags[run_id], {dep for node in nodes for dep in node.deps}
-        mapped = {dep for dep in deps if dag.by_id[dep].fan is not None}
-        found = await chain_runs.artifacts(tx, run_id, deps - mapped, mapped)
-        parameters = (await chain_runs.find(tx, run_id)).parameters
+        mapped = {dep for dep in deps if dag.by_id[dep].map_spec is not None}
+        found = await chain_runs.find_artifacts(tx, run_id, deps - mapped, mapped)
+        parameters = (await chain_runs.find_run(tx, run_id)).parameters
         answers += [(run_id, node, _holds(node, parameters, found)) for node in nodes]
     return answers
 
 
-def out_of_sight(condition: Condition, found: Mapping[str, Artifact | list[Artifact]]) -> str | None:
+def find_blob_dependency(condition: Condition, found: Mapping[str, Artifact | list[Artifact]]) -> str | None:
     """The first dependency whose artifact a condition looks at and that lies in a blob, where no row tells of it."""
     for path in condition.paths:
         if path[0] == "artifacts" and (dep := str(path[1])) in found and _is_large(found[dep]):
@@ -42,12 +42,12 @@ def out_of_sight(condition: Condition, found: Mapping[str, Artifact | list[Artif
 
 
 def _holds(node: Node, parameters: Mapping[str, Any], found: Mapping[str, Artifact | list[Artifact]]) -> bool:
-    if node.condition is None or out_of_sight(node.condition, found) is not None:
+    if node.condition is None or find_blob_dependency(node.condition, found) is not None:
         return True
     seen = {path[1] for path in node.condition.paths if path[0] == "artifacts"}
     artifacts = {key: _plain(value) for key, value in found.items() if key in seen}
     try:
-        return node.condition.holds({"parameters": parameters, "artifacts": artifacts})
+        return node.condition.evaluate({"parameters": parameters, "artifacts": artifacts})
     except InvalidInput:
         return True
 

@@ -7,22 +7,39 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.chains.advance import join_closing
-from adjudge.chains.placing import Start
-from adjudge.chains.progress import Progress
-from adjudge.chains.sharing import lock_chain_of
-from adjudge.chains.standing import Closing, Delta, EndedNode, Standing, close, count, ended_delta, lock, set_counts
-from adjudge.domain.chain import Dag, base_id, counts_of, is_failed, is_instance, reopened
-from adjudge.domain.chain import count as count_statuses
+from adjudge.chains.placing import ReadyNode
+from adjudge.chains.progress import ChainRunLifecycle
+from adjudge.chains.sharing import lock_chain_of_run
+from adjudge.chains.standing import (
+    FinishedNode,
+    LockedChainRun,
+    NodeClosing,
+    NodeCountDelta,
+    close_nodes,
+    delta_of_finished,
+    lock_runs,
+    set_counts,
+    update_counts,
+)
+from adjudge.domain.chain import (
+    Dag,
+    count_statuses,
+    dag_node_id,
+    dependency_counts,
+    is_failed,
+    is_instance,
+    nodes_to_reopen,
+)
 from adjudge.domain.errors import NotFound, WrongNodeState, WrongRunState
-from adjudge.domain.ids import NewId
-from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
+from adjudge.domain.ids import IdFactory
+from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
 from adjudge.store import audit, chain_runs
 from adjudge.store import chain_control_statements as by_hand
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NodeView
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, ChainNodeRow
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row
 
 _RETRIABLE: Final = (NodeStatus.FAILED, NodeStatus.STOPPED)
@@ -30,7 +47,7 @@ _COMPLETABLE: Final = (*_RETRIABLE, NodeStatus.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class _By:
+class _ManualAction:
     """Who acts, and why."""
 
     actor: str
@@ -42,10 +59,10 @@ class _By:
 
 
 @dataclass(slots=True)
-class _Sheet:
+class _RunSnapshot:
     """A whole run, read under its lock: what manual actions, which are rare, decide from."""
 
-    run: Standing
+    run: LockedChainRun
     dag: Dag
     status: dict[str, NodeStatus]
     attempt: Mapping[str, int]
@@ -69,50 +86,50 @@ class _Sheet:
         self.status[node_id] = status
 
 
-class Control:
+class ChainRunControl:
     """The manual actions."""
 
-    def __init__(self, progress: Progress, jobs: Jobs, mint: NewId) -> None:
+    def __init__(self, progress: ChainRunLifecycle, jobs: JobCommands, new_id: IdFactory) -> None:
         self._progress = progress
         self._jobs = jobs
-        self._mint = mint
+        self._new_id = new_id
 
-    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> RunStatus:
+    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> ChainRunStatus:
         """Ask a run to stop: what waits is stopped at once, what runs is told and, after a grace, killed.
 
         Returns how it stands: ``stopping``, or ``stopped`` where nothing was running. Asked again, it says so again;
         a run that has ended is refused (``WrongRunState``).
         """
-        jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id)
-        await lock_chain_of(tx, run_id)
+        jobs = await tx.fetch(by_hand.LOCK_OPEN_JOBS, run_id=run_id)
+        await lock_chain_of_run(tx, run_id)
         run = await self._locked(tx, run_id)
-        if run.status in (RunStatus.SUCCESS, RunStatus.FAILED):
+        if run.status in (ChainRunStatus.SUCCESS, ChainRunStatus.FAILED):
             raise WrongRunState(f"Run {run_id!r} is already {run.status}.", status=str(run.status))
-        if run.status in (RunStatus.STOPPING, RunStatus.STOPPED):
+        if run.status in (ChainRunStatus.STOPPING, ChainRunStatus.STOPPED):
             return run.status
         await tx.execute(by_hand.STOP_RUN, run_id=run_id, actor=actor, reason=reason or "stop requested")
         # Jobs made before the run was locked are not held: jobs come before runs. The patrol cancels them.
         waiting = [row["id"] for row in jobs if row["status"] != "running"]
         await self._jobs.cancel(tx, waiting, actor=actor, reason="run_stopped")
-        rows = await tx.fetch(by_hand.STOP_WAITING, run_id=run_id, actor=actor, reason=reason or "run stopped")
+        rows = await tx.fetch(by_hand.STOP_IDLE, run_id=run_id, actor=actor, reason=reason or "run stopped")
         stopped = [
-            EndedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["pool"])
+            FinishedNode(run_id, found, row["type"], NodeStatus.STOPPED, _parent(found), pool=row["pool"])
             for row in rows
             for found in (row["node_id"],)
         ]
         await audit.record(tx, actor=actor, action="stop", object_kind="chain_run", objects=[run_id], reason=reason)
-        tx.ring(chain_runs.STOPPING)
-        tx.ring(chain_runs.CHANGED)
-        runs = await count(tx, ended_delta(stopped) or {run_id: Delta()})
-        await self._progress.proceed(tx, runs, stopped)
-        return (await chain_runs.find(tx, run_id)).status
+        tx.notify(chain_runs.STOPPING)
+        tx.notify(chain_runs.CHANGED)
+        runs = await update_counts(tx, delta_of_finished(stopped) or {run_id: NodeCountDelta()})
+        await self._progress.advance_runs(tx, runs, stopped)
+        return (await chain_runs.find_run(tx, run_id)).status
 
-    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> NodeView:
+    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> ChainNodeRow:
         """Run a node again that failed or was stopped; what was skipped because of it waits again.
 
         Of a mapped node, every instance that failed or was stopped runs again.
         """
-        by, sheet = _By(actor, reason), await self._sheet(tx, run_id, node_id)
+        by, sheet = _ManualAction(actor, reason), await self._sheet(tx, run_id, node_id)
         self._refuse(sheet, node_id, _RETRIABLE, "retried")
         again = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] in _RETRIABLE]
         targets = again if sheet.instances.get(node_id) else [node_id]
@@ -122,13 +139,13 @@ class Control:
         letters = {sheet.job[start.node_id]: start.job_id for start in starts}
         await _settle_letters(tx, letters, "replayed", actor, "its node was retried by hand")
         await _record(tx, "retry", run_id, node_id, by)
-        return await chain_runs.node(tx, run_id, node_id)
+        return await chain_runs.find_node(tx, run_id, node_id)
 
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
-    ) -> NodeView:
+    ) -> ChainNodeRow:
         """Declare a node done that failed, was stopped or runs, with the artifact it should have left."""
-        by, sheet = _By(actor, reason), await self._sheet(tx, run_id, node_id)
+        by, sheet = _ManualAction(actor, reason), await self._sheet(tx, run_id, node_id)
         self._refuse(sheet, node_id, _COMPLETABLE, "completed")
         running = [item for item in sheet.instances.get(node_id, ()) if sheet.status[item] not in NODE.terminal]
         if running:
@@ -141,19 +158,23 @@ class Control:
         if source in _RETRIABLE:
             sheet.reopen(node_id, NodeStatus.RUNNING)
             await self._reopen_above(tx, sheet, node_id, by)
-        closing = Closing(
+        closing = NodeClosing(
             run_id, node_id, NodeStatus.SUCCESS, reason or "completed by hand", source, actor, artifact=artifact
         )
-        over = await close(tx, [closing])
+        over = await close_nodes(tx, [closing])
         letters = dict.fromkeys(sheet.job[item] for item in (node_id, *sheet.instances.get(node_id, ())))
         await _settle_letters(tx, letters, "discarded", actor, "its node was completed by hand")
         await self._go_on(tx, sheet, by, over=over)
         await _record(tx, "complete", run_id, node_id, by)
-        return await chain_runs.node(tx, run_id, node_id)
+        return await chain_runs.find_node(tx, run_id, node_id)
 
     async def replay(self, tx: Tx, letter: NewJob, *, reason: str) -> str | None:
         """Let the replay of a node's dead letter be another attempt of the node; return its job, if it has one yet."""
-        run_id, node_id, by = letter.chain_run_id or "", letter.node_id or "", _By(letter.actor or "engine", reason)
+        run_id, node_id, by = (
+            letter.chain_run_id or "",
+            letter.node_id or "",
+            _ManualAction(letter.actor or "engine", reason),
+        )
         sheet = await self._sheet(tx, run_id, node_id)
         if sheet.status[node_id] is not NodeStatus.FAILED or sheet.job[node_id] != letter.origin_job_id:
             raise WrongNodeState(
@@ -164,17 +185,17 @@ class Control:
         starts = await self._retry_all(tx, sheet, [node_id], by)
         await self._reopen_above(tx, sheet, node_id, by)
         await self._go_on(tx, sheet, by, starts)
-        return (await chain_runs.node(tx, run_id, node_id)).job_id
+        return (await chain_runs.find_node(tx, run_id, node_id)).job_id
 
-    async def _locked(self, tx: Tx, run_id: str) -> Standing:
-        runs = await lock(tx, [run_id])
+    async def _locked(self, tx: Tx, run_id: str) -> LockedChainRun:
+        runs = await lock_runs(tx, [run_id])
         if run_id not in runs:
             raise NotFound("run", run_id)
         return runs[run_id]
 
-    async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _Sheet:
-        open_jobs = await tx.fetch(by_hand.OPEN_JOBS, run_id=run_id)
-        await lock_chain_of(tx, run_id)
+    async def _sheet(self, tx: Tx, run_id: str, node_id: str) -> _RunSnapshot:
+        open_jobs = await tx.fetch(by_hand.LOCK_OPEN_JOBS, run_id=run_id)
+        await lock_chain_of_run(tx, run_id)
         run = await self._locked(tx, run_id)
         rows = await tx.fetch(sql.SELECT_STATES, run_id=run_id)
         instances: dict[str, list[str]] = {}
@@ -182,7 +203,7 @@ class Control:
             if row["parent_id"] is not None:
                 instances.setdefault(row["parent_id"], []).append(row["node_id"])
         dag = await self._progress.advance.dag_of(tx, run)
-        sheet = _Sheet(
+        sheet = _RunSnapshot(
             run,
             dag,
             {row["node_id"]: NodeStatus(row["status"]) for row in rows},
@@ -190,7 +211,7 @@ class Control:
             {row["node_id"]: row["job_id"] for row in rows},
             instances,
             open_jobs,
-            run.waits or (run.status in CHAIN_RUN.terminal and await self._takes_turns(tx, run_id, dag)),
+            run.is_waiting_for_slot or (run.status in CHAIN_RUN.terminal and await self._takes_turns(tx, run_id, dag)),
         )
         if node_id not in sheet.status:
             raise NotFound("node", node_id)
@@ -198,9 +219,9 @@ class Control:
 
     async def _takes_turns(self, tx: Tx, run_id: str, dag: Dag) -> bool:
         """Whether the chain limits its runs, and this one is not what another waits for."""
-        return dag.over_runs.max_runs is not None and (await chain_runs.find(tx, run_id)).parent_run_id is None
+        return dag.chain_limits.max_runs is not None and (await chain_runs.find_run(tx, run_id)).parent_run_id is None
 
-    def _refuse(self, sheet: _Sheet, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
+    def _refuse(self, sheet: _RunSnapshot, node_id: str, allowed: Sequence[NodeStatus], done: str) -> None:
         status = sheet.status[node_id]
         if status not in allowed:
             raise WrongNodeState(
@@ -208,40 +229,42 @@ class Control:
                 node_id=node_id,
                 status=str(status),
             )
-        base = base_id(node_id)
+        base = dag_node_id(node_id)
         if base != node_id and sheet.status[base] is NodeStatus.SUCCESS:
             raise WrongNodeState(
                 f"Node {node_id!r} cannot change: its mapped node {base!r} was completed manually.", node_id=node_id
             )
-        if sheet.run.status is RunStatus.STOPPING and status is not NodeStatus.RUNNING:
+        if sheet.run.status is ChainRunStatus.STOPPING and status is not NodeStatus.RUNNING:
             raise WrongRunState(f"Run {sheet.run.id!r} is stopping; wait until it has stopped.", status="stopping")
 
-    async def _retry_all(self, tx: Tx, sheet: _Sheet, targets: Sequence[str], by: _By) -> list[Start]:
-        run_id, later = sheet.run.id, sheet.dag.is_limited or sheet.takes_turn
-        job_ids = {node_id: None if later else self._mint() for node_id in targets}
+    async def _retry_all(
+        self, tx: Tx, sheet: _RunSnapshot, targets: Sequence[str], by: _ManualAction
+    ) -> list[ReadyNode]:
+        run_id, later = sheet.run.id, sheet.dag.has_concurrency_limits or sheet.takes_turn
+        job_ids = {node_id: None if later else self._new_id() for node_id in targets}
         for node_id in targets:
             sheet.reopen(node_id, NodeStatus.RETRYING)
         rows = sorted((run_id, node_id, job_id) for node_id, job_id in job_ids.items())
         await tx.fetch(by_hand.RETRY_NODES, rows, **by.why("retried by hand"))
         return [
-            Start(run_id, node_id, sheet.dag.node(node_id), job_ids[node_id], sheet.attempt[node_id])
+            ReadyNode(run_id, node_id, sheet.dag.node_for(node_id), job_ids[node_id], sheet.attempt[node_id])
             for node_id in targets
         ]
 
-    async def _reopen_above(self, tx: Tx, sheet: _Sheet, node_id: str, by: _By) -> None:
+    async def _reopen_above(self, tx: Tx, sheet: _RunSnapshot, node_id: str, by: _ManualAction) -> None:
         """Open again what ended because of a node: the mapped node it is an instance of, then what was skipped."""
-        run_id, base = sheet.run.id, base_id(node_id)
+        run_id, base = sheet.run.id, dag_node_id(node_id)
         why = by.why(f"{node_id} was retried or completed")
         if sheet.instances.get(base):
             if sheet.status[base] in _RETRIABLE:
                 sheet.reopen(base, NodeStatus.RUNNING)
                 await tx.fetch(by_hand.RETRY_NODES, [(run_id, base, sheet.job[base])], **why)
-                await tx.execute(by_hand.RESUME_FAN, run_id=run_id, node_id=base)
+                await tx.execute(by_hand.RESUME_MAP, run_id=run_id, node_id=base)
             if sheet.status[base] is NodeStatus.RUNNING:
                 c = count_statuses(sheet.status[item] for item in sheet.instances[base])
                 row = (run_id, base, c.waiting, c.success, c.failed, c.skipped)
                 await tx.execute(by_hand.SET_INSTANCE_COUNTS, [row])
-        again = reopened(sheet.dag, sheet.status, sheet.began, base)
+        again = nodes_to_reopen(sheet.dag, sheet.status, sheet.began, base)
         for item in again:
             sheet.reopen(item, NodeStatus.PENDING)
         if again:
@@ -249,9 +272,9 @@ class Control:
         touched = {*again, *(found for item in (base, *again) for found in sheet.dag.dependents[item])}
         waiting = [item for item in sorted(touched) if sheet.status[item] is NodeStatus.PENDING]
         fresh = [item for item in waiting if item in again or await self._take_back(tx, sheet, item)]
-        await set_counts(tx, run_id, {item: counts_of(sheet.dag, item, sheet.status) for item in fresh})
+        await set_counts(tx, run_id, {item: dependency_counts(sheet.dag, item, sheet.status) for item in fresh})
 
-    async def _join_at_once(self, tx: Tx, sheet: _Sheet, node_id: str) -> list[EndedNode]:
+    async def _join_at_once(self, tx: Tx, sheet: _RunSnapshot, node_id: str) -> list[FinishedNode]:
         """End a reopened mapped node that no instance is left to end.
 
         A stop ends the mapped node at once, and its instances may all succeed within the grace.
@@ -260,9 +283,9 @@ class Control:
         if not instances or sheet.status[node_id] is not NodeStatus.RUNNING:
             return []
         counts = count_statuses(sheet.status[item] for item in instances)
-        return [] if counts.waiting else await close(tx, [join_closing(sheet.run.id, node_id, counts.failed)])
+        return [] if counts.waiting else await close_nodes(tx, [join_closing(sheet.run.id, node_id, counts.failed)])
 
-    async def _take_back(self, tx: Tx, sheet: _Sheet, node_id: str) -> bool:
+    async def _take_back(self, tx: Tx, sheet: _RunSnapshot, node_id: str) -> bool:
         """Take the job of a node back that waits again and that nobody claimed yet; false where it has begun."""
         if sheet.job[node_id] is None:
             return True
@@ -273,31 +296,36 @@ class Control:
         return True
 
     async def _go_on(
-        self, tx: Tx, sheet: _Sheet, by: _By, starts: Sequence[Start] = (), over: Sequence[EndedNode] = ()
+        self,
+        tx: Tx,
+        sheet: _RunSnapshot,
+        by: _ManualAction,
+        starts: Sequence[ReadyNode] = (),
+        over: Sequence[FinishedNode] = (),
     ) -> None:
         """Let the run go on from where it was opened again."""
         run_id = sheet.run.id
         if sheet.run.status in CHAIN_RUN.terminal:
-            place = None if sheet.dag.over_runs.max_runs is None else "wanted" if sheet.takes_turn else "held"
+            place = None if sheet.dag.chain_limits.max_runs is None else "wanted" if sheet.takes_turn else "held"
             await tx.execute(by_hand.REOPEN_RUN, run_id=run_id, place=place, **by.why("a node was opened again"))
-        ended = ended_delta(over).get(run_id, Delta())
-        delta = Delta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
-        runs = await count(tx, {run_id: delta})
-        await self._progress.proceed(tx, runs, over, starts)
+        ended = delta_of_finished(over).get(run_id, NodeCountDelta())
+        delta = NodeCountDelta(0, sheet.delta["open"] + ended.open, sheet.delta["failed"] + ended.failed)
+        runs = await update_counts(tx, {run_id: delta})
+        await self._progress.advance_runs(tx, runs, over, starts)
         if sheet.takes_turn:
-            await self._progress.take_turn(tx, run_id, sheet.run.chain_id, sheet.dag.over_runs)
+            await self._progress.admit_or_refuse(tx, run_id, sheet.run.chain_id, sheet.dag.chain_limits)
 
 
 def _parent(node_id: str) -> str | None:
-    return base_id(node_id) if is_instance(node_id) else None
+    return dag_node_id(node_id) if is_instance(node_id) else None
 
 
 async def _settle_letters(tx: Tx, jobs: Mapping[str | None, str | None], state: str, actor: str, note: str) -> None:
     rows = sorted((old, new) for old, new in jobs.items() if old is not None)
     if rows:
-        await tx.execute(by_hand.SETTLE_LETTERS, rows, state=state, actor=actor, note=note)
+        await tx.execute(by_hand.RESOLVE_DEAD_LETTERS, rows, state=state, actor=actor, note=note)
 
 
-async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _By) -> None:
+async def _record(tx: Tx, action: str, run_id: str, node_id: str, by: _ManualAction) -> None:
     details = {run_id: {"node_id": node_id}}
     await audit.record(tx, actor=by.actor, action=action, object_kind="chain_run", objects=details, reason=by.reason)

@@ -9,17 +9,17 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from adjudge.chains import secrets, templating
-from adjudge.chains.sugar import without_sugar
+from adjudge.chains.sugar import expand_map_nodes
 from adjudge.domain.chain import Dag, Node
-from adjudge.domain.chain_document import CheckNode, parse, trusted
+from adjudge.domain.chain_document import CheckNode, parse_dag, parse_validated_dag
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.store.chain_statements import SELECT_DAG
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 
 _KEPT: Final = 256
 
 
-class Dags:
+class DagCache:
     """Parsed DAGs, by chain and version: neither ever changes, so what was read once holds for every run.
 
     It is shared by threads; the worst that a race costs is reading one twice.
@@ -33,27 +33,27 @@ class Dags:
         """Read a DAG that was checked when it was defined, unless it is known."""
         known = self._read.get((chain_id, version))
         if known is None:
-            known = self._read[chain_id, version] = trusted(without_sugar(document))
+            known = self._read[chain_id, version] = parse_validated_dag(expand_map_nodes(document))
             while len(self._read) > self._kept:
                 self._read.popitem(last=False)
         return known
 
-    def known(self, chain_id: str, version: int) -> Dag | None:
+    def get(self, chain_id: str, version: int) -> Dag | None:
         """The DAG, if it is at hand."""
         return self._read.get((chain_id, version))
 
     async def of_run(self, tx: Tx, run_id: str, chain_id: str, version: int) -> Dag:
         """The DAG of a run."""
-        known = self.known(chain_id, version)
+        known = self.get(chain_id, version)
         if known is not None:
             return known
-        row = await first(tx, SELECT_DAG, run_id=run_id)
+        row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
         if row is None:
             raise NotFound("run", run_id)
         return self.put(chain_id, version, json.loads(row["dag"]))
 
 
-class Types(Protocol):
+class NodeTypes(Protocol):
     """Which node types there are: what ``chains.registry`` answers."""
 
     def describe(self, type_name: str) -> object:
@@ -65,12 +65,12 @@ class Types(Protocol):
         ...
 
 
-def check_dag(document: Any, types: Types) -> Dag:
+def check_dag(document: Any, types: NodeTypes) -> Dag:
     """Read and check a DAG in full: shape, graph, rules, types, cfg and templates; all problems are named at once."""
-    return parse(without_sugar(document), checker(types), partial(_unknown, types))
+    return parse_dag(expand_map_nodes(document), node_checker(types), partial(_unknown, types))
 
 
-def _unknown(types: Types, type_name: str) -> str | None:
+def _unknown(types: NodeTypes, type_name: str) -> str | None:
     try:
         types.describe(type_name)
     except InvalidInput as error:
@@ -78,7 +78,7 @@ def _unknown(types: Types, type_name: str) -> str | None:
     return None
 
 
-def checker(types: Types) -> CheckNode:
+def node_checker(types: NodeTypes) -> CheckNode:
     """What a node's type and templates are held to."""
 
     def check(node: Node) -> Iterable[str]:
@@ -92,7 +92,7 @@ def checker(types: Types) -> CheckNode:
     return check
 
 
-def _secret_fields(types: Types, type_name: str) -> frozenset[str]:
+def _secret_fields(types: NodeTypes, type_name: str) -> frozenset[str]:
     """The fields of a type's cfg that may refer to secrets."""
     try:
         described = types.describe(type_name)
@@ -107,10 +107,12 @@ def _check_templates(node: Node, secret_fields: frozenset[str]) -> Iterable[str]
         yield from secrets.literal_credentials(node.cfg, secret_fields)
     except InvalidInput:
         pass  # said below
-    names = {"parameters", "artifacts", "run", secrets.SECRETS} | ({node.fan.item} if node.fan is not None else set())
+    names = {"parameters", "artifacts", "run", secrets.SECRETS} | (
+        {node.map_spec.item} if node.map_spec is not None else set()
+    )
     documents = [("cfg", node.cfg, names)]
-    if node.fan is not None:
-        documents.append(("map.over", node.fan.over, {"parameters", "artifacts", "run"}))
+    if node.map_spec is not None:
+        documents.append(("map.over", node.map_spec.over, {"parameters", "artifacts", "run"}))
     for place, document, known in documents:
         try:
             found = list(templating.references(document, place))

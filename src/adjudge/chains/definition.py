@@ -20,19 +20,24 @@ from typing import Any, Final
 import yaml
 
 from adjudge.chains.schemas import check_cfg
-from adjudge.chains.sugar import without_sugar
+from adjudge.chains.sugar import expand_map_nodes
 from adjudge.chains.triggers import SPECS
-from adjudge.domain.documents import as_text
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput
 
-NAME: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
+CHAIN_NAME_PATTERN: Final = r"^[^\s/.\x00-\x1f\x7f](?:[^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$"
 """Of chains and triggers: whatever can stand in an address and on a line. Letters are anybody's.
 
 No dot stands in front: ``..`` would be taken for the place above.
 """
 NAME_RULE: Final = "must not contain slashes or control characters, start with a dot, or start or end with a space"
 NAME_CHARACTERS: Final = 128
-_NAME: Final = {"type": "string", "pattern": NAME + r"(?!\n)", "maxLength": NAME_CHARACTERS, "$comment": NAME_RULE}
+_NAME: Final = {
+    "type": "string",
+    "pattern": CHAIN_NAME_PATTERN + r"(?!\n)",
+    "maxLength": NAME_CHARACTERS,
+    "$comment": NAME_RULE,
+}
 _SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -71,7 +76,7 @@ class TriggerDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ChainDefinition:
     """A chain as a file has it; its DAG has no sugar left and is still to be checked against the executors."""
 
     name: str
@@ -94,7 +99,7 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver(_BOOL, re.compile("^(?:true|false|True|False)$"), list("tfTF"))
 
 
-def read_definition(text: str, place: str = "chain") -> Definition:
+def read_definition(text: str, place: str = "chain") -> ChainDefinition:
     """Read a file's text; say what is wrong with its line, or with its fields."""
     try:
         document = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader with fewer types
@@ -102,20 +107,20 @@ def read_definition(text: str, place: str = "chain") -> Definition:
         mark = getattr(error, "problem_mark", None)
         where = f"{place}:{mark.line + 1}" if mark else place
         raise InvalidInput(f"{where}: invalid YAML: {getattr(error, 'problem', None) or error}.", field=place) from None
-    as_text(document, place)
+    encode_json(document, place)
     check_cfg(_SCHEMA, document, place=place)
     triggers = tuple(TriggerDefinition(**item) for item in document.get("triggers", ()))
-    check_names(triggers, f"{place}.")
-    return Definition(
+    check_unique_trigger_names(triggers, f"{place}.")
+    return ChainDefinition(
         name=document["name"],
-        dag=without_sugar(document["dag"]),
+        dag=expand_map_nodes(document["dag"]),
         description=document.get("description"),
         enabled=document.get("enabled", True),
         triggers=triggers,
     )
 
 
-def check_names(triggers: Sequence[TriggerDefinition], place: str = "") -> None:
+def check_unique_trigger_names(triggers: Sequence[TriggerDefinition], place: str = "") -> None:
     """Refuse triggers of one name."""
     names = [item.name for item in triggers]
     for twice in sorted({name for name in names if names.count(name) > 1}):

@@ -14,45 +14,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjudge.chains.advance import Advance
-from adjudge.chains.control import Control
-from adjudge.chains.dags import Dags
-from adjudge.chains.executor import Probe
-from adjudge.chains.launch import Launch
+from adjudge.chains.advance import ChainRunAdvancer
+from adjudge.chains.control import ChainRunControl
+from adjudge.chains.dags import DagCache
+from adjudge.chains.executor import WaitProbe
+from adjudge.chains.launch import ChainRunStarter
 from adjudge.chains.node_jobs import NODE_TIMEOUT_MS
-from adjudge.chains.owner import NodeOwner
-from adjudge.chains.placing import Starter
-from adjudge.chains.progress import OnRunEnded, Progress
+from adjudge.chains.owner import NodeJobListener
+from adjudge.chains.placing import NodeScheduler
+from adjudge.chains.progress import ChainRunLifecycle, OnRunFinished
 from adjudge.chains.stepping import Stepper
 from adjudge.domain.authority import Authority
-from adjudge.domain.ids import NewId, new_id
-from adjudge.domain.states import RunStatus
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, NewRun, NodeView, Started
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.domain.states import ChainRunStatus
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, ChainNodeRow, NewChainRun, StartedChainRun
 from adjudge.store.driver import Tx
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 
 
-class Engine:
+class ChainEngine:
     """Starts, advances and controls runs. It holds no state but parsed DAGs: the rows do."""
 
     def __init__(
         self,
         *,
-        probes: Mapping[str, Probe] | None = None,
-        on_run_ended: Sequence[OnRunEnded] = (),
-        dags: Dags | None = None,
-        mint: NewId = new_id,
+        probes: Mapping[str, WaitProbe] | None = None,
+        on_run_ended: Sequence[OnRunFinished] = (),
+        dags: DagCache | None = None,
+        new_id: IdFactory = new_id,
         node_timeout_ms: int = NODE_TIMEOUT_MS,
     ) -> None:
-        unowned = Jobs({}, mint=mint)  # the engine writes what its own jobs mean for nodes itself
-        self.dags = dags or Dags()
-        advance = Advance(self.dags, Starter(self.dags, unowned, mint, node_timeout_ms), mint)
-        self.progress = Progress(advance, probes or {}, on_run_ended)
-        self._launch = Launch(self.dags, self.progress, mint)
-        self._control = Control(self.progress, unowned, mint)
-        self.owner = NodeOwner(self.progress, self._control, Stepper(self.dags, mint, node_timeout_ms), mint)
+        unowned = JobCommands({}, new_id=new_id)  # the engine writes what its own jobs mean for nodes itself
+        self.dags = dags or DagCache()
+        advance = ChainRunAdvancer(self.dags, NodeScheduler(self.dags, unowned, new_id, node_timeout_ms), new_id)
+        self.progress = ChainRunLifecycle(advance, probes or {}, on_run_ended)
+        self._launch = ChainRunStarter(self.dags, self.progress, new_id)
+        self._control = ChainRunControl(self.progress, unowned, new_id)
+        self.owner = NodeJobListener(self.progress, self._control, Stepper(self.dags, new_id, node_timeout_ms), new_id)
 
-    async def start(self, tx: Tx, wanted: NewRun) -> Started:
+    async def start(self, tx: Tx, wanted: NewChainRun) -> StartedChainRun:
         """Start a chain; a disabled one is refused (``ChainDisabled``), a known key answers with its run."""
         return await self._launch.start(tx, wanted)
 
@@ -66,7 +66,7 @@ class Engine:
         from_node: str | None = None,
         idempotency_key: str | None = None,
         authority: Authority | None = None,
-    ) -> Started:
+    ) -> StartedChainRun:
         """Run a run's snapshot again as a new run: whole, or from one node on, taking over what stands besides."""
         return await self._launch.rerun(
             tx,
@@ -78,17 +78,17 @@ class Engine:
             authority=authority,
         )
 
-    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> RunStatus:
+    async def stop(self, tx: Tx, run_id: str, *, actor: str, reason: str = "") -> ChainRunStatus:
         """Ask a run to stop; returns ``stopping``, or ``stopped`` where nothing was running."""
         return await self._control.stop(tx, run_id, actor=actor, reason=reason)
 
-    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> NodeView:
+    async def retry(self, tx: Tx, run_id: str, node_id: str, *, actor: str, reason: str = "") -> ChainNodeRow:
         """Run a failed or stopped node again; any other is refused (``WrongNodeState``)."""
         return await self._control.retry(tx, run_id, node_id, actor=actor, reason=reason)
 
     async def complete(
         self, tx: Tx, run_id: str, node_id: str, *, actor: str, artifact: Artifact = NO_ARTIFACT, reason: str = ""
-    ) -> NodeView:
+    ) -> ChainNodeRow:
         """Declare a failed, stopped or running node done; any other is refused (``WrongNodeState``)."""
         return await self._control.complete(tx, run_id, node_id, actor=actor, artifact=artifact, reason=reason)
 

@@ -18,14 +18,14 @@ from adjudge.domain.errors import NodeFailed
 from adjudge.store.driver import Tx
 
 __all__ = [
-    "Awaited",
     "Executor",
-    "Latch",
     "NodeContext",
     "NodeFailed",
     "NodeResult",
-    "Probe",
-    "Waiting",
+    "NodeWaiting",
+    "StopSignal",
+    "WaitProbe",
+    "WaitResult",
     "never_missed",
 ]
 
@@ -38,16 +38,16 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class NodeWaiting:
     """The work goes on elsewhere: the node stays ``running`` and holds no worker until somebody resumes it.
 
     The wait is recorded in the transaction that ends the execution, and the kind's probe is asked in the same
     transaction, so a thing that ended before the wait was recorded is not missed.
     """
 
-    on: str
+    wait_kind: str
     """The kind of thing awaited: ``run``, ``submission``, ``approval``, ``timer``…; it must have a probe."""
-    key: str
+    wait_key: str
     """Which one."""
     artifact: Any = None
     """Kept on the node while it waits; it stands if whoever resumes the node gives none."""
@@ -55,7 +55,7 @@ class Waiting:
     """Unix time in milliseconds. A ``timer`` then succeeds; any other wait then fails as timed out."""
 
 
-class Latch(Protocol):
+class StopSignal(Protocol):
     """The part of ``asyncio.Event`` that an executor needs."""
 
     def is_set(self) -> bool:
@@ -131,7 +131,7 @@ class NodeContext(Protocol):
         ...
 
     @property
-    def stop_requested(self) -> Latch:
+    def stop_requested(self) -> StopSignal:
         """Set once the run is to stop. Whoever heeds it may end in good order; whoever does not is killed later."""
         ...
 
@@ -169,13 +169,13 @@ class Executor(Protocol):
         """
         ...
 
-    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+    async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Do the work. It may be canceled at any await, and may be run again after a crash: make it idempotent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class WaitResult:
     """How an awaited thing ended."""
 
     success: bool
@@ -183,7 +183,7 @@ class Awaited:
     error: str | None = None
 
 
-Probe = Callable[[Tx, str], Awaitable[Awaited | None]]
+WaitProbe = Callable[[Tx, str], Awaitable[WaitResult | None]]
 """Looks whether the thing called ``key`` has ended, in the transaction that records the wait.
 
 It must lock the row that it reads (``FOR SHARE`` on PostgreSQL) and whoever ends the thing must write that row before
@@ -191,6 +191,6 @@ calling ``resume``: then one of the two always sees the other.
 """
 
 
-async def never_missed(_tx: Tx, _key: str) -> Awaited | None:
+async def never_missed(_tx: Tx, _key: str) -> WaitResult | None:
     """The probe of a thing that cannot end before the wait for it is recorded: there is nothing to look for."""
     return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from adjudge.domain.chain import Node
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.job_values import NewJob
 
-SHARES: Final = "shares"
+HAS_CROSS_RUN_LIMITS: Final = "shares"
 """In the payload of jobs whose chain limits something over its runs: the chain is locked before they end."""
 
 NODE_TIMEOUT_MS: Final = 3_600_000
@@ -32,7 +32,7 @@ def node_job(
     run_id, node_id = key
     return NewJob(
         id=job_id,
-        kind=NODE,
+        kind=JOB_KIND_NODE,
         chain_run_id=run_id,
         node_id=node_id,
         max_attempts=node.retry.max_attempts,
@@ -47,7 +47,7 @@ def node_job(
             "attempts_before": str(attempts_before),
             "backoff_ms": str(node.retry.backoff_ms),
             **({} if node.deps else {"is_root": "yes"}),
-            **({SHARES: "yes"} if shares else {}),
+            **({HAS_CROSS_RUN_LIMITS: "yes"} if shares else {}),
         },
         actor="engine",
         trace_id=trace_id,

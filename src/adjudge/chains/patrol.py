@@ -11,65 +11,72 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from adjudge.chains.engine import Engine
-from adjudge.chains.executor import Awaited
-from adjudge.chains.progress import TIMER, awaited_closing
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.executor import WaitResult
+from adjudge.chains.progress import WAIT_TIMER, closing_for_wait
 from adjudge.chains.sharing import lock_chains
-from adjudge.chains.standing import close, lock
+from adjudge.chains.standing import close_nodes, lock_runs
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Operation, Tx, chain_runs, chain_waits
-from adjudge.store.chain_waits import StoppableJob, Wait
+from adjudge.store.chain_waits import NodeWait, StoppableJob
 from adjudge.store.job_isolation import Isolation
 from adjudge.store.job_values import Job
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 
 _log = get_logger(__name__)
 _BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class PatrolSettings:
+class HousekeepingOptions:
     """What the rounds may be told."""
 
     stop_grace_ms: int = 10_000
     """How long a running node may take to end in good order once its run is to stop."""
-    look_again_ms: int = 30_000
+    recheck_interval_ms: int = 30_000
     """How old a wait is, and how long ago the last look was, when it is looked at should its end have been missed."""
-    keep_ms: int | None = None
+    retention_ms: int | None = None
     """How long ended runs are kept; for ever where nothing is given."""
 
 
-class ChainPatrol:
+class ChainHousekeeping:
     """Kills what does not stop, ends waits whose moment has come, looks for missed ends and places, deletes the old."""
 
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
-        engine: Engine,
+        jobs: JobCommands,
+        engine: ChainEngine,
         *,
         name: str,
-        settings: PatrolSettings | None = None,
+        settings: HousekeepingOptions | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._engine = engine
         self._name = name
-        self._settings = settings or PatrolSettings()
+        self._settings = settings or HousekeepingOptions()
         self._clock = clock
-        self._looked_at: Wait | None = None
+        self._looked_at: NodeWait | None = None
         self._stoppable_after: StoppableJob | None = None
-        self._due_after: Wait | None = None
+        self._due_after: NodeWait | None = None
         self._orphans_after = ""
         self._isolation = Isolation(database, jobs, actor=name)
         self._next_look_sec = -math.inf
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Make one round; return how much there was to do. A part that fails is logged, and stops no other part."""
         done = 0
-        parts = (self.kill, self.end_due, self.stop_orphans, self.share_out, self.look_again, self.delete_old)
+        parts = (
+            self.cancel_stopping_jobs,
+            self.finish_due_waits,
+            self.stop_orphaned_runs,
+            self.start_waiting_nodes,
+            self.recheck_waits,
+            self.delete_old,
+        )
         for part in parts:
             try:
                 done += await part()
@@ -79,14 +86,14 @@ class ChainPatrol:
                 _log.exception("chain_patrol_failed", part=part.__name__)
         return done
 
-    async def kill(self) -> int:
+    async def cancel_stopping_jobs(self) -> int:
         """Cancel jobs of runs that are to stop: those that wait at once, those that run after the grace.
 
         After a full batch the next round goes on behind it: jobs that cannot be canceled must not hide the others.
         """
         grace_ms, after = self._settings.stop_grace_ms, self._stoppable_after
         jobs = await self._database.read(
-            lambda tx: chain_waits.stoppable_jobs(tx, grace_ms=grace_ms, at_most=_BATCH, after=after)
+            lambda tx: chain_waits.find_jobs_to_cancel(tx, grace_ms=grace_ms, limit=_BATCH, after=after)
         )
         self._stoppable_after = jobs[-1] if len(jobs) == _BATCH else None
         if not jobs:
@@ -99,13 +106,13 @@ class ChainPatrol:
         _log.info("chain_jobs_canceled", jobs=count)
         return count
 
-    async def end_due(self) -> int:
+    async def finish_due_waits(self) -> int:
         """End waits that are due: a timer well, any other as timed out.
 
         After a full batch the next round goes on behind it: waits that cannot be ended must not hide the others.
         """
         after = self._due_after
-        due = await self._database.read(lambda tx: chain_waits.due(tx, at_most=_BATCH, after=after))
+        due = await self._database.read(lambda tx: chain_waits.find_due(tx, limit=_BATCH, after=after))
         self._due_after = due[-1] if len(due) == _BATCH else None
         ended = 0
         for wait in due:
@@ -113,16 +120,18 @@ class ChainPatrol:
             ended += await self._apart(operation, "chain_wait_check_failed", run_id=wait.run_id, node_id=wait.node_id)
         return ended
 
-    async def look_again(self) -> int:
+    async def recheck_waits(self) -> int:
         """Ask after things that have been waited for long: some at each round, each of them once in a while."""
-        after, older_ms = self._looked_at, self._settings.look_again_ms
+        after, older_than_ms = self._looked_at, self._settings.recheck_interval_ms
         if after is None:
             if self._clock() < self._next_look_sec:
                 return 0
-            self._next_look_sec = self._clock() + older_ms / 1_000
+            self._next_look_sec = self._clock() + older_than_ms / 1_000
         unmissable = self._engine.progress.unmissable()
         waits = await self._database.read(
-            lambda tx: chain_waits.open_waits(tx, after=after, older_ms=older_ms, at_most=_BATCH, unmissable=unmissable)
+            lambda tx: chain_waits.find_long_waits(
+                tx, after=after, older_than_ms=older_than_ms, limit=_BATCH, unmissable=unmissable
+            )
         )
         self._looked_at = waits[-1] if len(waits) == _BATCH else None
         looks = [
@@ -143,10 +152,10 @@ class ChainPatrol:
             _log.exception(trouble, **about)
             return 0
 
-    async def stop_orphans(self) -> int:
+    async def stop_orphaned_runs(self) -> int:
         """Stop sub-chains whose parent run stops; after a full batch the next round goes on behind it."""
         after = self._orphans_after
-        found = await self._database.read(lambda tx: chain_waits.orphans(tx, at_most=_BATCH, after=after))
+        found = await self._database.read(lambda tx: chain_waits.find_orphaned_runs(tx, limit=_BATCH, after=after))
         self._orphans_after = found[-1] if len(found) == _BATCH else ""
         why, stopped = "the run that started it was stopped", 0
         for run_id in found:
@@ -161,10 +170,10 @@ class ChainPatrol:
             return 0
         return 1
 
-    async def share_out(self) -> int:
+    async def start_waiting_nodes(self) -> int:
         """Look whether there is a place for what waits for one: a limit may have been raised meanwhile."""
-        found = await self._database.read(chain_runs.waited_for)
-        share_out = self._engine.progress.share_out
+        found = await self._database.read(chain_runs.find_chains_with_waiters)
+        share_out = self._engine.progress.start_waiting
         shares = [
             await self._apart(partial(share_out, chain_id=chain_id), "chain_slot_allocation_failed", chain_id=chain_id)
             for chain_id in found
@@ -173,25 +182,27 @@ class ChainPatrol:
 
     async def delete_old(self) -> int:
         """Delete runs that are kept no longer."""
-        keep_ms = self._settings.keep_ms
-        if keep_ms is None:
+        retention_ms = self._settings.retention_ms
+        if retention_ms is None:
             return 0
-        return await self._database.transact(lambda tx: chain_runs.delete_old(tx, older_ms=keep_ms, at_most=_BATCH))
+        return await self._database.transact(
+            lambda tx: chain_runs.delete_old_runs(tx, older_than_ms=retention_ms, limit=_BATCH)
+        )
 
-    async def _look(self, tx: Tx, wait: Wait) -> int:
-        awaited = await self._engine.progress.probe(tx, wait.on, wait.key)
+    async def _look(self, tx: Tx, wait: NodeWait) -> int:
+        awaited = await self._engine.progress.probe(tx, wait.kind, wait.key)
         return 0 if awaited is None else await self._end(tx, wait, awaited)
 
-    async def _end(self, tx: Tx, wait: Wait, awaited: Awaited) -> int:
+    async def _end(self, tx: Tx, wait: NodeWait, awaited: WaitResult) -> int:
         await lock_chains(tx, [wait.pool])
-        await lock(tx, [wait.run_id])
-        node, thing = (wait.run_id, wait.node_id), (wait.on, wait.key)
-        over = await close(tx, [awaited_closing(node, thing, awaited, self._name)])
-        await self._engine.progress.ended(tx, over)
+        await lock_runs(tx, [wait.run_id])
+        node, thing = (wait.run_id, wait.node_id), (wait.kind, wait.key)
+        over = await close_nodes(tx, [closing_for_wait(node, thing, awaited, self._name)])
+        await self._engine.progress.on_nodes_finished(tx, over)
         return len(over)
 
 
-def _at_its_moment(wait: Wait) -> Awaited:
-    if wait.on == TIMER:
-        return Awaited(success=True)
-    return Awaited(success=False, error=f"Timed out waiting for {wait.on} {wait.key}.")
+def _at_its_moment(wait: NodeWait) -> WaitResult:
+    if wait.kind == WAIT_TIMER:
+        return WaitResult(success=True)
+    return WaitResult(success=False, error=f"Timed out waiting for {wait.kind} {wait.key}.")

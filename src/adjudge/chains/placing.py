@@ -9,19 +9,19 @@ from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.chains.dags import Dags
+from adjudge.chains.dags import DagCache
 from adjudge.chains.node_jobs import node_job
-from adjudge.chains.sharing import MANY, Room, limits_of
-from adjudge.chains.standing import Standing
+from adjudge.chains.sharing import UNLIMITED, SlotAllocator, current_chain_limits
+from adjudge.chains.standing import LockedChainRun
 from adjudge.domain.chain import Dag, Node
-from adjudge.domain.ids import NewId
-from adjudge.domain.states import RunStatus
+from adjudge.domain.ids import IdFactory
+from adjudge.domain.states import ChainRunStatus
 from adjudge.store import chain_place_statements as places
 from adjudge.store import chain_statements as sql
 from adjudge.store.chain_values import node_attempt
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Job, NewJob, Offer
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row
 
 _PAGE: Final = 200
@@ -31,7 +31,7 @@ Offers = Mapping[str, Sequence[Offer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ReadyNode:
     """A node that may run."""
 
     run_id: str
@@ -44,30 +44,30 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Freed:
+class FreedSlots:
     """Where a place may be free again."""
 
     runs: Set[str]
-    pools: Set[str]
+    concurrency_pools: Set[str]
     """Chains, of which a place over all runs may be."""
 
 
-class Starter:
+class NodeScheduler:
     """Turns nodes that may run into jobs."""
 
-    def __init__(self, dags: Dags, jobs: Jobs, mint: NewId, node_timeout_ms: int) -> None:
+    def __init__(self, dags: DagCache, jobs: JobCommands, new_id: IdFactory, node_timeout_ms: int) -> None:
         self._dags = dags
         self._jobs = jobs
-        self._mint = mint
+        self._new_id = new_id
         self._node_timeout_ms = node_timeout_ms
 
-    async def start(
+    async def start_ready(
         self,
         tx: Tx,
-        runs: Mapping[str, Standing],
+        runs: Mapping[str, LockedChainRun],
         dags: Mapping[str, Dag],
-        starts: Sequence[Start],
-        freed: Freed,
+        starts: Sequence[ReadyNode],
+        freed: FreedSlots,
         *,
         offers: Offers,
     ) -> int:
@@ -75,16 +75,18 @@ class Starter:
 
         Nodes for which a worker has a place begin there at once, as many as there are such places.
         """
-        limited = {start.run_id for start in starts if dags[start.run_id].is_limited}
+        limited = {start.run_id for start in starts if dags[start.run_id].has_concurrency_limits}
         now = [start for start in starts if start.run_id not in limited]
         wanting = [start for start in starts if start.run_id in limited]
         if wanting:
-            await tx.execute(sql.GIVE_JOBS, sorted((start.run_id, start.node_id, None, "wanted") for start in wanting))
+            await tx.execute(
+                sql.ASSIGN_JOBS, sorted((start.run_id, start.node_id, None, "wanted") for start in wanting)
+            )
         limited |= freed.runs
-        sharing = {run_id for run_id in limited if dags[run_id].over_runs.limits_nodes}
+        sharing = {run_id for run_id in limited if dags[run_id].chain_limits.limits_nodes}
         for run_id in sorted(limited - sharing):
             now += await self._granted(tx, run_id, dags[run_id])
-        pools = {*freed.pools, *(runs[run_id].chain_id for run_id in sharing)}
+        pools = {*freed.concurrency_pools, *(runs[run_id].chain_id for run_id in sharing)}
         if pools:
             runs, dags = dict(runs), dict(dags)
             for pool in sorted(pools):
@@ -92,68 +94,73 @@ class Starter:
         await self._enqueue(tx, runs, dags, now, offers)
         return len(now)
 
-    async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[Start]:
+    async def _granted(self, tx: Tx, run_id: str, dag: Dag) -> list[ReadyNode]:
         """What the run's limits let through now, the most urgent first."""
-        room = Room()
-        for row in await tx.fetch(sql.HELD_PLACES, run_id=run_id):
-            room.hold(run_id, row["type"], row["parent_id"], row["n"])
-        free = room.free_in(run_id, dag)
+        room = SlotAllocator()
+        for row in await tx.fetch(sql.SLOTS_HELD, run_id=run_id):
+            room.occupy(run_id, row["type"], row["parent_id"], row["n"])
+        free = room.free_in_run(run_id, dag)
         if not free:
             return []
-        wanted = await tx.fetch(sql.WANTED_PLACES, run_id=run_id, at_most=MANY if dag.is_picky else free)
-        return [_start(run_id, node, row) for row in wanted if (node := room.takes(run_id, dag, row)) is not None]
+        wanted = await tx.fetch(sql.SLOTS_WANTED, run_id=run_id, limit=UNLIMITED if dag.has_per_node_limits else free)
+        return [_start(run_id, node, row) for row in wanted if (node := room.allocate(run_id, dag, row)) is not None]
 
     async def _granted_over_runs(
-        self, tx: Tx, pool: str, runs: MutableMapping[str, Standing], dags: MutableMapping[str, Dag]
-    ) -> list[Start]:
+        self, tx: Tx, pool: str, runs: MutableMapping[str, LockedChainRun], dags: MutableMapping[str, Dag]
+    ) -> list[ReadyNode]:
         """What the limits of a chain let through now, in whatever run of it; the chain is locked by this."""
-        room, found = Room(await limits_of(tx, self._dags, pool)), list[Start]()
-        for row in await tx.fetch(places.HELD, pool=pool):
-            room.hold(row["run_id"], row["type"], row["parent_id"], row["n"], int(row["busy"]))
-        last, at_most = {"priority": -1, "run_id": "", "ordinal": -1, "node_id": ""}, min(room.free, _PAGE)
+        room, found = SlotAllocator(await current_chain_limits(tx, self._dags, pool)), list[ReadyNode]()
+        for row in await tx.fetch(places.SLOTS_HELD, pool=pool):
+            room.occupy(row["run_id"], row["type"], row["parent_id"], row["n"], int(row["busy"]))
+        last, limit = {"priority": -1, "run_id": "", "ordinal": -1, "node_id": ""}, min(room.free, _PAGE)
         while room.free:
-            page = await tx.fetch(places.WANTED, pool=pool, at_most=at_most, **last)
+            page = await tx.fetch(places.SLOTS_WANTED, pool=pool, limit=limit, **last)
             for row in page:
                 run_id = row["run_id"]
                 if run_id not in dags:
                     runs[run_id] = _standing(row)
                     dags[run_id] = await self._dags.of_run(tx, run_id, row["chain_id"], row["chain_version"])
-                node = room.takes(run_id, dags[run_id], row)
+                node = room.allocate(run_id, dags[run_id], row)
                 if node is not None:
                     found.append(_start(run_id, node, row))
-            if len(page) < at_most:
+            if len(page) < limit:
                 break
-            last, at_most = {name: page[-1][name] for name in last}, _PAGE
+            last, limit = {name: page[-1][name] for name in last}, _PAGE
         return found
 
     async def _enqueue(
-        self, tx: Tx, runs: Mapping[str, Standing], dags: Mapping[str, Dag], starts: Sequence[Start], offers: Offers
+        self,
+        tx: Tx,
+        runs: Mapping[str, LockedChainRun],
+        dags: Mapping[str, Dag],
+        starts: Sequence[ReadyNode],
+        offers: Offers,
     ) -> None:
         if not starts:
             return
         jobs = [self._job(runs[start.run_id], dags[start.run_id], start) for start in starts]
         given = sorted(
-            (start.run_id, start.node_id, job.id, "held" if dags[start.run_id].is_limited else None)
+            (start.run_id, start.node_id, job.id, "held" if dags[start.run_id].has_concurrency_limits else None)
             for start, job in zip(starts, jobs, strict=True)
             if start.job_id is None
         )
         if given:
-            await tx.execute(sql.GIVE_JOBS, given)
+            await tx.execute(sql.ASSIGN_JOBS, given)
         matched = _matched(jobs, offers)
         await self._jobs.enqueue(tx, jobs, matched)
         begun = sorted(start_row(offer.taken) for offer in matched.values() if offer.taken is not None)
         if begun:
             await tx.execute(sql.START_NODES, begun)
 
-    def _job(self, run: Standing, dag: Dag, start: Start) -> NewJob:
+    def _job(self, run: LockedChainRun, dag: Dag, start: ReadyNode) -> NewJob:
         return node_job(
-            start.job_id or self._mint(),
+            start.job_id or self._new_id(),
             (run.id, start.node_id),
             start.node,
             (run.chain_id, str(run.chain_version)),
             run.trace_id,
             attempts_before=start.attempts_before,
-            shares=dag.shares,
+            shares=dag.has_cross_run_limits,
             default_timeout_ms=self._node_timeout_ms,
         )
 
@@ -174,15 +181,15 @@ def _matched(jobs: Sequence[NewJob], offers: Offers) -> dict[str, Offer]:
     return matched
 
 
-def _start(run_id: str, node: Node, row: Row) -> Start:
+def _start(run_id: str, node: Node, row: Row) -> ReadyNode:
     before = max(0, row["attempt"] - 1) if row["attempt"] else 0
-    return Start(run_id, row["node_id"], node, attempts_before=before)
+    return ReadyNode(run_id, row["node_id"], node, attempts_before=before)
 
 
-def _standing(row: Row) -> Standing:
-    return Standing(
+def _standing(row: Row) -> LockedChainRun:
+    return LockedChainRun(
         row["run_id"],
-        RunStatus(row["run_status"]),
+        ChainRunStatus(row["run_status"]),
         row["chain_id"],
         row["chain_version"],
         row["nodes_open"],

@@ -28,7 +28,7 @@ _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ExecutorDescriptor:
     """One executor, as its class describes itself."""
 
     type: str
@@ -44,7 +44,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Disabled:
+class DisabledExecutor:
     """An executor that was found and cannot be used, and why."""
 
     type: str
@@ -52,19 +52,19 @@ class Disabled:
 
 
 @dataclass(frozen=True)
-class Registry:
+class ExecutorRegistry:
     """The executors that were found, and those that disabled themselves."""
 
-    known: Mapping[str, Described]
-    disabled: Mapping[str, Disabled] = field(default_factory=dict)
+    executors: Mapping[str, ExecutorDescriptor]
+    disabled: Mapping[str, DisabledExecutor] = field(default_factory=dict)
 
     def types(self) -> list[str]:
         """The types that a node may have, in order."""
-        return sorted(self.known)
+        return sorted(self.executors)
 
-    def describe(self, type_name: str, place: str = "type") -> Described:
+    def describe(self, type_name: str, place: str = "type") -> ExecutorDescriptor:
         """The executor of a type, or a refusal that says what is known."""
-        if (found := self.known.get(type_name)) is not None:
+        if (found := self.executors.get(type_name)) is not None:
             return found
         if (broken := self.disabled.get(type_name)) is not None:
             raise InvalidInput(f"{place}: the executor {type_name!r} is disabled: {broken.reason}", field=place)
@@ -79,7 +79,7 @@ class Registry:
     def build(self, parts: Mapping[str, Any]) -> dict[str, Executor]:
         """Build every executor whose needs ``parts`` meets; one that fails is left out, with a message in the log."""
         built: dict[str, Executor] = {}
-        for described in self.known.values():
+        for described in self.executors.values():
             try:
                 built[described.type] = _built(described, parts)
             except Exception as error:  # noqa: BLE001 — a third party's constructor may raise anything
@@ -88,15 +88,15 @@ class Registry:
 
 
 @cache
-def installed() -> Registry:
+def installed_executors() -> ExecutorRegistry:
     """The executors of this installation, looked for once, when somebody first asks."""
-    return found()
+    return discover_executors()
 
 
-def found(points: Iterable[EntryPoint] | None = None) -> Registry:
+def discover_executors(points: Iterable[EntryPoint] | None = None) -> ExecutorRegistry:
     """Look for executors. The first of a type stands, ours before others'; a second is disabled."""
-    known: dict[str, Described] = {}
-    disabled: dict[str, Disabled] = {}
+    known: dict[str, ExecutorDescriptor] = {}
+    disabled: dict[str, DisabledExecutor] = {}
     every = entry_points(group=GROUP) if points is None else points
     for point in sorted(every, key=lambda item: (_distribution(item) != "adjudge", _distribution(item), item.name)):
         try:
@@ -105,14 +105,14 @@ def found(points: Iterable[EntryPoint] | None = None) -> Registry:
                 first = known[described.type].distribution
                 raise ValueError(f"the type {described.type!r} is already brought by {first}")
         except Exception as error:  # noqa: BLE001 — importing a third party's module may raise anything
-            disabled.setdefault(point.name, Disabled(point.name, f"{_distribution(point)}: {_text(error)}"))
+            disabled.setdefault(point.name, DisabledExecutor(point.name, f"{_distribution(point)}: {_text(error)}"))
             _log.warning("executor_disabled", type=point.name, package=_distribution(point), reason=_text(error))
         else:
             known[described.type] = described
-    return Registry(known, {name: item for name, item in disabled.items() if name not in known})
+    return ExecutorRegistry(known, {name: item for name, item in disabled.items() if name not in known})
 
 
-def _described(point: EntryPoint) -> Described:
+def _described(point: EntryPoint) -> ExecutorDescriptor:
     factory = point.load()
     if not isinstance(factory, type):
         raise TypeError(f"{point.value} is not a class")
@@ -124,10 +124,10 @@ def _described(point: EntryPoint) -> Described:
     check_schema(schema)
     if not inspect.iscoroutinefunction(getattr(factory, "execute", None)):
         raise TypeError("it has no 'async def execute(self, context)'")
-    return Described(type_name, schema, factory, _distribution(point))
+    return ExecutorDescriptor(type_name, schema, factory, _distribution(point))
 
 
-def _built(described: Described, parts: Mapping[str, Any]) -> Executor:
+def _built(described: ExecutorDescriptor, parts: Mapping[str, Any]) -> Executor:
     wanted = inspect.signature(described.factory).parameters.values()
     given = {item.name: parts[item.name] for item in wanted if item.name in parts}
     missing = [

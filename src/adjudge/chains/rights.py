@@ -56,7 +56,7 @@ async def rights_of(tx: Tx, authority: Authority | None) -> Rights:
     """Look up what an authority allows now."""
     if authority is None or not authority.grants:
         return Rights(None)
-    standing = await node_work.standing(tx, authority.grants)
+    standing = await node_work.find_role(tx, authority.grants)
     permissions = permissions_of(authority, standing)
     roles = {item.grant: item.role for item in standing}
     if any(grant not in roles for grant in authority.grants):

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from adjudge.chains.dags import Dags
-from adjudge.domain.chain import Dag, Node, OverRuns
+from adjudge.chains.dags import DagCache
+from adjudge.domain.chain import ChainLimits, Dag, Node
 from adjudge.domain.errors import NotFound
 from adjudge.store import chain_place_statements as places
 from adjudge.store import chains
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row
 
-MANY: Final = 100_000
+UNLIMITED: Final = 100_000
 
 
 async def lock_chains(tx: Tx, chain_ids: Iterable[str | None]) -> None:
@@ -28,30 +28,30 @@ async def lock_chains(tx: Tx, chain_ids: Iterable[str | None]) -> None:
         await tx.fetch(places.LOCK_CHAINS, rows)
 
 
-async def lock_chain_of(tx: Tx, run_id: str) -> None:
+async def lock_chain_of_run(tx: Tx, run_id: str) -> None:
     """The same for the chain of one run, if it shares anything."""
-    await tx.fetch(places.LOCK_CHAIN_OF, run_id=run_id)
+    await tx.fetch(places.LOCK_CHAIN_OF_RUN, run_id=run_id)
 
 
-async def limits_of(tx: Tx, dags: Dags, chain_id: str) -> OverRuns:
+async def current_chain_limits(tx: Tx, dags: DagCache, chain_id: str) -> ChainLimits:
     """What the chain limits over its runs now, and will until this transaction ends."""
     for row in await tx.fetch(places.LOCK_CHAINS, [(chain_id,)]):
-        dag = dags.known(chain_id, row["version"])
+        dag = dags.get(chain_id, row["version"])
         if dag is None:
             dag = dags.put(chain_id, row["version"], (await chains.find(tx, chain_id)).dag or {})
-        return dag.over_runs
+        return dag.chain_limits
     raise NotFound("chain", chain_id)
 
 
-class Room:
+class SlotAllocator:
     """How much may still start: in each run, and over all of them."""
 
-    def __init__(self, over_runs: OverRuns | None = None) -> None:
-        self._over = over_runs or OverRuns()
+    def __init__(self, over_runs: ChainLimits | None = None) -> None:
+        self._over = over_runs or ChainLimits()
         self._busy = Counter[str]()
         self._in_run = Counter[tuple[str, ...]]()
 
-    def hold(self, run_id: str, type_name: str, parent_id: str, number: int = 1, busy: int = 1) -> None:
+    def occupy(self, run_id: str, type_name: str, parent_id: str, number: int = 1, busy: int = 1) -> None:
         """Count what holds places; one that waits without being busy leaves its place over all runs to others."""
         self._busy[type_name] += busy
         for key in ((run_id,), (run_id, "type", type_name), (run_id, "parent", parent_id)):
@@ -60,23 +60,23 @@ class Room:
     @property
     def free(self) -> int:
         """How many places there are over all runs."""
-        return MANY if self._over.max_parallel is None else max(0, self._over.max_parallel - self._busy.total())
+        return UNLIMITED if self._over.max_parallel is None else max(0, self._over.max_parallel - self._busy.total())
 
-    def free_in(self, run_id: str, dag: Dag) -> int:
+    def free_in_run(self, run_id: str, dag: Dag) -> int:
         """How many places there are in a run."""
-        return MANY if dag.max_parallel is None else max(0, dag.max_parallel - self._in_run[run_id,])
+        return UNLIMITED if dag.max_parallel is None else max(0, dag.max_parallel - self._in_run[run_id,])
 
-    def takes(self, run_id: str, dag: Dag, row: Row) -> Node | None:
+    def allocate(self, run_id: str, dag: Dag, row: Row) -> Node | None:
         """Give a node a place, if every limit leaves one; return what the DAG says of the node."""
-        node, type_name, parent_id = dag.node(row["node_id"]), row["type"], row["parent_id"]
-        siblings = node.fan.max_parallel if node.fan and parent_id else None
+        node, type_name, parent_id = dag.node_for(row["node_id"]), row["type"], row["parent_id"]
+        siblings = node.map_spec.max_parallel if node.map_spec and parent_id else None
         if (
             not self.free
-            or not self.free_in(run_id, dag)
-            or self._busy[type_name] >= self._over.max_parallel_by_type.get(type_name, MANY)
-            or self._in_run[run_id, "type", type_name] >= dag.max_parallel_by_type.get(type_name, MANY)
-            or self._in_run[run_id, "parent", parent_id] >= (siblings or MANY)
+            or not self.free_in_run(run_id, dag)
+            or self._busy[type_name] >= self._over.max_parallel_by_type.get(type_name, UNLIMITED)
+            or self._in_run[run_id, "type", type_name] >= dag.max_parallel_by_type.get(type_name, UNLIMITED)
+            or self._in_run[run_id, "parent", parent_id] >= (siblings or UNLIMITED)
         ):
             return None
-        self.hold(run_id, type_name, parent_id)
+        self.occupy(run_id, type_name, parent_id)
         return node

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adjudge.domain.chain import Counts, is_failed
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.chain import DependencyCounts, is_failed
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store import chain_statements as sql
-from adjudge.store.chain_values import NO_ARTIFACT, Artifact, Place
+from adjudge.store.chain_values import NO_ARTIFACT, Artifact, SlotState
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row
 
-Key = tuple[str, str]
+NodeKey = tuple[str, str]
 """Run and node."""
 
 
 @dataclass(frozen=True, slots=True)
-class EndedNode:
+class FinishedNode:
     """A node whose row says that it has ended."""
 
     run_id: str
@@ -26,59 +26,59 @@ class EndedNode:
     type: str
     status: NodeStatus
     parent_id: str | None = None
-    seconds: float | None = None
+    duration_sec: float | None = None
     pool: str | None = None
     """The chain whose places its run shares with others."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> NodeKey:
         """Run and node."""
         return self.run_id, self.node_id
 
 
-def ended_node(row: Row) -> EndedNode:
+def finished_node_from_row(row: Row) -> FinishedNode:
     """What ``chain_nodes.finish`` and ``close`` return."""
     begun, over = row["started_at"], row["ended_at"]
     seconds = None if begun is None or over is None else (over - begun) / 1_000_000
     status = NodeStatus(row["status"])
-    return EndedNode(row["run_id"], row["node_id"], row["type"], status, row["parent_id"], seconds, row["pool"])
+    return FinishedNode(row["run_id"], row["node_id"], row["type"], status, row["parent_id"], seconds, row["pool"])
 
 
 @dataclass(slots=True)
-class Standing:
+class LockedChainRun:
     """A run under our lock, as it stands after our last count."""
 
     id: str
-    status: RunStatus
+    status: ChainRunStatus
     chain_id: str
     chain_version: int
     nodes_open: int
     nodes_failed: int
     trace_id: str | None
-    place: Place | None = None
+    place: SlotState | None = None
 
     @property
-    def waits(self) -> bool:
+    def is_waiting_for_slot(self) -> bool:
         """Whether it is not its turn yet: what could start in it does so when it is."""
         return self.place == "wanted"
 
     @property
-    def goes_on(self) -> bool:
+    def can_start_nodes(self) -> bool:
         """Whether its nodes may still start."""
-        return self.status in (RunStatus.PENDING, RunStatus.RUNNING)
+        return self.status in (ChainRunStatus.PENDING, ChainRunStatus.RUNNING)
 
 
-Runs = dict[str, Standing]
+LockedRuns = dict[str, LockedChainRun]
 
 
-def standing_of(row: Row) -> Standing:
+def locked_run_from_row(row: Row) -> LockedChainRun:
     """What ``chain_runs.lock`` and ``count_nodes`` return."""
     run_id, status, *rest = row
-    return Standing(run_id, RunStatus(status), *rest)
+    return LockedChainRun(run_id, ChainRunStatus(status), *rest)
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class NodeCountDelta:
     """How the counts of a run change."""
 
     total: int = 0
@@ -86,28 +86,28 @@ class Delta:
     failed: int = 0
 
 
-async def count(tx: Tx, deltas: Mapping[str, Delta]) -> Runs:
+async def update_counts(tx: Tx, deltas: Mapping[str, NodeCountDelta]) -> LockedRuns:
     """Change the counts of runs, and keep the runs for us until the transaction ends: the youngest first."""
     rows = [(run_id, item.total, item.open, item.failed) for run_id, item in sorted(deltas.items(), reverse=True)]
-    return {row["id"]: standing_of(row) for row in await tx.fetch(sql.COUNT_NODES, rows)} if rows else {}
+    return {row["id"]: locked_run_from_row(row) for row in await tx.fetch(sql.UPDATE_NODE_COUNTS, rows)} if rows else {}
 
 
-async def lock(tx: Tx, run_ids: Sequence[str]) -> Runs:
+async def lock_runs(tx: Tx, run_ids: Sequence[str]) -> LockedRuns:
     """Keep runs for us until the transaction ends."""
     rows = [(run_id,) for run_id in sorted(set(run_ids), reverse=True)]
-    return {row["id"]: standing_of(row) for row in await tx.fetch(sql.LOCK_RUNS, rows)} if rows else {}
+    return {row["id"]: locked_run_from_row(row) for row in await tx.fetch(sql.LOCK_RUNS, rows)} if rows else {}
 
 
-def ended_delta(ended: Sequence[EndedNode]) -> dict[str, Delta]:
+def delta_of_finished(ended: Sequence[FinishedNode]) -> dict[str, NodeCountDelta]:
     """What ended nodes change: instances are open nodes too, but only the mapped node itself can fail its run."""
     over, failed = Counter[str](), Counter[str]()
     for node in ended:
         over[node.run_id] += 1
         failed[node.run_id] += node.parent_id is None and is_failed(node.status)
-    return {run_id: Delta(0, -number, failed[run_id]) for run_id, number in over.items()}
+    return {run_id: NodeCountDelta(0, -number, failed[run_id]) for run_id, number in over.items()}
 
 
-async def set_counts(tx: Tx, run_id: str, counts: Mapping[str, Counts]) -> None:
+async def set_counts(tx: Tx, run_id: str, counts: Mapping[str, DependencyCounts]) -> None:
     """Write how the dependencies of waiting nodes stand."""
     rows = [(run_id, key, c.waiting, c.success, c.failed, c.skipped) for key, c in sorted(counts.items())]
     if rows:
@@ -115,7 +115,7 @@ async def set_counts(tx: Tx, run_id: str, counts: Mapping[str, Counts]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class NodeClosing:
     """A node to end that no job is running."""
 
     run_id: str
@@ -131,7 +131,7 @@ class Closing:
     """What it must still wait for: kind and key."""
 
 
-async def close(tx: Tx, closings: Sequence[Closing]) -> list[EndedNode]:
+async def close_nodes(tx: Tx, closings: Sequence[NodeClosing]) -> list[FinishedNode]:
     """End nodes that no job is running; one that stands elsewhere by now is left out."""
     if not closings:
         return []
@@ -151,4 +151,4 @@ async def close(tx: Tx, closings: Sequence[Closing]) -> list[EndedNode]:
         )
         for item in sorted(closings, key=lambda item: (item.run_id, item.node_id))
     ]
-    return [ended_node(row) for row in await tx.fetch(sql.CLOSE_NODES, rows)]
+    return [finished_node_from_row(row) for row in await tx.fetch(sql.CLOSE_NODES, rows)]

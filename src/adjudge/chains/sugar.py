@@ -49,7 +49,7 @@ MAP_SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-def without_sugar(document: Any) -> Any:
+def expand_map_nodes(document: Any) -> Any:
     """The DAG with every ``map`` node rewritten; whatever is wrong in other ways is left for the reader to say."""
     if not isinstance(document, Mapping) or not isinstance(document.get("nodes"), list):
         return document

@@ -40,14 +40,14 @@ _SHOWN_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class TemplateLiteral:
     """A value that stands in the template itself."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class TemplatePath:
     """Names and indexes to follow from the scope."""
 
     steps: tuple[str | int, ...]
@@ -61,11 +61,11 @@ class Path:
 class Expression:
     """The first operand that exists is the value."""
 
-    operands: tuple[Path | Literal, ...]
+    operands: tuple[TemplatePath | TemplateLiteral, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class TemplateReference:
     """A path that a template names, and where in the document it does."""
 
     place: str
@@ -94,15 +94,15 @@ def render(value: Any, scope: Mapping[str, Any], place: str = "cfg") -> Any:
     return value
 
 
-def references(value: Any, place: str = "cfg") -> Iterator[Reference]:
+def references(value: Any, place: str = "cfg") -> Iterator[TemplateReference]:
     """Name every path that the templates in ``value`` follow; a template that cannot be read is refused."""
     if isinstance(value, str):
         for part in _parts(value, place):
             if isinstance(part, Expression):
                 last = len(part.operands) - 1
                 for index, operand in enumerate(part.operands):
-                    if isinstance(operand, Path):
-                        yield Reference(place, operand.steps, index < last)
+                    if isinstance(operand, TemplatePath):
+                        yield TemplateReference(place, operand.steps, index < last)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from references(item, f"{place}.{key}")
@@ -125,7 +125,7 @@ def _as_text(value: Any) -> str:
 def _value(expression: Expression, scope: Mapping[str, Any], place: str) -> Any:
     missing: _Missing | None = None
     for operand in expression.operands:
-        if isinstance(operand, Literal):
+        if isinstance(operand, TemplateLiteral):
             return operand.value
         try:
             return _followed(operand, scope)
@@ -134,7 +134,7 @@ def _value(expression: Expression, scope: Mapping[str, Any], place: str) -> Any:
     raise InvalidInput(f"{place}: {missing}", field=place)
 
 
-def _followed(path: Path, scope: Mapping[str, Any]) -> Any:
+def _followed(path: TemplatePath, scope: Mapping[str, Any]) -> Any:
     found: Any = scope
     for index, step in enumerate(path.steps):
         if not _has(found, step):
@@ -149,7 +149,7 @@ def _has(found: Any, step: str | int) -> bool:
     return isinstance(found, list | tuple) and 0 <= step < len(found)
 
 
-def _explained(path: Path, index: int, found: Any) -> str:
+def _explained(path: TemplatePath, index: int, found: Any) -> str:
     """Say where a path ends and what is there."""
     step = path.steps[index]
     above = f"in {_spelled(path.steps[:index])}" if index else "here"
@@ -191,14 +191,14 @@ def _parts(text: str, place: str) -> Iterator[str | Expression]:
     while (start := text.find(_OPEN, at)) >= 0:
         if start > at:
             yield text[at:start]
-        reader = _Reader(text, start + len(_OPEN), place)
+        reader = _ExpressionParser(text, start + len(_OPEN), place)
         yield reader.expression()
         at = reader.at
     if at < len(text):
         yield text[at:]
 
 
-class _Reader:
+class _ExpressionParser:
     """Reads one expression, from behind its braces."""
 
     def __init__(self, text: str, at: int, place: str) -> None:
@@ -213,17 +213,17 @@ class _Reader:
             raise self._refusal(f"{token[1]!r} where '??' or '}}}}' must stand")
         return Expression(tuple(operands))
 
-    def _operand(self) -> Path | Literal:
+    def _operand(self) -> TemplatePath | TemplateLiteral:
         kind, token = self._next("a name or a value")
         if kind == "text":
-            return Literal(self._text_of(token))
+            return TemplateLiteral(self._text_of(token))
         if kind == "number":
-            return Literal(json.loads(token))
+            return TemplateLiteral(json.loads(token))
         if kind != "name":
             raise self._refusal(f"{token!r} where a name or a value must stand")
         if token in _CONSTANTS:
-            return Literal(_CONSTANTS[token])
-        return Path((token, *self._steps()))
+            return TemplateLiteral(_CONSTANTS[token])
+        return TemplatePath((token, *self._steps()))
 
     def _steps(self) -> Iterator[str | int]:
         while (match := _TOKEN.match(self._text, self.at)) and match["sign"] in (".", "["):

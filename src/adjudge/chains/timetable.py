@@ -21,12 +21,12 @@ from cronsim import CronSim, CronSimError
 from adjudge.domain.errors import InvalidInput
 
 SECOND_US: Final = 1_000_000
-MOST_CAUGHT_UP: Final = 1_000
+MAX_CATCH_UP: Final = 1_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIELDS: Final = re.compile(r"[0-9A-Za-z*,/#-]+(?:\s+[0-9A-Za-z*,/#-]+){4}")
 
 
-class Misfire(StrEnum):
+class MisfirePolicy(StrEnum):
     """What becomes of moments that passed while no scheduler ran."""
 
     SKIP = "skip"
@@ -38,17 +38,17 @@ class Misfire(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Timetable:
+class CronSchedule:
     """A cron expression with its time zone and its rule for missed moments."""
 
     expression: str
     zone: ZoneInfo
-    misfire: Misfire = Misfire.ONCE
-    cap: int = 10
+    misfire: MisfirePolicy = MisfirePolicy.ONCE
+    max_catch_up: int = 10
     grace_us: int = 60 * SECOND_US
     """A moment that is noticed this late still counts as kept."""
 
-    def after(self, moment_us: int) -> Iterator[int]:
+    def times_after(self, moment_us: int) -> Iterator[int]:
         """The moments after ``moment_us``, without end unless the expression has one."""
         start = (_EPOCH + timedelta(microseconds=moment_us)).astimezone(self.zone)
         for moment in CronSim(self.expression, start):
@@ -56,7 +56,7 @@ class Timetable:
 
     def next_after(self, moment_us: int) -> int | None:
         """The first moment after ``moment_us``; None where there is none in the next decades."""
-        return next(self.after(moment_us), None)
+        return next(self.times_after(moment_us), None)
 
     def due(self, next_us: int, now_us: int) -> tuple[list[int], int | None]:
         """Which of the moments from ``next_us`` to ``now_us`` are to start a run, and the first one after now."""
@@ -64,21 +64,21 @@ class Timetable:
         late_before = now_us - self.grace_us
         missed = [moment for moment in moments if moment < late_before]
         kept = [moment for moment in moments if moment >= late_before]
-        if self.misfire is Misfire.SKIP:
+        if self.misfire is MisfirePolicy.SKIP:
             missed = []
-        elif self.misfire is Misfire.ONCE:
+        elif self.misfire is MisfirePolicy.ONCE:
             missed = [] if kept else missed[-1:]
         else:
-            missed = missed[-self.cap :]
+            missed = missed[-self.max_catch_up :]
         return [*missed, *kept], self.next_after(now_us)
 
     def _between(self, first_us: int, last_us: int) -> list[int]:
         """The moments from one moment to a time, both included; of very many only the latest."""
         found = [first_us]
-        for moment in self.after(first_us):
+        for moment in self.times_after(first_us):
             if moment > last_us:
                 return found
-            if len(found) >= MOST_CAUGHT_UP:
+            if len(found) >= MAX_CATCH_UP:
                 return self._latest(last_us)
             found.append(moment)
         return found
@@ -86,14 +86,14 @@ class Timetable:
     def _latest(self, last_us: int) -> list[int]:
         start = (_EPOCH + timedelta(microseconds=last_us + SECOND_US)).astimezone(self.zone)
         backwards = (_microseconds(moment) for moment in CronSim(self.expression, start, reverse=True))
-        return [moment for moment in islice(backwards, MOST_CAUGHT_UP + 1) if moment <= last_us][::-1]
+        return [moment for moment in islice(backwards, MAX_CATCH_UP + 1) if moment <= last_us][::-1]
 
 
 def _microseconds(moment: datetime) -> int:
     return round((moment - _EPOCH) / timedelta(microseconds=1))
 
 
-def parse_timetable(spec: Mapping[str, Any], place: str = "spec") -> Timetable:
+def parse_cron(spec: Mapping[str, Any], place: str = "spec") -> CronSchedule:
     """Read a cron trigger's spec, or say which field is wrong and how."""
     expression, zone = str(spec.get("cron", "")).strip(), str(spec.get("timezone", "UTC"))
     if not _FIELDS.fullmatch(expression):
@@ -102,10 +102,10 @@ def parse_timetable(spec: Mapping[str, Any], place: str = "spec") -> Timetable:
             "month, day of the week.",
             field=f"{place}.cron",
         )
-    timetable = Timetable(
+    timetable = CronSchedule(
         expression,
         _zone(zone, place),
-        Misfire(spec.get("misfire", Misfire.ONCE)),
+        MisfirePolicy(spec.get("misfire", MisfirePolicy.ONCE)),
         int(spec.get("misfire_cap", 10)),
         round(float(spec.get("grace_sec", 60)) * SECOND_US),
     )
@@ -128,7 +128,7 @@ def _zone(name: str, place: str) -> ZoneInfo:
         ) from None
 
 
-def parse_moment(text: str, place: str) -> int:
+def parse_timestamp(text: str, place: str) -> int:
     """Read a moment with its offset, ISO 8601, as microseconds since the Unix epoch."""
     try:
         moment = datetime.fromisoformat(text)

@@ -21,17 +21,17 @@ from typing import Any, Final, Protocol
 
 from adjudge.chains import templating
 from adjudge.chains.schemas import check_cfg
-from adjudge.chains.timetable import Misfire, parse_moment, parse_timetable
+from adjudge.chains.timetable import MisfirePolicy, parse_cron, parse_timestamp
 from adjudge.domain.authority import Authority
 from adjudge.domain.chain_document import find_cycle
-from adjudge.domain.documents import as_text
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput, NotFound, TriggerDisabled, Unavailable
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, chains
 from adjudge.store import chain_triggers as rows
-from adjudge.store.chain_triggers import NewTrigger, Taken, Tick, Trigger
+from adjudge.store.chain_triggers import NewTrigger, PendingTick, TriggerRow, TriggerTick
 
 _log = get_logger(__name__)
 
@@ -46,7 +46,7 @@ _SECRET_PREFIX: Final = "adjt_"  # noqa: S105  # what a secret starts with, so t
 
 _PARAMETERS: Final = {"type": "object", "description": "Parameters of the run; templates may name event and trigger."}
 _PLAIN: Final = {"type": ["string", "number"]}
-_MISFIRE: Final = {"enum": [item.value for item in Misfire]}
+_MISFIRE: Final = {"enum": [item.value for item in MisfirePolicy]}
 SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
     "cron": {
         "type": "object",
@@ -106,7 +106,7 @@ SPECS: Final[Mapping[str, Mapping[str, Any]]] = {
 _ENDS: Final = {"success": ["success"], "failure": ["failed", "stopped"], "any": ["success", "failed", "stopped"]}
 
 
-class StartRun(Protocol):
+class StartTriggeredRun(Protocol):
     """Starts a run in the caller's transaction; for a key that is known it answers with the run that stands."""
 
     async def __call__(
@@ -125,18 +125,18 @@ class StartRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedTrigger:
     """A new trigger; a webhook's secret is shown this once and kept only as its digest."""
 
     trigger_id: str
     secret: str | None = None
 
 
-class Triggers:
+class TriggerCommands:
     """The operations that people and programs ask for, each in the caller's transaction."""
 
-    def __init__(self, mint: NewId = new_id) -> None:
-        self._mint = mint
+    def __init__(self, new_id: IdFactory = new_id) -> None:
+        self._new_id = new_id
 
     async def create(
         self,
@@ -149,12 +149,12 @@ class Triggers:
         actor: str,
         authority: Authority | None = None,
         enabled: bool = True,
-    ) -> Created:
+    ) -> CreatedTrigger:
         """Create a trigger; refuse what could never fire, naming the field."""
         checked = await _checked(tx, chain_id, kind, spec)
         secret = _SECRET_PREFIX + secrets.token_urlsafe(32) if kind == "webhook" else None
         trigger = NewTrigger(
-            id=self._mint(),
+            id=self._new_id(),
             chain_id=chain_id,
             name=name,
             kind=kind,
@@ -166,8 +166,8 @@ class Triggers:
             created_by=actor,
             authority=authority,
         )
-        await rows.add(tx, trigger)
-        return Created(trigger.id, secret)
+        await rows.insert(tx, trigger)
+        return CreatedTrigger(trigger.id, secret)
 
     async def update(
         self,
@@ -178,10 +178,10 @@ class Triggers:
         spec: Mapping[str, Any] | None = None,
         enabled: bool | None = None,
         authority: Authority | None = None,
-    ) -> Trigger:
+    ) -> TriggerRow:
         """Change a trigger. Its timetable starts anew: what was missed while it was disabled is not made up for."""
-        standing = await rows.get(tx, trigger_id)
-        wanted = given_spec(standing) if spec is None else spec
+        standing = await rows.find(tx, trigger_id)
+        wanted = user_spec(standing) if spec is None else spec
         checked = await _checked(tx, standing.chain_id, standing.kind, wanted, trigger_id)
         changed = replace(
             standing,
@@ -191,15 +191,17 @@ class Triggers:
             enabled=standing.enabled if enabled is None else enabled,
             next_at=standing.next_at if standing.kind == "delay" and spec is None else checked.next_at,
         )
-        return replace(changed, version=await rows.change(tx, changed, authority))
+        return replace(changed, version=await rows.update(tx, changed, authority))
 
-    async def call(self, tx: Tx, trigger_id: str, *, secret: str, key: str | None, payload: Mapping[str, Any]) -> str:
+    async def handle_webhook_call(
+        self, tx: Tx, trigger_id: str, *, secret: str, key: str | None, payload: Mapping[str, Any]
+    ) -> str:
         """Take a webhook's call; return its tick. A wrong secret and a missing trigger look alike from outside.
 
         ``key`` is the caller's own name for this call: the same one again is the same tick.
         """
         try:
-            trigger: Trigger | None = await rows.get(tx, trigger_id)
+            trigger: TriggerRow | None = await rows.find(tx, trigger_id)
         except NotFound:
             trigger = None
         stored = (trigger.secret_hash if trigger else None) or _digest("")
@@ -209,14 +211,14 @@ class Triggers:
             raise TriggerDisabled("The trigger is disabled; enable it first.", id=trigger_id)
         if key is not None and not 0 < len(key) <= _KEY_CHARACTERS:
             raise InvalidInput(f"key: use 1 to {_KEY_CHARACTERS} characters.", field="key")
-        as_text(payload, "body")
-        tick = f"call:{key}" if key else f"call:{self._mint()}"
-        await rows.add_ticks(tx, [Tick(trigger.id, tick, payload=payload)])
+        encode_json(payload, "body")
+        tick = f"call:{key}" if key else f"call:{self._new_id()}"
+        await rows.add_ticks(tx, [TriggerTick(trigger.id, tick, payload=payload)])
         return tick
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class _CheckedTrigger:
     spec: Mapping[str, Any]
     event: str | None = None
     next_at: int | None = None
@@ -224,10 +226,10 @@ class _Checked:
 
 async def _checked(
     tx: Tx, chain_id: str, kind: str, spec: Mapping[str, Any], trigger_id: str | None = None
-) -> _Checked:
+) -> _CheckedTrigger:
     if kind not in SPECS:
         raise InvalidInput(f"kind: there is no trigger {kind[:64]!r}; choose one of {', '.join(SPECS)}.", field="kind")
-    as_text(spec, "spec")
+    encode_json(spec, "spec")
     check_cfg(SPECS[kind], spec, place="spec")
     for item in templating.references(spec.get("parameters", {}), "spec.parameters"):
         if item.path[0] not in ("event", "trigger"):
@@ -235,25 +237,27 @@ async def _checked(
                 f"{item.place}: there is no {item.path[0]!r} here; use event or trigger.", field=item.place
             )
     if kind == "cron":
-        return _Checked(spec, next_at=parse_timetable(spec).next_after(await rows.now_us(tx)))
+        return _CheckedTrigger(spec, next_at=parse_cron(spec).next_after(await rows.now_us(tx)))
     if kind == "delay":
         now_us = await rows.now_us(tx)
         after_us = round(float(spec.get("after_sec", 0)) * _SECOND_US)
-        return _Checked(spec, next_at=parse_moment(spec["at"], "spec.at") if "at" in spec else now_us + after_us)
+        return _CheckedTrigger(
+            spec, next_at=parse_timestamp(spec["at"], "spec.at") if "at" in spec else now_us + after_us
+        )
     if kind == "chain":
         return await _after_chain(tx, chain_id, spec, trigger_id)
     for name in spec.get("filter", {}):
         if name not in rows.EVENTS[spec["event"]]:
             known = ", ".join(rows.EVENTS[spec["event"]])
             raise InvalidInput(f"spec.filter: {spec['event']} has no {name!r}; it has {known}.", field="spec.filter")
-    return _Checked(spec, event=spec.get("event"))
+    return _CheckedTrigger(spec, event=spec.get("event"))
 
 
-async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_id: str | None) -> _Checked:
+async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_id: str | None) -> _CheckedTrigger:
     """Watch another chain; refuse what would start itself for ever, and spell the circle out."""
     source = await _chain_id(tx, str(spec["chain_id"]))
     edges: dict[str, list[str]] = {}
-    for ended, started in [(source, chain_id), *await rows.chain_edges(tx, but=trigger_id)]:
+    for ended, started in [(source, chain_id), *await rows.chain_edges(tx, except_id=trigger_id)]:
         edges.setdefault(ended, []).append(started)
         edges.setdefault(started, [])
     if (cycle := find_cycle(edges)) is not None:
@@ -262,7 +266,7 @@ async def _after_chain(tx: Tx, chain_id: str, spec: Mapping[str, Any], trigger_i
             field="spec.chain_id",
         )
     wanted = {"chain_id": source, "status": _ENDS[spec.get("on", "success")]}
-    return _Checked({**spec, "filter": wanted}, event=rows.CHAIN_FINISHED)
+    return _CheckedTrigger({**spec, "filter": wanted}, event=rows.CHAIN_FINISHED)
 
 
 async def _chain_id(tx: Tx, name: str) -> str:
@@ -273,7 +277,7 @@ async def _chain_id(tx: Tx, name: str) -> str:
     raise InvalidInput(f"spec.chain_id: there is no chain {name[:128]!r}; define it first.", field="spec.chain_id")
 
 
-def given_spec(trigger: Trigger) -> dict[str, Any]:
+def user_spec(trigger: TriggerRow) -> dict[str, Any]:
     """A spec as it was given: what was derived from it is left out."""
     return {key: value for key, value in trigger.spec.items() if trigger.kind == "event" or key != "filter"}
 
@@ -286,7 +290,7 @@ def _digest(secret: str) -> str:
 class TriggerScheduler:
     """The scheduler's round: moments become ticks, ticks become runs. Any number may run at once."""
 
-    def __init__(self, database: Database, start: StartRun, *, name: str) -> None:
+    def __init__(self, database: Database, start: StartTriggeredRun, *, name: str) -> None:
         self._database = database
         self._start = start
         self._name = name
@@ -294,16 +298,18 @@ class TriggerScheduler:
     async def run(self) -> None:
         """Make the round for ever, at once when a tick is noted and at least every second."""
         woken = asyncio.Event()
-        stop = self._database.listen(rows.BELL, woken.set)
+        stop = self._database.listen(rows.CHANNEL_TRIGGERS, woken.set)
         round_number = 0
         outage = Outage(_log, "trigger_scheduler_retrying", first_sec=_POLL_SEC)
         try:
             while True:
                 woken.clear()
                 try:
-                    await self.tick()
+                    await self.run_once()
                     if round_number % _HOUSEKEEPING_ROUNDS == 0:
-                        await self._database.transact(lambda tx: rows.forget_ticks(tx, older_us=_KEEP_TICKS_US))
+                        await self._database.transact(
+                            lambda tx: rows.delete_old_ticks(tx, older_than_us=_KEEP_TICKS_US)
+                        )
                     round_number += 1
                     outage.over()
                 except Unavailable as error:
@@ -317,11 +323,11 @@ class TriggerScheduler:
         finally:
             stop()
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Turn what is due into runs; return how many were started."""
         while await self._database.transact(self._mature) == _DUE_AT_ONCE:
             pass
-        await self._database.transact(lambda tx: rows.note_ended_contests(tx, back_us=_LOOK_BACK_US))
+        await self._database.transact(lambda tx: rows.add_ticks_for_ended_contests(tx, back_us=_LOOK_BACK_US))
         started = 0
         while (was_started := await self._start_next()) is not None:
             started += was_started
@@ -336,17 +342,17 @@ class TriggerScheduler:
             try:
                 moments, next_us = _moments(trigger, moment_us, now_us)
             except (InvalidInput, ValueError) as error:  # a time zone can vanish from a machine; the others go on
-                await rows.break_off(tx, trigger.id, str(error))
+                await rows.disable_with_error(tx, trigger.id, str(error))
                 continue
-            ticks += [Tick(trigger.id, str(moment), moment) for moment in moments]
+            ticks += [TriggerTick(trigger.id, str(moment), moment) for moment in moments]
             moves.append((trigger.id, moment_us, next_us, str(moments[-1]) if moments else None))
-        await rows.move_on(tx, moves)
+        await rows.set_next_times(tx, moves)
         await rows.add_ticks(tx, ticks)
         return len(due)
 
     async def _start_next(self) -> bool | None:
         """Start the run of one tick; False where that failed for good, None where no tick waits."""
-        taken: list[Taken] = []
+        taken: list[PendingTick] = []
 
         async def operation(tx: Tx) -> bool | None:
             taken.clear()
@@ -363,7 +369,7 @@ class TriggerScheduler:
                 actor=f"trigger:{tick.trigger_id}",
                 authority=tick.authority,
             )
-            await rows.settle(tx, tick, run_id=run_id)
+            await rows.finish_tick(tx, tick, run_id=run_id)
             return True
 
         try:
@@ -377,17 +383,17 @@ class TriggerScheduler:
                 raise
             tick, message = taken[0], str(error) or type(error).__name__
             _log.warning("trigger_tick_failed", trigger_id=tick.trigger_id, tick=tick.tick, error=message)
-            await self._database.transact(lambda tx: rows.settle(tx, tick, error=message))
+            await self._database.transact(lambda tx: rows.finish_tick(tx, tick, error=message))
             return False
 
 
-def _moments(trigger: Trigger, moment_us: int, now_us: int) -> tuple[list[int], int | None]:
+def _moments(trigger: TriggerRow, moment_us: int, now_us: int) -> tuple[list[int], int | None]:
     if trigger.kind == "cron":
-        return parse_timetable(trigger.spec).due(moment_us, now_us)
+        return parse_cron(trigger.spec).due(moment_us, now_us)
     return [moment_us], None
 
 
-def _parameters(tick: Taken) -> Mapping[str, Any]:
+def _parameters(tick: PendingTick) -> Mapping[str, Any]:
     """The parameters of the run: as the spec says, else what the event or the call brought."""
     wanted = tick.spec.get("parameters")
     if wanted is None:

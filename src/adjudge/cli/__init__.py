@@ -26,7 +26,7 @@ EXIT_BAD_INPUT: Final = 3
 T = TypeVar("T")
 
 
-class Later(click.Command):
+class LazyCommand(click.Command):
     """Stands for the command at ``place`` (``module:name``) in help and completion, and becomes it when it is called.
 
     ``help`` is the first sentence of what the command says of itself, word for word: a test holds the two together.
@@ -76,24 +76,24 @@ _SUMMARIES: Final = {
     "worker": "Run a worker: judges submissions and executes chain nodes.",
     "workers": "List online workers with slots, languages and health.",
 }
-COMMANDS: Final = {name: Later(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}
+COMMANDS: Final = {name: LazyCommand(name, f"adjudge.cli.{name}:command", help_) for name, help_ in _SUMMARIES.items()}
 
 
-class Root(click.Group):
+class RootGroup(click.Group):
     """The one place that turns errors into exit codes."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parse the root's own options."""
-        return _mapped(lambda: super(Root, self).make_context(info_name, args, parent, **extra))
+        return _with_exit_codes(lambda: super(RootGroup, self).make_context(info_name, args, parent, **extra))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        return _mapped(lambda: super(Root, self).invoke(ctx))
+        return _with_exit_codes(lambda: super(RootGroup, self).invoke(ctx))
 
 
-def _mapped(step: Callable[[], T]) -> T:
+def _with_exit_codes(step: Callable[[], T]) -> T:
     try:
         return step()
     except AdjudgeError as error:
@@ -110,7 +110,7 @@ def _mapped(step: Callable[[], T]) -> T:
         raise click.exceptions.Exit(EXIT_OUR_FAILURE) from error
 
 
-@click.group(cls=Root, commands=[*COMMANDS.values()], context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=RootGroup, commands=[*COMMANDS.values()], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="adjudge")
 def main() -> None:
     """Adjudge: an online judge and a job chain engine."""

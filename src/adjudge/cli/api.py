@@ -8,7 +8,7 @@ import click
 
 from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.serving import open_parts, run_server, serve_http
+from adjudge.cli.serving import open_services, run_server, serve_http
 from adjudge.settings import Settings
 from adjudge.store import users
 
@@ -27,7 +27,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_parts(settings, database, stream, blobs) as parts,
+        open_services(settings, database, stream, blobs) as parts,
     ):
         has_users = await database.read(users.any_exist)
         notes = [] if has_users else ["no users yet; create one: adjudge user add NAME --role admin"]

@@ -11,14 +11,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from adjudge.chains import shipped
-from adjudge.chains.definition import Definition, read_definition
+from adjudge.chains.definition import ChainDefinition, read_definition
 from adjudge.cli.chain_drawing import draw
 from adjudge.cli.chain_run import RUN_COMMANDS, STATES
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
-from adjudge.client import NewTrigger
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
+from adjudge.client import TriggerSpec
 from adjudge.client.values import Applied, Trigger
-from adjudge.domain.chain_document import parse
+from adjudge.domain.chain_document import parse_dag
 from adjudge.domain.errors import InvalidInput
 
 
@@ -37,7 +37,7 @@ for _command in RUN_COMMANDS:
     "--shipped",
     "names",
     multiple=True,
-    type=click.Choice(shipped.names()),
+    type=click.Choice(shipped.list_builtin()),
     help="A built-in chain. May be repeated.",
 )
 @server_option
@@ -48,19 +48,19 @@ def apply(files: tuple[Path, ...], names: tuple[str, ...], server: str | None) -
     stays off. Applying the same file twice changes nothing.
     """
     if not files and not names:
-        known = ", ".join(shipped.names())
+        known = ", ".join(shipped.list_builtin())
         raise InvalidInput(f"Missing argument: a file, or --builtin with one of: {known}.", field="files")
-    wanted = [_checked(path) for path in files] + [shipped.definition(name) for name in names]
-    with connected(server) as client:
+    wanted = [_checked(path) for path in files] + [shipped.load_builtin(name) for name in names]
+    with open_client(server) as client:
         for item in wanted:
-            triggers = [NewTrigger(each.name, each.kind, each.spec, each.enabled) for each in item.triggers]
+            triggers = [TriggerSpec(each.name, each.kind, each.spec, each.enabled) for each in item.triggers]
             done = client.chain_apply(
                 item.name, item.dag, description=item.description, enabled=item.enabled, triggers=triggers
             )
-            _say(done)
+            _print_applied(done)
 
 
-def _checked(path: Path) -> Definition:
+def _checked(path: Path) -> ChainDefinition:
     """Read a file; everything that is wrong with its DAG is said on a line of its own, before a server is asked."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def _checked(path: Path) -> Definition:
         raise InvalidInput(f"{path}: cannot read file: {error}.", field="file") from None
     definition = read_definition(text, place=str(path))
     try:
-        parse(definition.dag)
+        parse_dag(definition.dag)
     except InvalidInput as error:
         problems = error.fields.get("problems")
         listed = problems if isinstance(problems, list) else [error.message]
@@ -78,7 +78,7 @@ def _checked(path: Path) -> Definition:
     return definition
 
 
-def _say(done: Applied) -> None:
+def _print_applied(done: Applied) -> None:
     click.echo(f"{done.chain.name}: {done.outcome}, version {done.chain.version}")
     for name, outcome in done.triggers.items():
         click.echo(f"  trigger {name}: {outcome}")
@@ -92,7 +92,7 @@ def _say(done: Applied) -> None:
 @server_option
 def list_(search: str, page: int, server: str | None) -> None:
     """List chains."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found = client.chains(keyword=search, page=page, size=100)
     table = Table("name", "version", "state", "updated", "description")
     for item in found:
@@ -107,7 +107,7 @@ def list_(search: str, page: int, server: str | None) -> None:
 @server_option
 def show(name: str, server: str | None) -> None:
     """Show a chain: description, triggers and DAG."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found, triggers = client.chain(name), client.chain_triggers(name)
     console = open_console()
     state = "" if found.enabled else ", disabled"
@@ -134,7 +134,7 @@ def _trigger(item: Trigger) -> str:
 @server_option
 def enable(name: str, server: str | None) -> None:
     """Enable a chain."""
-    _switch(name, server, enabled=True)
+    _set_enabled(name, server, enabled=True)
 
 
 @command.command()
@@ -142,11 +142,11 @@ def enable(name: str, server: str | None) -> None:
 @server_option
 def disable(name: str, server: str | None) -> None:
     """Disable a chain. Current runs continue."""
-    _switch(name, server, enabled=False)
+    _set_enabled(name, server, enabled=False)
 
 
-def _switch(name: str, server: str | None, *, enabled: bool) -> None:
-    with connected(server) as client:
+def _set_enabled(name: str, server: str | None, *, enabled: bool) -> None:
+    with open_client(server) as client:
         found = client.chain_switch(name, enabled=enabled)
     click.echo(f"{found.name}: {'on' if found.enabled else 'off'}")
 
@@ -159,7 +159,7 @@ def graph(name: str | None, run_id: str | None, server: str | None) -> None:
     """Draw the DAG of a chain, or of a run with --run."""
     if bool(name) == bool(run_id):
         raise InvalidInput("Missing argument: a chain name, or --run with a run ID.", field="name")
-    with connected(server) as client:
+    with open_client(server) as client:
         if run_id:
             run = client.run(run_id)
             dag = client.chain_version(run.chain_id, run.chain_version).dag

@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.text import Text
 
-from adjudge.domain.layering import Bend, Layering, Place, lay_out
+from adjudge.domain.layering import EdgeWaypoint, GraphLayout, LayoutVertex, layout_graph
 
 _GAP: Final = 3
 _BOX_ROWS: Final = 4
@@ -82,13 +82,13 @@ class _Canvas:
 
 def draw(dependencies: Mapping[str, Sequence[str]], caption: Callable[[str], str], style: Callable[[str], str]) -> Text:
     """Draw a graph; ``caption`` is a node's second line, ``style`` its colour."""
-    layout = lay_out(dependencies)
+    layout = layout_graph(dependencies)
     width = {node: max(len(node), len(caption(node))) + 4 for node in dependencies}
     columns = _columns(layout, width)
     canvas, row = _Canvas(), 0
     for upper, lower in zip_longest(layout.layers, layout.layers[1:], fillvalue=()):
         for place in upper:
-            if isinstance(place, Bend):
+            if isinstance(place, EdgeWaypoint):
                 canvas.down(columns[place], row, row + _BOX_ROWS - 1)
             else:
                 _box(canvas, row, columns[place] - width[place] // 2, (place, caption(place)), style(place))
@@ -105,14 +105,14 @@ def _box(canvas: _Canvas, row: int, left: int, words: Sequence[str], style: str)
     canvas.write(row + len(words) + 1, left, f"└{'─' * inside}┘", style)
 
 
-def _columns(layout: Layering, width: Mapping[str, int]) -> dict[Place, int]:
+def _columns(layout: GraphLayout, width: Mapping[str, int]) -> dict[LayoutVertex, int]:
     """The middle of every place; each layer is centred under the widest."""
 
-    def taken(place: Place) -> int:
-        return 1 if isinstance(place, Bend) else width[place]
+    def taken(place: LayoutVertex) -> int:
+        return 1 if isinstance(place, EdgeWaypoint) else width[place]
 
     whole = [sum(taken(place) + _GAP for place in layer) - _GAP for layer in layout.layers]
-    columns: dict[Place, int] = {}
+    columns: dict[LayoutVertex, int] = {}
     for layer, wide in zip(layout.layers, whole, strict=True):
         left = (max(whole) - wide) // 2
         for place in layer:
@@ -121,8 +121,10 @@ def _columns(layout: Layering, width: Mapping[str, int]) -> dict[Place, int]:
     return columns
 
 
-def _targets(layout: Layering, upper: Sequence[Place], lower: Sequence[Place]) -> dict[Place, list[Place]]:
-    found: dict[Place, list[Place]] = {}
+def _targets(
+    layout: GraphLayout, upper: Sequence[LayoutVertex], lower: Sequence[LayoutVertex]
+) -> dict[LayoutVertex, list[LayoutVertex]]:
+    found: dict[LayoutVertex, list[LayoutVertex]] = {}
     above, below = set(upper), set(lower)
     for edge in layout.edges:
         for source, target in pairwise(edge):
@@ -131,7 +133,12 @@ def _targets(layout: Layering, upper: Sequence[Place], lower: Sequence[Place]) -
     return found
 
 
-def _connect(canvas: _Canvas, row: int, targets: Mapping[Place, Sequence[Place]], columns: Mapping[Place, int]) -> int:
+def _connect(
+    canvas: _Canvas,
+    row: int,
+    targets: Mapping[LayoutVertex, Sequence[LayoutVertex]],
+    columns: Mapping[LayoutVertex, int],
+) -> int:
     """Draw what leads from one layer to the next; how many rows that took."""
     straight = {source: to for source, to in targets.items() if [columns[item] for item in to] == [columns[source]]}
     bent = [source for source in targets if source not in straight]

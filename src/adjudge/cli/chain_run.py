@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.client import Client
 from adjudge.client.values import Node, Run
 from adjudge.domain.errors import InvalidInput
@@ -73,7 +73,7 @@ def start(
     given, contents = _parameters(parameters), _contents(files)
     if twice := sorted(given.keys() & contents.keys()):
         raise InvalidInput(f"--file {twice[0]}: also set by --param; use only one of them.", field="file")
-    with connected(server) as client:
+    with open_client(server) as client:
         given |= {field: client.file_store(content).digest for field, content in contents.items()}
         started = client.chain_start(name, parameters=given, reason=reason, key=key)
         click.echo(started.run_id)
@@ -115,10 +115,10 @@ def _pair(item: str, option: str, form: str) -> tuple[str, str]:
 @click.option("--status", help="Filter by status.")
 @click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
 @server_option
-def runs(chain: str | None, status: str | None, at_most: int, server: str | None) -> None:
+def runs(chain: str | None, status: str | None, limit: int, server: str | None) -> None:
     """List runs, newest first."""
-    with connected(server) as client:
-        found = client.runs(chain=chain, status=status, limit=at_most).items
+    with open_client(server) as client:
+        found = client.runs(chain=chain, status=status, limit=limit).items
     table = Table("status", "chain", "nodes", "started by", "started", "id")
     for item in found:
         ended = item.nodes_total - item.nodes_open
@@ -135,13 +135,13 @@ def runs(chain: str | None, status: str | None, at_most: int, server: str | None
 @server_option
 def run(run_id: str, follow: bool, server: str | None) -> None:
     """Show a run and its nodes. With --follow, exit codes as in `chain start --wait`."""
-    with connected(server) as client:
+    with open_client(server) as client:
         if follow:
             _follow(client, run_id)
             return
         found, nodes = client.run(run_id), client.run_nodes(run_id)
     console = open_console()
-    console.print(_table(found, {node.node_id: node for node in nodes}, at_most=len(nodes)))
+    console.print(_table(found, {node.node_id: node for node in nodes}, limit=len(nodes)))
 
 
 @click.command()
@@ -150,7 +150,7 @@ def run(run_id: str, follow: bool, server: str | None) -> None:
 @server_option
 def stop(run_id: str, reason: str, server: str | None) -> None:
     """Stop a run."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found = client.run_stop(run_id, reason=reason)
     click.echo(f"{found.id}: {found.status}")
 
@@ -162,8 +162,8 @@ def stop(run_id: str, reason: str, server: str | None) -> None:
 @server_option
 def retry(run_id: str, node_id: str, reason: str, server: str | None) -> None:
     """Retry a failed or stopped node."""
-    with connected(server) as client:
-        _say(client.node_retry(run_id, node_id, reason=reason))
+    with open_client(server) as client:
+        _print_node(client.node_retry(run_id, node_id, reason=reason))
 
 
 @click.command()
@@ -178,8 +178,8 @@ def complete(run_id: str, node_id: str, artifact: str | None, reason: str, serve
         left = json.loads(artifact) if artifact else None
     except ValueError as error:
         raise InvalidInput(f"--artifact: invalid JSON: {error}.", field="artifact") from None
-    with connected(server) as client:
-        _say(client.node_complete(run_id, node_id, artifact=left, reason=reason))
+    with open_client(server) as client:
+        _print_node(client.node_complete(run_id, node_id, artifact=left, reason=reason))
 
 
 @click.command()
@@ -190,8 +190,8 @@ def complete(run_id: str, node_id: str, artifact: str | None, reason: str, serve
 @server_option
 def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str | None) -> None:
     """Approve a node that waits for approval."""
-    with connected(server) as client:
-        _say(client.node_decide(run_id, node_id, approved=approved, reason=reason))
+    with open_client(server) as client:
+        _print_node(client.node_decide(run_id, node_id, approved=approved, reason=reason))
 
 
 @click.command()
@@ -204,7 +204,7 @@ def approve(run_id: str, node_id: str, approved: bool, reason: str, server: str 
 @server_option
 def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: str | None) -> None:
     """Rerun a run from the start or from a node. Prints the new run's ID."""
-    with connected(server) as client:
+    with open_client(server) as client:
         started = client.run_rerun(run_id, from_node=from_node, reason=reason)
         click.echo(started.run_id)
         if wait:
@@ -218,7 +218,7 @@ def rerun(run_id: str, from_node: str | None, wait: bool, reason: str, server: s
 @server_option
 def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
     """Print the log of a node, all attempts."""
-    with connected(server) as client:
+    with open_client(server) as client:
         last = 0
         while True:
             is_over = client.node(run_id, node_id).status in _ENDED  # asked first: what it wrote before is read below
@@ -241,7 +241,7 @@ def logs(run_id: str, node_id: str, follow: bool, server: str | None) -> None:
 @server_option
 def artifact(run_id: str, node_id: str, digest: str | None, to: BinaryIO, server: str | None) -> None:
     """Download the artifact of a node as JSON, or one of its files."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found = client.node_file(run_id, node_id, digest) if digest else client.node_artifact(run_id, node_id)
     to.write(found if digest else found + b"\n")
 
@@ -249,7 +249,7 @@ def artifact(run_id: str, node_id: str, digest: str | None, to: BinaryIO, server
 RUN_COMMANDS: Final = (start, runs, run, stop, retry, complete, approve, rerun, logs, artifact)
 
 
-def _say(node: Node) -> None:
+def _print_node(node: Node) -> None:
     click.echo(f"{node.node_id}: {node.status}, attempt {node.attempt}")
 
 
@@ -278,10 +278,10 @@ def _lines(console: Console, client: Client, run_id: str) -> Run:
 def _line(node: Node, run_id: str) -> str:
     again = f" (attempt {node.attempt})" if node.attempt > 1 else ""
     failed = f": {escape(node.last_error)}" if node.last_error and node.status in {"failed", "retrying"} else ""
-    return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_question(node, run_id))}"
+    return f"{_state(node.status)} {escape(node.node_id)}{again}{failed}{escape(_approval_hint(node, run_id))}"
 
 
-def _question(node: Node, run_id: str) -> str:
+def _approval_hint(node: Node, run_id: str) -> str:
     """What a node asks, and how to answer it."""
     if node.type != "wait_approval" or node.status != "running":
         return ""
@@ -301,17 +301,17 @@ def _live(console: Console, client: Client, run_id: str) -> Run:
     return client.run_wait(run_id)
 
 
-def _table(run: Run, nodes: dict[str, Node], at_most: int = _ROWS) -> Table:
+def _table(run: Run, nodes: dict[str, Node], limit: int = _ROWS) -> Table:
     ended = run.nodes_total - run.nodes_open
     waits = ", queued (concurrency limit)" if run.place == "wanted" else ""
     title = f"{escape(run.chain_name)}: {_state(run.status)}{waits}, {ended} of {run.nodes_total} nodes"
     table = Table("node", "status", "type", "attempt", "", title=title, title_justify="left")
     order = {"running": 0, "retrying": 0, "failed": 1, "stopped": 1}
     shown = list(nodes.values())
-    if len(shown) > at_most:
+    if len(shown) > limit:
         shown.sort(key=lambda node: order.get(node.status, 2))
-    for node in shown[:at_most]:
+    for node in shown[:limit]:
         waits = "queued (concurrency limit)" if node.place == "wanted" else ""
-        said = escape(node.last_error or waits or _question(node, run.id).strip())
+        said = escape(node.last_error or waits or _approval_hint(node, run.id).strip())
         table.add_row(escape(node.node_id), _state(node.status), escape(node.type), str(node.attempt), said)
     return table

@@ -8,28 +8,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adjudge.chains.awaiting import PROBES, JudgeRunsAwaited, run_ended
-from adjudge.chains.engine import Engine
+from adjudge.chains.awaiting import WAIT_PROBES, JudgeRunWakeupListener, fire_chain_finished
+from adjudge.chains.engine import ChainEngine
 from adjudge.chains.rights import rights_of
-from adjudge.chains.triggers import StartRun
+from adjudge.chains.triggers import StartTriggeredRun
 from adjudge.domain.access import Permission
 from adjudge.domain.authority import Authority
 from adjudge.domain.errors import Forbidden
 from adjudge.settings import Settings
 from adjudge.store import Tx, problem_imports
-from adjudge.store.chain_values import NODE, NewRun
-from adjudge.store.executions import EXECUTE, ExecutionOwner
-from adjudge.store.job_values import JobOwner
-from adjudge.store.jobs import Jobs
-from adjudge.store.owners import judge_run_owners
-from adjudge.store.problem_imports import ImportOwner
-from adjudge.store.submissions import JUDGE
-from adjudge.store.webhooks import WEBHOOK, DeliveryOwner
+from adjudge.store.chain_values import JOB_KIND_NODE, NewChainRun
+from adjudge.store.executions import JOB_KIND_EXECUTE, ExecutionListener
+from adjudge.store.job_values import JobListener
+from adjudge.store.jobs import JobCommands
+from adjudge.store.owners import judge_run_listeners
+from adjudge.store.problem_imports import ImportListener
+from adjudge.store.submissions import JOB_KIND_JUDGE
+from adjudge.store.webhooks import JOB_KIND_WEBHOOK, WebhookDeliveryListener
 
 
-def make_engine(settings: Settings) -> Engine:
+def make_engine(settings: Settings) -> ChainEngine:
     """The engine, with everything that nodes wait on and whoever wants to know of a run's end."""
-    return Engine(probes=PROBES, on_run_ended=[run_ended], node_timeout_ms=node_timeout_ms(settings))
+    return ChainEngine(
+        probes=WAIT_PROBES, on_run_ended=[fire_chain_finished], node_timeout_ms=node_timeout_ms(settings)
+    )
 
 
 def node_timeout_ms(settings: Settings) -> int:
@@ -37,23 +39,23 @@ def node_timeout_ms(settings: Settings) -> int:
     return round(settings.chains.node_timeout_sec * 1_000)
 
 
-def make_owners(engine: Engine, settings: Settings) -> dict[str, JobOwner]:
+def make_job_listeners(engine: ChainEngine, settings: Settings) -> dict[str, JobListener]:
     """What each kind of job belongs to."""
     return {
-        JUDGE: JudgeRunsAwaited(judge_run_owners(), lambda: engine.resume),
-        NODE: engine.owner,
-        problem_imports.KIND: ImportOwner(),
-        EXECUTE: ExecutionOwner(),
-        WEBHOOK: DeliveryOwner(disable_after=settings.webhooks.disable_after),
+        JOB_KIND_JUDGE: JudgeRunWakeupListener(judge_run_listeners(), lambda: engine.resume),
+        JOB_KIND_NODE: engine.owner,
+        problem_imports.JOB_KIND_IMPORT: ImportListener(),
+        JOB_KIND_EXECUTE: ExecutionListener(),
+        JOB_KIND_WEBHOOK: WebhookDeliveryListener(disable_after=settings.webhooks.disable_after),
     }
 
 
-def make_jobs(settings: Settings, engine: Engine | None = None) -> Jobs:
+def make_jobs(settings: Settings, engine: ChainEngine | None = None) -> JobCommands:
     """Jobs, with everything that owns them."""
-    return Jobs(make_owners(engine or make_engine(settings), settings), policy=settings.retry.policy())
+    return JobCommands(make_job_listeners(engine or make_engine(settings), settings), policy=settings.retry.policy())
 
 
-def run_starter(engine: Engine) -> StartRun:
+def run_starter(engine: ChainEngine) -> StartTriggeredRun:
     """How triggers start runs."""
 
     async def start(
@@ -71,7 +73,7 @@ def run_starter(engine: Engine) -> StartRun:
                 "Whoever saved the trigger and the chain may not start runs any more (run:control): the user is "
                 "disabled, or the token was revoked or lacks it. Save both again as somebody who may."
             )
-        wanted = NewRun(chain_id, parameters, idempotency_key, actor, trigger_kind, authority=authority)
+        wanted = NewChainRun(chain_id, parameters, idempotency_key, actor, trigger_kind, authority=authority)
         return (await engine.start(tx, wanted)).run_id
 
     return start

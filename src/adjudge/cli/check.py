@@ -14,11 +14,11 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import Checked
-from adjudge.judge.checkers import ProgramChecker, Question, validation_limits
-from adjudge.judge.comparators import KINDS, build
-from adjudge.judge.run import read_comparison
-from adjudge.judge.sources import Source
+from adjudge.judge.cases import CheckResult
+from adjudge.judge.checkers import CheckRequest, ProgramChecker, validation_limits
+from adjudge.judge.comparators import BUILTIN_COMPARATORS, build_comparator
+from adjudge.judge.run import check_result_from_comparison
+from adjudge.judge.sources import ProgramSource
 from adjudge.judge.workspace import Workspace
 
 EXIT_REJECTED: Final = 1
@@ -59,8 +59,8 @@ def command(
         if path is not None and not path.is_file():
             raise InvalidInput(f"{name}: file not found: {str(path)!r}.", field=name)
     words = shlex.split(flags)
-    if kind in KINDS:
-        said = read_comparison(build(kind, words).compare_files(answer, output))
+    if kind in BUILTIN_COMPARATORS:
+        said = check_result_from_comparison(build_comparator(kind, words).compare_files(answer, output))
     else:
         source = _program(kind)
         question = (input_file, answer, output)
@@ -75,40 +75,44 @@ def command(
     raise click.exceptions.Exit(0 if said.verdict is Verdict.AC else EXIT_REJECTED)
 
 
-def _program(kind: str) -> Source:
+def _program(kind: str) -> ProgramSource:
     path = Path(kind)
     if not path.exists():
-        raise InvalidInput(f"--checker: {kind!r} is neither a file nor one of {', '.join(KINDS)}.", field="--checker")
+        raise InvalidInput(
+            f"--checker: {kind!r} is neither a file nor one of {', '.join(BUILTIN_COMPARATORS)}.", field="--checker"
+        )
     return read_source(path)
 
 
-def _guess(source: Source) -> str:
+def _guess(source: ProgramSource) -> str:
     uses_testlib = any(b"testlib" in file.data for file in source.files if not file.name.endswith("testlib.h"))
     return (CheckerProtocol.TESTLIB if uses_testlib else CheckerProtocol.ICPC).value
 
 
 async def _ask(
-    source: Source, lang: str, protocol: str, words: list[str], question: tuple[Path | None, Path, Path]
-) -> Checked:
+    source: ProgramSource, lang: str, protocol: str, words: list[str], question: tuple[Path | None, Path, Path]
+) -> CheckResult:
     input_file, answer, output = question
     checker = Checker(CheckerProtocol(protocol), args=tuple(words))
     async with open_judge(slots=1) as judge:
         languages = judge.languages
         found = (
-            languages.get(lang) if lang else next(filter(None, (languages.of_file(f.name) for f in source.files)), None)
+            languages.get(lang)
+            if lang
+            else next(filter(None, (languages.for_file(f.name) for f in source.files)), None)
         )
         if found is None:
             raise InvalidInput("--language: cannot detect the checker's language from its file name.", field="--lang")
         compiled = await judge.compiler.compile(found, source)
         if compiled.executable is None:
             failure = compiled.failure
-            return Checked(
+            return CheckResult(
                 Verdict.SE, f"the checker does not compile: {failure.message}\n{failure.log}" if failure else ""
             )
         program = ProgramChecker(checker, (compiled.executable,), validation_limits(ProblemLimits()), judge.box)
-        with Workspace() as workspace, workspace.desk() as desk:
+        with Workspace() as workspace, workspace.scratch() as desk:
             return await program.check(
-                Question(
+                CheckRequest(
                     (input_file or workspace.empty).resolve(), answer.resolve(), output.resolve(), (), desk.feedback
                 )
             )

@@ -7,7 +7,7 @@ import json
 import click
 
 from adjudge import settings
-from adjudge.settings import Entry
+from adjudge.settings import EffectiveSetting
 
 
 @click.command("config")
@@ -27,10 +27,10 @@ def command(*, as_json: bool) -> None:
         click.echo(f"note: {note}", err=True)
 
 
-def _cells(entry: Entry) -> tuple[str, str, str]:
+def _cells(entry: EffectiveSetting) -> tuple[str, str, str]:
     return entry.name, str(entry.value), entry.source
 
 
-def _row(entry: Entry) -> dict[str, object]:
+def _row(entry: EffectiveSetting) -> dict[str, object]:
     plain = entry.value if isinstance(entry.value, int | float | bool) else str(entry.value)
     return {"value": plain, "source": entry.source, "variable": settings.variables(entry.knob)[0]}

@@ -15,8 +15,8 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.cli.acting import ACTOR
 from adjudge.cli.chaining import make_jobs
-from adjudge.cli.drivers import open_existing
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.drivers import open_existing_database
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.domain.ids import parse_id
 from adjudge.store import Database, dead_letters
 
@@ -37,10 +37,10 @@ def command() -> None:
 @click.option("--after", default="", metavar="ID", help="Continue after this ID.")
 @click.option("--at-most", type=click.IntRange(1, 1000), default=50, show_default=True)
 @_JSON
-def list_(state: str, after: str, at_most: int, as_json: bool) -> None:
+def list_(state: str, after: str, limit: int, as_json: bool) -> None:
     """List dead letters, oldest first."""
     found = _with_store(
-        lambda database: database.read(lambda tx: dead_letters.page(tx, state=state, after=after, at_most=at_most))
+        lambda database: database.read(lambda tx: dead_letters.page(tx, state=state, after=after, limit=limit))
     )
     if as_json:
         click.echo(json.dumps([asdict(letter) for letter in found]))
@@ -110,7 +110,7 @@ def discard(letter_ids: Sequence[str], reason: str, actor: str) -> None:
 
 def _with_store(work: Callable[[Database], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_existing(settings_source.load()) as database:
+        async with open_existing_database(settings_source.load()) as database:
             return await work(database)
 
     return asyncio.run(run())

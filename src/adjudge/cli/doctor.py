@@ -13,13 +13,13 @@ import click
 
 from adjudge import settings as settings_source
 from adjudge.cli.drivers import open_redis_problem
-from adjudge.cli.judging import find_languages
+from adjudge.cli.judging import load_languages
 from adjudge.judge.languages import Languages
 from adjudge.sandbox import Sandbox
-from adjudge.sandbox.doctor import Check, CheckState, Diagnosis, examine
+from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState, run_checks
 
 EXIT_UNSAFE: Final = 1
-_COLOURS: Final = {CheckState.OK: "green", CheckState.DEGRADED: "yellow", CheckState.MISSING: "red"}
+_COLOURS: Final = {HostCheckState.OK: "green", HostCheckState.DEGRADED: "yellow", HostCheckState.MISSING: "red"}
 
 
 @click.command(name="doctor")
@@ -40,20 +40,22 @@ def command(as_json: bool) -> None:
     raise click.exceptions.Exit(EXIT_UNSAFE if obstacles else 0)
 
 
-async def _examine() -> Diagnosis:
-    diagnosis = await examine()
+async def _examine() -> DoctorReport:
+    diagnosis = await run_checks()
     if problem := open_redis_problem(settings_source.load()):
         meaning = "How the stream of jobs is protected."
-        redis = Check("redis", CheckState.DEGRADED, "reached without TLS or without a password", meaning, problem)
-        diagnosis = Diagnosis((*diagnosis.checks, redis))
-    if any(check.name == "launcher" and check.state is CheckState.MISSING for check in diagnosis.checks):
+        redis = HostCheck(
+            "redis", HostCheckState.DEGRADED, "reached without TLS or without a password", meaning, problem
+        )
+        diagnosis = DoctorReport((*diagnosis.checks, redis))
+    if any(check.name == "launcher" and check.state is HostCheckState.MISSING for check in diagnosis.checks):
         return diagnosis  # nothing can be asked in the box
-    return Diagnosis((*diagnosis.checks, *await check_toolchains(find_languages())))
+    return DoctorReport((*diagnosis.checks, *await check_toolchains(load_languages())))
 
 
 async def check_toolchains(
     languages: Languages, find_program: Callable[[str], str | None] = shutil.which
-) -> list[Check]:
+) -> list[HostCheck]:
     """Which languages can be judged, asked in the box as `adjudge languages` does, and which only seem to be there."""
     usable, unusable = [], []
     async with Sandbox(slots=1, unsafe=True) as box:
@@ -65,28 +67,28 @@ async def check_toolchains(
             elif path := find_program(language.tools[0]):
                 unusable.append(f"{path} ({language.name}: {toolchain.missing})")
     meaning = "Languages that can be judged: their tools were asked for their versions in the box."
-    checks = [Check("toolchains", CheckState.OK, ", ".join(usable), meaning)]
+    checks = [HostCheck("toolchains", HostCheckState.OK, ", ".join(usable), meaning)]
     if not usable:
         fix = "Install the compilers you want to offer; `adjudge languages` names the packages."
-        checks = [Check("toolchains", CheckState.DEGRADED, "none", meaning, fix)]
+        checks = [HostCheck("toolchains", HostCheckState.DEGRADED, "none", meaning, fix)]
     if unusable:
         meaning = "Programs of that name are on the PATH, but do not run in the box: these languages are refused."
         fix = "Install them for the whole machine, below /usr; shims in a home folder need their owner's files."
-        checks.append(Check("toolchains outside", CheckState.DEGRADED, "; ".join(unusable), meaning, fix))
+        checks.append(HostCheck("toolchains outside", HostCheckState.DEGRADED, "; ".join(unusable), meaning, fix))
     return checks
 
 
-def as_dict(diagnosis: Diagnosis) -> dict[str, object]:
+def as_dict(diagnosis: DoctorReport) -> dict[str, object]:
     """The diagnosis as the JSON that --json prints."""
     return {"may_run_untrusted": diagnosis.may_run_untrusted, "checks": [asdict(check) for check in diagnosis.checks]}
 
 
-def _print(diagnosis: Diagnosis, *, is_allowed: bool) -> None:
+def _print(diagnosis: DoctorReport, *, is_allowed: bool) -> None:
     for check in diagnosis.checks:
         state = click.style(f"{check.state:<9}", fg=_COLOURS[check.state])
-        click.echo(f"{state} {check.name}: {check.found}")
-        click.echo(f"          {check.meaning}")
-        if check.state is not CheckState.OK:
+        click.echo(f"{state} {check.name}: {check.observed}")
+        click.echo(f"          {check.consequence}")
+        if check.state is not HostCheckState.OK:
             click.echo(f"          Fix: {check.fix}")
     if diagnosis.may_run_untrusted:
         click.echo("Untrusted code is safe to run on this machine.")

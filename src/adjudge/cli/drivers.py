@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.blobs.driver import Blobs
-from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.blobs.driver import BlobStore
+from adjudge.cache.buckets import MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe.logs import get_logger
 from adjudge.registry import Registry
@@ -26,7 +26,7 @@ _PRODUCTION: Final = "prod"
 _log = get_logger(__name__)
 
 
-def open_existing(settings: Settings) -> AbstractAsyncContextManager[Database]:
+def open_existing_database(settings: Settings) -> AbstractAsyncContextManager[Database]:
     """Open the database of a judge that is being operated: never a new one."""
     return open_database(existing_url(settings), timeout_sec=max(_COMMAND_TIMEOUT_SEC, settings.database.timeout_sec))
 
@@ -120,12 +120,12 @@ async def open_stream(settings: Settings) -> AsyncIterator[Stream]:
 
 
 @asynccontextmanager
-async def open_buckets(settings: Settings) -> AsyncIterator[Buckets]:
+async def open_buckets(settings: Settings) -> AsyncIterator[TokenBuckets]:
     """Shared through Redis where its address is given, else of this process."""
     url, environment = settings.jobs.redis_url.reveal(), settings.server.environment
-    buckets: Buckets = MemoryBuckets()
+    buckets: TokenBuckets = MemoryTokenBuckets()
     if url:
-        buckets = RedisBuckets(url, environment=environment, timeout_sec=settings.jobs.redis_timeout_sec)
+        buckets = RedisTokenBuckets(url, environment=environment, timeout_sec=settings.jobs.redis_timeout_sec)
     try:
         yield buckets
     finally:
@@ -133,15 +133,15 @@ async def open_buckets(settings: Settings) -> AsyncIterator[Buckets]:
 
 
 @asynccontextmanager
-async def open_blobs(settings: Settings) -> AsyncIterator[Blobs]:
+async def open_blobs(settings: Settings) -> AsyncIterator[BlobStore]:
     """S3 where a bucket is named, else a folder of this machine."""
     files = settings.files
-    blobs: Blobs
+    blobs: BlobStore
     if files.s3_bucket:
-        from adjudge.blobs.s3 import S3Blobs, S3Settings  # noqa: PLC0415  # only where it is chosen
+        from adjudge.blobs.s3 import S3BlobStore, S3Options  # noqa: PLC0415  # only where it is chosen
 
-        blobs = S3Blobs(
-            S3Settings(
+        blobs = S3BlobStore(
+            S3Options(
                 bucket=files.s3_bucket,
                 prefix=files.s3_prefix,
                 endpoint=files.s3_endpoint or None,
@@ -152,7 +152,7 @@ async def open_blobs(settings: Settings) -> AsyncIterator[Blobs]:
             )
         )
     else:
-        blobs = DirectoryBlobs(settings.server.data_dir / "blobs")
+        blobs = DirectoryBlobStore(settings.server.data_dir / "blobs")
     try:
         yield blobs
     finally:

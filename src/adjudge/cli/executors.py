@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains import registry
-from adjudge.chains.engine import Engine
+from adjudge.chains.engine import ChainEngine
 from adjudge.chains.executor import Executor
-from adjudge.chains.executors.outgoing import AllowList, Outgoing
+from adjudge.chains.executors.outgoing import GuardedHttpClient, HostAllowList
 from adjudge.judge.pipeline import Judge
 from adjudge.settings import Settings
 from adjudge.store import Database
-from adjudge.store.jobs import Jobs
-from adjudge.store.rejudge import Rejudging
-from adjudge.store.submissions import Submissions
+from adjudge.store.jobs import JobCommands
+from adjudge.store.rejudge import RejudgeCommands
+from adjudge.store.submissions import SubmissionCommands
 
 
 def make_executors(
     settings: Settings,
     *,
     database: Database,
-    jobs: Jobs,
-    engine: Engine,
-    blobs: Blobs,
+    jobs: JobCommands,
+    engine: ChainEngine,
+    blobs: BlobStore,
     cache: BlobCache,
     judge: Judge,
 ) -> dict[str, Executor]:
@@ -32,18 +32,18 @@ def make_executors(
     parts: dict[str, Any] = {
         "database": database,
         "jobs": jobs,
-        "submissions": Submissions(jobs),
-        "rejudging": Rejudging(jobs),
+        "submissions": SubmissionCommands(jobs),
+        "rejudging": RejudgeCommands(jobs),
         "start_chain": engine.start,
         "blobs": blobs,
         "cache": cache,
         "judge": judge,
-        "outgoing": _make_outgoing(settings),
+        "outgoing": _make_http_client(settings),
     }
-    return registry.found().build(parts)
+    return registry.discover_executors().build(parts)
 
 
-def _make_outgoing(settings: Settings) -> Outgoing:
+def _make_http_client(settings: Settings) -> GuardedHttpClient:
     """Calls to the hosts that the operator listed."""
     chains = settings.chains
-    return Outgoing(AllowList.parse(chains.http_allow), chains.http_secret.reveal().encode())
+    return GuardedHttpClient(HostAllowList.parse(chains.http_allow), chains.http_secret.reveal().encode())

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import click
 
 from adjudge import settings as settings_source
-from adjudge.blobs.gc import GRACE_SEC, Collected, collect
-from adjudge.chains.artifacts import named_by_blobs
-from adjudge.cli.drivers import open_blobs, open_existing
+from adjudge.blobs.gc import GRACE_SEC, GcResult, collect_garbage
+from adjudge.chains.artifacts import iter_nested_digests
+from adjudge.cli.drivers import open_blobs, open_existing_database
 from adjudge.settings import Settings
-from adjudge.store.blob_uses import live_digests
+from adjudge.store.blob_uses import iter_referenced_digests
 
 _HOUR_SEC = 3600
 
@@ -31,20 +31,20 @@ def command(dry_run: bool, grace_hours: float) -> None:
 
     Safe to run while the system is up: recent uploads are never deleted.
     """
-    done = asyncio.run(_collect(settings_source.load(), dry_run, grace_hours * _HOUR_SEC))
+    done = asyncio.run(_collect_garbage(settings_source.load(), dry_run, grace_hours * _HOUR_SEC))
     word = "would be deleted" if dry_run else "removed"
     click.echo(f"{done.removed} files ({done.removed_bytes} bytes) {word}, {done.kept_in_use} in use.")
     if done.partial_removed:
         click.echo(f"{done.partial_removed} unfinished uploads deleted.")
 
 
-async def _collect(settings: Settings, dry_run: bool, grace_sec: float) -> Collected:
-    async with open_existing(settings) as database, open_blobs(settings) as blobs:
+async def _collect_garbage(settings: Settings, dry_run: bool, grace_sec: float) -> GcResult:
+    async with open_existing_database(settings) as database, open_blobs(settings) as blobs:
 
         async def live() -> AsyncIterator[str]:
-            async for digest in live_digests(database):
+            async for digest in iter_referenced_digests(database):
                 yield digest
-            async for digest in named_by_blobs(database, blobs):
+            async for digest in iter_nested_digests(database, blobs):
                 yield digest
 
-        return await collect(blobs, live(), grace_sec=grace_sec, dry_run=dry_run)
+        return await collect_garbage(blobs, live(), grace_sec=grace_sec, dry_run=dry_run)

@@ -19,18 +19,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from adjudge import settings as settings_source
 from adjudge.cli.judging import open_judge, read_source
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import pipeline
 from adjudge.judge.cases import CaseResult
-from adjudge.judge.pipeline import CaseDone, CompileDone, Options, Submission
-from adjudge.judge.progression import Stop
-from adjudge.judge.result import JudgeResult, number
+from adjudge.judge.pipeline import CaseDone, CompileDone, JudgeOptions, SubmittedProgram
+from adjudge.judge.progression import StopPolicy
+from adjudge.judge.result import JudgeResult, score_to_json
 from adjudge.packages.archive import Links
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, loaded
-from adjudge.packages.manifest import revision
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, load_package
+from adjudge.packages.manifest import revision_digest
 
 EXIT_REJECTED: Final = 1
 EXIT_OUR_FAILURE: Final = 2
@@ -53,8 +53,8 @@ _STYLES: Final = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magent
 )
 @click.option(
     "--stop",
-    type=click.Choice([stop.value for stop in Stop]),
-    default=Stop.POLICY.value,
+    type=click.Choice([stop.value for stop in StopPolicy]),
+    default=StopPolicy.POLICY.value,
     show_default=True,
     help="When to stop: as the problem defines, at the first failure, per group at its first failure, or never.",
 )
@@ -76,10 +76,10 @@ def command(
     Exit codes: 0 accepted; 1 rejected (whatever the verdict, CE included); 2 judging failed (SE); 3 the request is
     wrong: no such file, an unusable package, an unknown language.
     """
-    submission = Submission(read_source(solution, entry_point), lang)
+    submission = SubmittedProgram(read_source(solution, entry_point), lang)
     margin = settings_source.load().judge.time_margin
-    options = Options(jobs=jobs, stop=Stop(stop), margin=margin)
-    with loaded(package, links=links) as read:
+    options = JudgeOptions(parallelism=jobs, stop=StopPolicy(stop), time_margin=margin)
+    with load_package(package, links=links) as read:
         result = asyncio.run(_judge(read, submission, options, quiet=as_json))
     if as_json:
         click.echo(json.dumps(result.document(), ensure_ascii=False))
@@ -90,18 +90,18 @@ def command(
     raise click.exceptions.Exit(0 if result.verdict is Verdict.AC else EXIT_REJECTED)
 
 
-async def _judge(package: Package, submission: Submission, options: Options, *, quiet: bool) -> JudgeResult:
-    async with open_judge(options.jobs) as judge:
-        package = await completed(package, judge)
-        options = replace(options, revision=revision(package.problem, package.files))
+async def _judge(package: Package, submission: SubmittedProgram, options: JudgeOptions, *, quiet: bool) -> JudgeResult:
+    async with open_judge(options.parallelism) as judge:
+        package = await generate_missing_files(package, judge)
+        options = replace(options, revision=revision_digest(package.problem, package.files))
         if quiet:
             return await judge.judge(package.problem, package.files, submission, options)
-        with _shown(package.problem) as progress:
+        with _print_live(package.problem) as progress:
             return await judge.judge(package.problem, package.files, submission, options, progress)
 
 
 @contextmanager
-def _shown(problem: Problem) -> Iterator[pipeline.Progress]:
+def _print_live(problem: Problem) -> Iterator[pipeline.JudgeProgress]:
     """Show the tests as they are decided; where stdout is no terminal, a line each."""
     console = open_console()
     bar = Progress(
@@ -133,21 +133,22 @@ def _line(row: CaseResult, index: int, total: int) -> str:
     used = f"{row.run.time_ms:>6} ms {row.run.mem_kb / 1024:>7.1f} MiB" if row.run else ""
     again = f" [dim](rerun; first run {row.first_run.time_ms} ms)[/]" if row.first_run else ""
     said = row.message.splitlines()[0][:100] if row.message and row.verdict is not Verdict.AC else ""
-    return f"{counter} {_coloured(row.verdict)} {used}  {escape(row.name)}{again}  [dim]{escape(said)}[/]"
+    return f"{counter} {styled_verdict(row.verdict)} {used}  {escape(row.name)}{again}  [dim]{escape(said)}[/]"
 
 
-def _coloured(verdict: Verdict) -> str:
+def styled_verdict(verdict: Verdict) -> str:
+    """The verdict in its colour, padded to a column."""
     return f"[bold {_STYLES.get(verdict, 'red')}]{verdict.value:<4}[/]"
 
 
 def _summary(console: Console, result: JudgeResult) -> None:
     counted = sum(case.verdict is Verdict.AC for case in result.cases)
     console.print()
-    console.print(f"{_coloured(result.verdict)} {result.verdict.title}")
+    console.print(f"{styled_verdict(result.verdict)} {result.verdict.title}")
     if result.cases:
-        most = "" if result.max_score is None else f" of {number(result.max_score)}"
+        most = "" if result.max_score is None else f" of {score_to_json(result.max_score)}"
         console.print(f"tests    {counted} of {len(result.cases)} accepted")
-        console.print(f"score    {number(result.score)}{most}")
+        console.print(f"score    {score_to_json(result.score)}{most}")
         console.print(f"time     {result.time_ms} ms, memory {result.mem_kb / 1024:.1f} MiB (maximum over all tests)")
     if (first := result.first_failure) is not None:
         console.print(f"first failure  {escape(first.name)}")

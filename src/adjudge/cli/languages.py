@@ -10,8 +10,8 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.judging import find_languages, sandbox
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.judging import load_languages, make_sandbox
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.judge.languages import Languages
 
 
@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
 
     Versions are queried inside the sandbox: a listed version is usable for judging.
     """
-    rows = asyncio.run(_rows(find_languages()))
+    rows = asyncio.run(_rows(load_languages()))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -38,7 +38,7 @@ def command(as_json: bool) -> None:
 
 async def _rows(languages: Languages) -> list[dict[str, Any]]:
     rows = []
-    async with sandbox(settings_source.load(), 1, trusted=True) as box:
+    async with make_sandbox(settings_source.load(), 1, trusted=True) as box:
         for language in languages:
             version = await languages.version(language, box)
             toolchain = languages.toolchain(language)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from adjudge.cli.remote import Login, Logins, refusals_shown, spelled
+from adjudge.cli.remote import LoginStore, SavedLogin, normalize_url, report_api_errors
 from adjudge.client import Client
 from adjudge.domain.errors import InvalidInput
 
@@ -23,21 +23,21 @@ def command(url: str, name: str | None, token: str | None, days: float) -> None:
     The token is kept in a file that only you can read; `adjudge logout` revokes and removes it. The password is read
     from standard input where that is no terminal.
     """
-    address = spelled(url)
-    with refusals_shown(address):
-        login = Login(_line("token") if token == "-" else token) if token else _made(address, name, days)  # noqa: S105  # a dash is no password
+    address = normalize_url(url)
+    with report_api_errors(address):
+        login = SavedLogin(_line("token") if token == "-" else token) if token else _create_token(address, name, days)  # noqa: S105  # a dash is no password
         with Client(address, login.token) as client:
             me = client.me()
-    Logins().put(address, login)
+    LoginStore().put(address, login)
     click.echo(f"Logged in to {address} as {me.name} ({me.role})")
 
 
-def _made(address: str, name: str | None, days: float) -> Login:
+def _create_token(address: str, name: str | None, days: float) -> SavedLogin:
     name = name or click.prompt("Name")
     password = click.prompt("Password", hide_input=True) if sys.stdin.isatty() else _line("password")
     with Client(address) as client:
         made = client.log_in(name, password, token_name=f"adjudge on {socket.gethostname()}", expires_in_days=days)
-    return Login(made.secret, made.id)
+    return SavedLogin(made.secret, made.id)
 
 
 def _line(what: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from adjudge.cli.remote import Logins, server_option
+from adjudge.cli.remote import LoginStore, server_option
 from adjudge.client import Client, ClientError
 
 
@@ -12,7 +12,7 @@ from adjudge.client import Client, ClientError
 @server_option
 def command(server: str | None) -> None:
     """Log out of a server. A token created by `adjudge login` is revoked."""
-    logins = Logins()
+    logins = LoginStore()
     url, login = logins.find(server)
     logins.drop(url)
     if login.token_id:

@@ -34,9 +34,11 @@ def status(context: click.Context, as_json: bool) -> None:
     pending = [step for step in migrations.steps() if current is None or step.revision > current]
     if as_json:
         steps = [{"revision": step.revision, "title": step.title} for step in pending]
-        click.echo(json.dumps({"current": current, "newest": migrations.newest(), "pending": steps}))
+        click.echo(json.dumps({"current": current, "newest": migrations.latest_revision(), "pending": steps}))
     else:
-        click.echo(f"The schema is at {current or 'nothing'}; this version of Adjudge knows {migrations.newest()}.")
+        click.echo(
+            f"The schema is at {current or 'nothing'}; this version of Adjudge knows {migrations.latest_revision()}."
+        )
         _list("pending", pending)
         click.echo(
             f"{len(pending)} steps are pending: any role takes them when it starts." if pending else "Up to date."
@@ -50,7 +52,7 @@ def up() -> None:
     """Take the pending steps, as every role does when it starts."""
     url, current = _found()
     asyncio.run(migrations.upgrade(url))
-    click.echo(f"The schema is at {migrations.newest()}; it was at {current or 'nothing'}.")
+    click.echo(f"The schema is at {migrations.latest_revision()}; it was at {current or 'nothing'}.")
 
 
 @command.command()
@@ -79,9 +81,10 @@ def _found() -> tuple[str, str | None]:
     """The database's address and its revision."""
     url = existing_url(settings_source.load())
     current = asyncio.run(migrations.current(url))
-    if current is not None and current > migrations.newest():
+    if current is not None and current > migrations.latest_revision():
         raise Conflict(
-            f"database_url: that database is at schema {current}; this Adjudge knows {migrations.newest()} at most. "
+            f"database_url: that database is at schema {current}; "
+            f"this Adjudge knows {migrations.latest_revision()} at most. "
             "Use the newer version's own `adjudge migrate`: only it knows how to undo its steps.",
             field="database_url",
         )

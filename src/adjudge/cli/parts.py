@@ -12,7 +12,7 @@ from functools import partial
 
 from adjudge import __version__
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains.secrets import Keyring
 from adjudge.cli.chaining import make_engine, make_jobs
 from adjudge.cli.drivers import open_buckets, open_for_leases, open_registry
@@ -20,35 +20,35 @@ from adjudge.cli.executors import make_executors
 from adjudge.cli.judging import open_judge
 from adjudge.domain.errors import AdjudgeError
 from adjudge.judge.pipeline import Judge
-from adjudge.registry import Health, WorkerInfo
+from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.settings import Settings
 from adjudge.store import Database, problem_imports
-from adjudge.store.chain_values import NODE
-from adjudge.store.executions import EXECUTE
-from adjudge.store.submissions import JUDGE
-from adjudge.store.webhooks import WEBHOOK
+from adjudge.store.chain_values import JOB_KIND_NODE
+from adjudge.store.executions import JOB_KIND_EXECUTE
+from adjudge.store.submissions import JOB_KIND_JUDGE
+from adjudge.store.webhooks import JOB_KIND_WEBHOOK
 from adjudge.stream import Stream, consumer_name
-from adjudge.worker.executing import ExecuteHandler
+from adjudge.worker.executing import ExecutionHandler
 from adjudge.worker.handler import Handler
-from adjudge.worker.importing import ImportHandler
+from adjudge.worker.importing import ProblemImportHandler
 from adjudge.worker.judging import JudgeHandler
-from adjudge.worker.lease_thread import leases_kept_apart
+from adjudge.worker.lease_thread import lease_keeper_thread
 from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
-from adjudge.worker.presence import announced
-from adjudge.worker.progress import ProgressBoard
-from adjudge.worker.rate import Pace
+from adjudge.worker.presence import keep_registered
+from adjudge.worker.progress import ProgressWriter
+from adjudge.worker.rate import StartRateLimiter
 from adjudge.worker.slots import parse_limits, refuse_unknown
-from adjudge.worker.webhooks import Allowed, WebhookHandler
+from adjudge.worker.webhooks import HostAllowList, WebhookHandler
 from adjudge.worker.worker_settings import WorkerSettings
 
 
 @asynccontextmanager
 async def open_worker(
-    settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str
+    settings: Settings, database: Database, stream: Stream, blobs: BlobStore, name: str
 ) -> AsyncIterator[Worker]:
     """A worker with its sandbox, its cache and its keeper of leases; ``run`` it while the block lasts."""
-    _lift_file_limit()
+    _raise_fd_limit()
     slots = settings.worker.slots or os.cpu_count() or 1
     engine = make_engine(settings)
     jobs, wanted = make_jobs(settings, engine), _worker_settings(settings, name, slots)
@@ -57,9 +57,9 @@ async def open_worker(
     async with (
         open_judge(slots) as judge,
         open_buckets(settings) as buckets,
-        ProgressBoard(database, worker=name) as board,
+        ProgressWriter(database, worker=name) as board,
         aclosing(_webhooks(settings, database)) as webhooks,
-        leases_kept_apart(
+        lease_keeper_thread(
             partial(open_for_leases, settings), jobs, lease_ms=wanted.lease_ms, heartbeat_ms=wanted.heartbeat_ms
         ) as keeper,
     ):
@@ -67,30 +67,34 @@ async def open_worker(
             settings, database=database, jobs=jobs, engine=engine, blobs=blobs, cache=cache, judge=judge
         )
         handlers: dict[str, Handler] = {
-            JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
-            problem_imports.KIND: ImportHandler(database, blobs, cache, judge, slots=max(1, slots // 2), board=board),
-            NODE: NodeHandler(
+            JOB_KIND_JUDGE: JudgeHandler(database, blobs, cache, judge, margin=settings.judge.time_margin, board=board),
+            problem_imports.JOB_KIND_IMPORT: ProblemImportHandler(
+                database, blobs, cache, judge, slots=max(1, slots // 2), board=board
+            ),
+            JOB_KIND_NODE: NodeHandler(
                 database,
                 blobs,
                 executors,
                 engine.dags,
                 keyring=Keyring.of(settings.server.data_dir, settings.chains.secret_keys.reveal()),
             ),
-            EXECUTE: ExecuteHandler(database, judge, board=board, output_bytes=settings.executions.output_bytes),
-            WEBHOOK: webhooks,
+            JOB_KIND_EXECUTE: ExecutionHandler(
+                database, judge, board=board, output_bytes=settings.executions.output_bytes
+            ),
+            JOB_KIND_WEBHOOK: webhooks,
         }
         refuse_unknown(wanted.limits, _limited(judge, handlers, executors))
         rate_per_sec = settings.worker.rate_per_sec
-        pace = Pace(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
+        pace = StartRateLimiter(buckets, rate_per_sec=rate_per_sec) if rate_per_sec else None
         worker = Worker(database, jobs, stream, handlers, wanted, keeper=keeper, pace=pace)
         async with (
             open_registry(settings, database) as registry,
-            announced(
+            keep_registered(
                 registry,
                 _info(name, slots),
-                partial(_looked, judge, _info(name, slots)),
+                partial(_with_capabilities, judge, _info(name, slots)),
                 lambda: _health(worker, judge),
-                every_sec=settings.jobs.heartbeat_sec,
+                interval_sec=settings.jobs.heartbeat_sec,
             ),
         ):
             yield worker
@@ -104,20 +108,20 @@ def _limited(judge: Judge, kinds: Iterable[str], node_types: Iterable[str]) -> d
 
 def _webhooks(settings: Settings, database: Database) -> WebhookHandler:
     wanted = settings.webhooks
-    return WebhookHandler(database, Allowed.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
+    return WebhookHandler(database, HostAllowList.parse(wanted.allow), timeout_sec=wanted.timeout_sec)
 
 
 def _info(name: str, slots: int) -> WorkerInfo:
     return WorkerInfo(name, socket.gethostname(), os.getpid(), __version__, slots)
 
 
-def _health(worker: Worker, judge: Judge) -> Health:
+def _health(worker: Worker, judge: Judge) -> WorkerHealth:
     if worker.is_draining:
-        return Health.DRAINING
-    return Health.DEGRADED if judge.box.is_degraded else Health.READY
+        return WorkerHealth.DRAINING
+    return WorkerHealth.DEGRADED if judge.box.is_degraded else WorkerHealth.READY
 
 
-async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
+async def _with_capabilities(judge: Judge, info: WorkerInfo) -> WorkerInfo:
     """With what holds its programs, and with the languages that it can judge, in which versions.
 
     Languages that it cannot are left out, and admission goes by that.
@@ -128,7 +132,7 @@ async def _looked(judge: Judge, info: WorkerInfo) -> WorkerInfo:
             version = await judge.languages.version(language, judge.box)
             if judge.languages.toolchain(language).usable:
                 versions[language.id] = version
-    return replace(info, languages=versions, isolation=str(judge.box.isolation or ""), health=Health.READY)
+    return replace(info, languages=versions, isolation=str(judge.box.isolation or ""), health=WorkerHealth.READY)
 
 
 def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSettings:
@@ -148,7 +152,7 @@ def _worker_settings(settings: Settings, name: str, slots: int) -> WorkerSetting
     )
 
 
-def _lift_file_limit() -> None:
+def _raise_fd_limit() -> None:
     """Test data in use is held open, file by file: take all the descriptors that we may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:

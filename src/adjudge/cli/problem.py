@@ -6,32 +6,32 @@ from typing import Final
 
 import click
 
-from adjudge.cli import Later
+from adjudge.cli import LazyCommand
 
 _COMMANDS: Final = (
-    Later(
+    LazyCommand(
         "new",
         "adjudge.cli.problem_convert:new",
         "Create a working example package in DIR.",
     ),
-    Later(
+    LazyCommand(
         "import",
         "adjudge.cli.problem_convert:import_",
         "Convert a package of any supported format to ICPC. Without --to, list the files.",
     ),
-    Later(
+    LazyCommand(
         "check",
         "adjudge.cli.problem_show:check",
         "Validate the format of a package and list all findings.",
     ),
-    Later(
+    LazyCommand(
         "verify",
         "adjudge.cli.problem_verify:verify",
         "Run the input validators and judge all jury solutions.",
     ),
-    Later("export", "adjudge.cli.problem_convert:export", "Export a package as an ICPC 2025-09 archive."),
-    Later("show", "adjudge.cli.problem_show:show", "Show the parsed contents of a package."),
-    Later(
+    LazyCommand("export", "adjudge.cli.problem_convert:export", "Export a package as an ICPC 2025-09 archive."),
+    LazyCommand("show", "adjudge.cli.problem_show:show", "Show the parsed contents of a package."),
+    LazyCommand(
         "publish",
         "adjudge.cli.problem_publish:publish",
         "Import packages into the configured database and publish them.",

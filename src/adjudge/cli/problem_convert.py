@@ -16,8 +16,8 @@ from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, loaded, name_from
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, default_name, load_package
 from adjudge.packages.scaffold import scaffold
 
 _SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
@@ -30,7 +30,7 @@ def new(folder: Path, title: str) -> None:
     """Create a working example package in DIR."""
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder}: folder is not empty.")
-    title = title or name_from(folder).replace("-", " ").title()
+    title = title or default_name(folder).replace("-", " ").title()
     if not title.isprintable():
         raise InvalidInput("title: contains non-printable characters.", field="title")
     for name, data in scaffold(title, str(uuid4())).items():
@@ -49,7 +49,7 @@ def import_(source: Path, folder: Path | None, links: Links) -> None:
 
     Generated tests (Polygon standard packages, DMOJ generators) are generated in the sandbox.
     """
-    with loaded(source, links=links) as read:
+    with load_package(source, links=links) as read:
         package = _made(read)
         findings = Findings(list(package.findings))
         normal = export_icpc(package.problem, findings)
@@ -71,7 +71,7 @@ def export(source: Path, target: Path, kind: str, links: Links) -> None:  # noqa
     """Export a package as an ICPC 2025-09 archive."""
     if target.exists():
         raise Conflict(f"{target}: file exists.")
-    with loaded(source, links=links) as read:
+    with load_package(source, links=links) as read:
         package = _made(read)
         findings = Findings(list(package.findings))
         normal = export_icpc(package.problem, findings)
@@ -86,9 +86,9 @@ def export(source: Path, target: Path, kind: str, links: Links) -> None:  # noqa
 
 
 def _made(package: Package) -> Package:
-    return asyncio.run(_complete(package)) if package.recipes else package
+    return asyncio.run(_complete(package)) if package.generated_files else package
 
 
 async def _complete(package: Package) -> Package:
     async with open_judge(1) as judge:
-        return await completed(package, judge)
+        return await generate_missing_files(package, judge)

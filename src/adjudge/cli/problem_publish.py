@@ -9,24 +9,24 @@ from pathlib import Path
 import click
 
 from adjudge import settings as settings_source
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.cli.drivers import open_blobs
 from adjudge.cli.judging import open_judge
 from adjudge.cli.package_source import follow_links_option
 from adjudge.cli.problem_show import print_findings
 from adjudge.domain.access import Role
-from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from
+from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from_keywords
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.packages.archive import Links
 from adjudge.packages.findings import Severity
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, loaded
-from adjudge.packages.storing import new_revision, store_files
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, load_package
+from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.packages.verification import Verifier
 from adjudge.settings import Settings
 from adjudge.store import Database, Tx, open_database, problem_imports, problem_reads, users
-from adjudge.store.problem_imports import Imported
+from adjudge.store.problem_imports import ImportResult
 from adjudge.store.problems import ManifestFile, NewProblem
 
 
@@ -50,10 +50,10 @@ def publish(
     if len(sources) > 1 and (said["slug"] or said["title"]):
         raise InvalidInput("--slug, --title: allowed with a single package only.", field="slug")
     settings = settings_source.load()
-    asyncio.run(_publish(settings, sources, _Wish(owner, draft, verify, links, said)))
+    asyncio.run(_publish(settings, sources, _PublishOptions(owner, draft, verify, links, said)))
 
 
-class _Wish:
+class _PublishOptions:
     """What the command line asks for, in the one spelling of each value."""
 
     def __init__(
@@ -68,64 +68,64 @@ class _Wish:
         self.difficulty = parse_difficulty(float(difficulty)) if difficulty is not None else None
 
 
-async def _publish(settings: Settings, sources: tuple[Path, ...], wish: _Wish) -> None:
+async def _publish(settings: Settings, sources: tuple[Path, ...], wish: _PublishOptions) -> None:
     async with open_database(settings.database.url.reveal()) as database, open_blobs(settings) as blobs:
         owner_id = await _owner(database, wish.owner)
         for source in sources:
-            with loaded(source, links=wish.links) as package:
+            with load_package(source, links=wish.links) as package:
                 print_findings(tuple(item for item in package.findings if item.severity is not Severity.INFO))
-                click.echo(await _put(database, blobs, await _ready(package, wish), wish, owner_id))
+                click.echo(await _import(database, blobs, await _build_and_verify(package, wish), wish, owner_id))
 
 
 async def _owner(database: Database, name: str) -> str:
     """The user who will own the problems."""
     if name:
-        known = await database.read(lambda tx: users.known_by_name(tx, name))
+        known = await database.read(lambda tx: users.find_with_password_by_name(tx, name))
         if known is None:
             raise InvalidInput(f"owner: user not found: {name!r}.", field="owner")
         return known.user.id
-    admins = await database.read(lambda tx: users.page(tx, role=Role.ADMIN, at_most=1))
+    admins = await database.read(lambda tx: users.page(tx, role=Role.ADMIN, limit=1))
     if not admins:
         raise InvalidInput("owner: there is no admin yet; run `adjudge up` once to create one.", field="owner")
     return admins[0].id
 
 
-async def _ready(package: Package, wish: _Wish) -> Package:
+async def _build_and_verify(package: Package, wish: _PublishOptions) -> Package:
     """Make what the package only describes; verify it if that is wanted."""
     async with AsyncExitStack() as stack:
-        if package.recipes or wish.is_verified:
+        if package.generated_files or wish.is_verified:
             judge = await stack.enter_async_context(open_judge(1))
-            package = await completed(package, judge)
+            package = await generate_missing_files(package, judge)
             if wish.is_verified and not (await Verifier(judge, package, 1).run()).ok:
                 raise Conflict(f"{package.problem.short_name}: verification failed; see `adjudge problem verify`.")
     return package
 
 
-async def _put(database: Database, blobs: Blobs, package: Package, wish: _Wish, owner_id: str) -> str:
+async def _import(database: Database, blobs: BlobStore, package: Package, wish: _PublishOptions, owner_id: str) -> str:
     problem = NewProblem(
         new_id(),
         wish.slug or parse_slug(package.problem.short_name),
         wish.title or parse_title(package.problem.title),
         owner_id,
-        wish.tags if wish.tags is not None else tags_from(package.problem.keywords),
+        wish.tags if wish.tags is not None else tags_from_keywords(package.problem.keywords),
         wish.difficulty,
     )
-    stored = await store_files(blobs, package)
-    if (known := await database.read(lambda tx: _same(tx, problem.slug, stored))) is not None:
+    stored = await store_package_files(blobs, package)
+    if (known := await database.read(lambda tx: _unchanged_revision(tx, problem.slug, stored))) is not None:
         return f"{problem.slug}: unchanged (revision {known})."
     revision = new_revision(package, stored, problem_id=problem.id, created_by=owner_id)
-    found = Imported(may_change_others=True, is_to_be_published=not wish.is_draft)
-    placed = await database.transact(lambda tx: problem_imports.place(tx, problem, revision, found))
+    found = ImportResult(may_edit_others_problems=True, publish_after_import=not wish.is_draft)
+    placed = await database.transact(lambda tx: problem_imports.add_imported_revision(tx, problem, revision, found))
     if placed is None:
         raise Conflict(f"slug: {problem.slug!r} belongs to another user.", field="slug")
     return f"{problem.slug}: revision {placed.number} {'added as a draft' if wish.is_draft else 'published'}."
 
 
-async def _same(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:
+async def _unchanged_revision(tx: Tx, slug: str, stored: tuple[ManifestFile, ...]) -> int | None:
     """The published revision's number, if it has exactly these files."""
     problem = await problem_reads.find(tx, slug)
     if problem is None or problem.published_revision_id is None:
         return None
-    revision = await problem_reads.revision(tx, problem.published_revision_id)
-    files = {file.path: file.digest for file in await problem_reads.files(tx, revision.id)}
+    revision = await problem_reads.find_revision(tx, problem.published_revision_id)
+    files = {file.path: file.digest for file in await problem_reads.list_files(tx, revision.id)}
     return revision.number if files == {file.path: file.digest for file in stored} else None

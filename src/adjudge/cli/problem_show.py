@@ -10,12 +10,12 @@ import click
 from rich.table import Table
 
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import console as open_console
-from adjudge.packages.archive import Links, opened
-from adjudge.packages.document import encode, to_document
+from adjudge.cli.terminal import make_console as open_console
+from adjudge.packages.archive import Links, open_package
+from adjudge.packages.document import encode, problem_to_json
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
-from adjudge.packages.load import Package, inspect_tests, loaded, name_from, read_package
-from adjudge.packages.manifest import manifest, revision
+from adjudge.packages.load import Package, check_test_files, default_name, load_package, read_package
+from adjudge.packages.manifest import manifest, revision_digest
 
 EXIT_FOUND_ERRORS = 1
 _SOURCE = click.argument("source", type=click.Path(exists=True, path_type=Path), metavar="SRC")
@@ -34,9 +34,9 @@ def check(source: Path, as_json: bool, links: Links) -> None:
     """
     findings = Findings()
     try:
-        with opened(source, links=links) as files:
-            package = read_package(files, name_from(source), findings)
-            inspect_tests(package, findings)
+        with open_package(source, links=links) as files:
+            package = read_package(files, default_name(source), findings)
+            check_test_files(package, findings)
     except PackageRefused as refusal:
         findings.items.extend(item for item in refusal.findings if item not in findings.items)
     if as_json:
@@ -54,7 +54,7 @@ def check(source: Path, as_json: bool, links: Links) -> None:
 @follow_links_option
 def show(source: Path, as_json: bool, links: Links) -> None:
     """Show the parsed contents of a package."""
-    with loaded(source, links=links) as package:
+    with load_package(source, links=links) as package:
         if as_json:
             click.echo(json.dumps(_document(package), indent=2, ensure_ascii=False))
         else:
@@ -63,11 +63,11 @@ def show(source: Path, as_json: bool, links: Links) -> None:
 
 def _document(package: Package) -> dict[str, Any]:
     """Describe a package; one whose tests are still to be made has no revision yet."""
-    document = to_document(package.problem)
+    document = problem_to_json(package.problem)
     document["findings"] = encode(package.findings)
-    document["to_be_made"] = [recipe.target for recipe in package.recipes]
-    if not package.recipes:
-        document["revision"] = revision(package.problem, package.files)
+    document["to_be_made"] = [recipe.target for recipe in package.generated_files]
+    if not package.generated_files:
+        document["revision"] = revision_digest(package.problem, package.files)
         document["manifest"] = encode(manifest(package.problem, package.files))
     return document
 
@@ -83,12 +83,12 @@ def _print_summary(package: Package) -> None:
     console = open_console()
     facts = Table(show_header=False, box=None, pad_edge=False)
     limits = problem.limits.run
-    known = "" if problem.limits.is_time_given else " (default; not set in the package)"
+    known = "" if problem.limits.has_explicit_time_limit else " (default; not set in the package)"
     checker = problem.checker.native if problem.checker.protocol == "native" else problem.checker.protocol
     rows = {
         "name": problem.short_name,
         "title": problem.title,
-        "format": f"{problem.origin.format} {problem.origin.version}".strip(),
+        "format": f"{problem.package_format.format} {problem.package_format.version}".strip(),
         "kind": f"{problem.grading}, {problem.mode}" + (f", {problem.max_passes} passes" * (problem.max_passes > 1)),
         "time limit": f"{limits.cpu_ms} ms{known}",
         "memory limit": f"{limits.memory_bytes // (1024 * 1024)} MiB",
@@ -96,8 +96,8 @@ def _print_summary(package: Package) -> None:
         "tests": f"{len(problem.cases)} ({sum(case.is_sample for case in problem.cases)} samples)",
         "jury solutions": str(len(problem.submissions)),
         "statements": ", ".join(f"{item.language}.{item.format}" for item in problem.statements) or "none",
-        "to be generated": str(len(package.recipes)) if package.recipes else "",
-        "revision": "" if package.recipes else revision(problem, package.files),
+        "to be generated": str(len(package.generated_files)) if package.generated_files else "",
+        "revision": "" if package.generated_files else revision_digest(problem, package.files),
     }
     for name, value in rows.items():
         if value:

@@ -16,14 +16,14 @@ from rich.table import Table
 
 from adjudge.cli.judging import open_judge
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.domain.problem import Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.archive import Links
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, loaded
-from adjudge.packages.verification import Verification, Verifier, document
-from adjudge.packages.verify import Suggestion, expected_words
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, load_package
+from adjudge.packages.verification import VerificationReport, Verifier, verification_to_json
+from adjudge.packages.verify import TimeLimitSuggestion, describe_expectations
 
 EXIT_UNEXPECTED = 1
 _STYLES = {Verdict.AC: "green", Verdict.PA: "yellow", Verdict.SE: "magenta"}
@@ -43,19 +43,19 @@ def verify(source: Path, jobs: int | None, as_json: bool, links: Links) -> None:
     2 Adjudge failed; 3 the package cannot be used.
     """
     jobs = jobs or len(os.sched_getaffinity(0))
-    with loaded(source, links=links) as package:
+    with load_package(source, links=links) as package:
         console = open_console(stderr=True)
         found = asyncio.run(_verify(package, jobs, console))
         problem = package.problem
     if as_json:
-        click.echo(json.dumps(document(problem, found), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(verification_to_json(problem, found), indent=2, ensure_ascii=False))
     else:
         _print(problem, found)
     if not found.ok:
         raise click.exceptions.Exit(EXIT_UNEXPECTED)
 
 
-async def _verify(package: Package, jobs: int, console: Console) -> Verification:
+async def _verify(package: Package, jobs: int, console: Console) -> VerificationReport:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: dict[str, TaskID] = {}
@@ -66,11 +66,11 @@ async def _verify(package: Package, jobs: int, console: Console) -> Verification
             bar.update(tasks[what], completed=done)
 
         async with open_judge(jobs) as judge:
-            package = await completed(package, judge)
+            package = await generate_missing_files(package, judge)
             return await Verifier(judge, package, jobs, show).run()
 
 
-def _print(problem: Problem, found: Verification) -> None:
+def _print(problem: Problem, found: VerificationReport) -> None:
     console = open_console()
     table = Table("", box=None, pad_edge=False)
     table.add_column("solution", overflow="fold")
@@ -83,7 +83,7 @@ def _print(problem: Problem, found: Verification) -> None:
             "[red]✗[/]" if item.reasons else "[green]✓[/]",
             escape(item.submission.path),
             item.language,
-            expected_words(item.submission.expectations),
+            describe_expectations(item.submission.expectations),
             f"[{_STYLES.get(got, 'red')}]{got}[/]{score}",
             f"{item.outcome.slowest_ms:.0f} ms",
             f"{item.mem_kb / 1024:.1f} MiB",
@@ -94,13 +94,13 @@ def _print(problem: Problem, found: Verification) -> None:
             console.print(f"[red]{escape(item.submission.path)}[/]: {escape(reason)}")
         if item.reasons and item.message:
             console.print(f"  [dim]{escape(item.message[:300])}[/]")
-    for complaint in found.complaints:
+    for complaint in found.issues:
         console.print(f"[red]{escape(complaint.where)}[/]: {escape(complaint.message)}")
     _print_suggestion(console, problem, found.suggestion)
     console.print("[green]All checks passed.[/]" if found.ok else "[red]Some checks failed.[/]")
 
 
-def _print_suggestion(console: Console, problem: Problem, suggestion: Suggestion | None) -> None:
+def _print_suggestion(console: Console, problem: Problem, suggestion: TimeLimitSuggestion | None) -> None:
     if suggestion is None:
         return
     limits = problem.limits
@@ -118,5 +118,9 @@ def _print_suggestion(console: Console, problem: Problem, suggestion: Suggestion
     else:
         stated = limits.run.cpu_ms
         keeps = suggestion.lower_ms <= stated <= suggestion.upper_ms
-        words = f"{stated} ms, {'keeps' if keeps else 'does not keep'} the margins" if limits.is_time_given else "none"
+        words = (
+            f"{stated} ms, {'keeps' if keeps else 'does not keep'} the margins"
+            if limits.has_explicit_time_limit
+            else "none"
+        )
         console.print(f"suggested: {suggestion.time_limit_ms} ms, in the package: {words}")

@@ -14,11 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from adjudge.cli.package_source import follow_links_option
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.client import Client
 from adjudge.client.values import Problem
-from adjudge.packages.archive import Links, opened
+from adjudge.packages.archive import Links, open_package
 
 EXIT_NOT_DONE: Final = 1
 _BLOCKS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "li", "pre", "tr", "div", "ul", "ol", "table", "br"})
@@ -39,11 +39,11 @@ def command(context: click.Context) -> None:
 @click.option("--after", metavar="CURSOR", help="Continue after this cursor.")
 @server_option
 def list_(
-    search: str = "", tags: tuple[str, ...] = (), at_most: int = 50, after: str | None = None, server: str | None = None
+    search: str = "", tags: tuple[str, ...] = (), limit: int = 50, after: str | None = None, server: str | None = None
 ) -> None:
     """List problems."""
-    with connected(server) as client:
-        page = client.problems(search=search, tags=tags, cursor=after, limit=at_most)
+    with open_client(server) as client:
+        page = client.problems(search=search, tags=tags, cursor=after, limit=limit)
     table = Table("slug", "title", "difficulty", "solved", "solved by", "tags")
     for item in page.items:
         difficulty = "" if item.difficulty is None else f"{item.difficulty:g}"
@@ -66,7 +66,7 @@ def list_(
 @server_option
 def show(slug: str, lang: str, server: str | None) -> None:
     """Show one problem: limits, statement, samples."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found = client.problem(slug, language=lang)
     _print(open_console(), found)
 
@@ -90,7 +90,7 @@ def import_(
     Exit codes: 0 imported (and published with --publish), 1 failed.
     """
     data = package.read_bytes() if package.is_file() else packed(package, links)
-    with connected(server) as client:
+    with open_client(server) as client:
         wanted = {"tags": tags or None, "verify": verify or None, "file_name": f"{package.resolve().stem}.zip", **said}
         started = client.problem_import(data, **wanted)
         click.echo(started.id)
@@ -101,7 +101,7 @@ def import_(
 def packed(folder: Path, links: Links) -> bytes:
     """Pack a folder; links become the files that they lead to, where those may be sent."""
     buffer = io.BytesIO()
-    with opened(folder, links=links) as files, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with open_package(folder, links=links) as files, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in files.names():
             archive.write(files.locate(name), name)
     return buffer.getvalue()
@@ -134,13 +134,13 @@ def _print(console: Console, found: Problem) -> None:
     console.print(f"{found.limits.time_ms} ms, {memory_mib:g} MiB, {found.tests} tests, {escape(found.grading)}")
     if found.statement and found.statement.get("html"):
         console.print()
-        console.print(escape(plain(str(found.statement["html"]))))
+        console.print(escape(html_to_text(str(found.statement["html"]))))
     for sample in found.samples:
         console.print(f"\n[bold]{escape(sample.name)}[/]{' (cut)' if sample.is_cut else ''}")
         console.print(f"[dim]input[/]\n{escape(sample.input)}\n[dim]output[/]\n{escape(sample.output)}")
 
 
-class _Text(HTMLParser):
+class _HtmlToText(HTMLParser):
     """The words of a page, a block on a line of its own."""
 
     def __init__(self) -> None:
@@ -159,9 +159,9 @@ class _Text(HTMLParser):
         self.said.append(data)
 
 
-def plain(html: str) -> str:
+def html_to_text(html: str) -> str:
     """A statement without its markup; maths stays TeX."""
-    parser = _Text()
+    parser = _HtmlToText()
     parser.feed(html)
     lines = [line.rstrip() for line in "".join(parser.said).splitlines()]
     return "\n".join(line for before, line in zip(["", *lines], lines, strict=False) if line or before).strip()

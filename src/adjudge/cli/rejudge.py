@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.client import Client
 from adjudge.client.values import RejudgeBatch, RejudgePreview
 from adjudge.domain.errors import InvalidInput
@@ -72,21 +72,21 @@ def create(
         wanted["ids"] = list(submission_ids)
     if not wanted:
         raise InvalidInput("Missing argument: submission IDs or at least one filter.", field="filter")
-    with connected(server) as client:
+    with open_client(server) as client:
         made = client.rejudge(wanted, reason=reason, policy=policy, revision=revision)
         click.echo(made.id)
         if wait:
-            _until_ready(client, made.id)
+            _wait_ready(client, made.id)
             _show(client.rejudge_preview(made.id, limit=100))
 
 
 @command.command("list")
 @click.option("--at-most", type=click.IntRange(1, 100), default=20, show_default=True)
 @server_option
-def list_(at_most: int, server: str | None) -> None:
+def list_(limit: int, server: str | None) -> None:
     """List rejudge batches, newest first."""
-    with connected(server) as client:
-        found = client.rejudge_batches(limit=at_most).items
+    with open_client(server) as client:
+        found = client.rejudge_batches(limit=limit).items
     table = Table("state", "judged", "policy", "reason", "id")
     for item in found:
         table.add_row(item.state, f"{item.ended}/{item.total}", item.policy, escape(item.reason or ""), item.id)
@@ -100,9 +100,9 @@ def list_(at_most: int, server: str | None) -> None:
 @server_option
 def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> None:
     """Show a batch: progress and verdict changes."""
-    with connected(server) as client:
+    with open_client(server) as client:
         if wait:
-            _until_ready(client, batch_id)
+            _wait_ready(client, batch_id)
         _show(client.rejudge_preview(batch_id, only_different=not everything, limit=100))
 
 
@@ -112,7 +112,7 @@ def show(batch_id: str, everything: bool, wait: bool, server: str | None) -> Non
 @server_option
 def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
     """Apply the new verdicts in one transaction."""
-    with connected(server) as client:
+    with open_client(server) as client:
         done = client.rejudge_apply(batch_id, skip_changed=skip_changed)
     click.echo(f"{done.batch.id}: {done.batch.state}; {done.changed} changed, {done.kept} kept, {done.skipped} skipped")
 
@@ -123,8 +123,8 @@ def apply(batch_id: str, skip_changed: bool, server: str | None) -> None:
 @server_option
 def discard(batch_id: str, reason: str, server: str | None) -> None:
     """Discard a batch. Verdicts stay unchanged."""
-    with connected(server) as client:
-        _say(client.rejudge_discard(batch_id, reason=reason))
+    with open_client(server) as client:
+        _print_batch(client.rejudge_discard(batch_id, reason=reason))
 
 
 @command.command()
@@ -133,15 +133,15 @@ def discard(batch_id: str, reason: str, server: str | None) -> None:
 @server_option
 def cancel(batch_id: str, reason: str, server: str | None) -> None:
     """Cancel a running batch."""
-    with connected(server) as client:
-        _say(client.rejudge_cancel(batch_id, reason=reason))
+    with open_client(server) as client:
+        _print_batch(client.rejudge_cancel(batch_id, reason=reason))
 
 
-def _say(batch: RejudgeBatch) -> None:
+def _print_batch(batch: RejudgeBatch) -> None:
     click.echo(f"{batch.id}: {batch.state}, {batch.ended} of {batch.total} judged")
 
 
-def _until_ready(client: Client, batch_id: str) -> None:
+def _wait_ready(client: Client, batch_id: str) -> None:
     console = open_console()
     shown = -1
     while (batch := client.rejudge_batch(batch_id)).state == _RUNNING:
@@ -153,8 +153,8 @@ def _until_ready(client: Client, batch_id: str) -> None:
 
 def _show(found: RejudgePreview) -> None:
     console = open_console()
-    _say(found.batch)
-    _counts(console, found)
+    _print_batch(found.batch)
+    _print_changes(console, found)
     table = Table("before", "after", "submission", "")
     for item in found.items:
         note = "changed since" if item["has_changed"] else ""
@@ -165,6 +165,6 @@ def _show(found: RejudgePreview) -> None:
         console.print("More results: see the batch's page.")
 
 
-def _counts(console: Console, found: RejudgePreview) -> None:
+def _print_changes(console: Console, found: RejudgePreview) -> None:
     for item in found.differences:
         console.print(f"{item['count']}: {item['old_verdict']} → {item['new_verdict'] or item['outcome'] or 'not yet'}")

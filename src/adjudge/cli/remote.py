@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from adjudge.cli import EXIT_BAD_INPUT, EXIT_OUR_FAILURE
-from adjudge.client import ApiError, Client, ClientError, NotLoggedIn
+from adjudge.client import ApiError, AuthenticationError, Client, ClientError
 from adjudge.domain.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,7 +25,7 @@ _MODE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class SavedLogin:
     """How one gets in at a server."""
 
     token: str
@@ -38,23 +38,23 @@ def server_option(function: F) -> F:
     return click.option("--server", metavar="URL", help="Server URL. Default: the last login.")(function)
 
 
-class Logins:
+class LoginStore:
     """A file that only its owner can read: a server's address → its token; the last one logged in at comes first."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or Path(click.get_app_dir("adjudge"))) / _FILE
 
-    def all(self) -> dict[str, Login]:
+    def all(self) -> dict[str, SavedLogin]:
         """Every login."""
         try:
             kept = json.loads(self._path.read_text(encoding="utf-8"))
-            return {url: Login(**login) for url, login in kept.items()}
+            return {url: SavedLogin(**login) for url, login in kept.items()}
         except FileNotFoundError:
             return {}
         except (ValueError, TypeError, AttributeError):
             raise InvalidInput(f"{self._path}: invalid file; delete it and log in again.", field="login") from None
 
-    def put(self, url: str, login: Login) -> None:
+    def put(self, url: str, login: SavedLogin) -> None:
         """Keep a login; it is the one that is meant from now on."""
         self._write({url: login} | {known: kept for known, kept in self.all().items() if known != url})
 
@@ -62,16 +62,16 @@ class Logins:
         """Forget a login."""
         self._write({known: login for known, login in self.all().items() if known != url})
 
-    def find(self, server: str | None) -> tuple[str, Login]:
+    def find(self, server: str | None) -> tuple[str, SavedLogin]:
         """The login that is meant."""
         known = self.all()
-        url = spelled(server) if server else next(iter(known), "")
+        url = normalize_url(server) if server else next(iter(known), "")
         if url not in known:
             where = url or "URL"
             raise InvalidInput(f"Not logged in{f' to {url}' if url else ''}: run `adjudge login {where}` first.")
         return url, known[url]
 
-    def _write(self, logins: dict[str, Login]) -> None:
+    def _write(self, logins: dict[str, SavedLogin]) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = self._path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
@@ -81,7 +81,7 @@ class Logins:
         fresh.replace(self._path)
 
 
-def spelled(url: str) -> str:
+def normalize_url(url: str) -> str:
     """An address in its one spelling."""
     whole = url if "://" in url else f"https://{url}"
     if not whole.startswith(("http://", "https://")):
@@ -90,15 +90,15 @@ def spelled(url: str) -> str:
 
 
 @contextmanager
-def connected(server: str | None) -> Iterator[Client]:
+def open_client(server: str | None) -> Iterator[Client]:
     """A client of the server that is meant; what it refuses ends the command."""
-    url, login = Logins().find(server)
-    with refusals_shown(url), Client(url, login.token) as client:
+    url, login = LoginStore().find(server)
+    with report_api_errors(url), Client(url, login.token) as client:
         yield client
 
 
 @contextmanager
-def refusals_shown(url: str) -> Iterator[None]:
+def report_api_errors(url: str) -> Iterator[None]:
     """End the command with what the server said, everything that is wrong on a line of its own."""
     try:
         yield
@@ -106,7 +106,7 @@ def refusals_shown(url: str) -> Iterator[None]:
         for wrong in error.refusal.errors:
             click.echo(f"  {wrong.get('field', '')}: {wrong.get('message', '')}", err=True)
         click.echo(f"adjudge: {_summary(error)} [{error.code}]", err=True)
-        if isinstance(error, NotLoggedIn) and error.code != "LOGIN_FAILED":
+        if isinstance(error, AuthenticationError) and error.code != "LOGIN_FAILED":
             click.echo(f"adjudge: login expired; run `adjudge login {url}`.", err=True)
         if error.status >= 500:
             click.echo(f"adjudge: request ID for the server log: {error.request_id}", err=True)

@@ -15,7 +15,7 @@ import click
 from adjudge import settings as settings_source
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import KIB, MIB, Limits
-from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import InputFile, Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
 EXIT_THEIRS: Final = 1
 EXIT_OURS: Final = 2
@@ -77,13 +77,13 @@ def command(argv: tuple[str, ...], as_json: bool, unsafe: bool, **options: Any) 
     if as_json:
         click.echo(json.dumps(as_dict(report)))
     else:
-        _pass_through(report)
-    if report.verdict is RunVerdict.SE:
+        _write_output(report)
+    if report.verdict is SandboxVerdict.SE:
         raise click.exceptions.Exit(EXIT_OURS)
     raise click.exceptions.Exit(0 if report.ok else EXIT_THEIRS)
 
 
-async def _run(spec: RunSpec, output_bytes: int, unsafe: bool) -> RunReport:
+async def _run(spec: SandboxRunSpec, output_bytes: int, unsafe: bool) -> SandboxRunReport:
     # One run needs no agent: the command is one process less to start.
     sandbox = Sandbox(
         slots=1, use_agent=False, unsafe=unsafe, stdout_limit_bytes=output_bytes, stderr_limit_bytes=output_bytes
@@ -92,7 +92,7 @@ async def _run(spec: RunSpec, output_bytes: int, unsafe: bool) -> RunReport:
         return await box.run(spec)
 
 
-def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> RunSpec:
+def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> SandboxRunSpec:
     limits = Limits(
         cpu_ms=options["cpu_ms"],
         wall_ms=options["wall_ms"],
@@ -101,7 +101,7 @@ def _spec(argv: tuple[str, ...], options: dict[str, Any]) -> RunSpec:
         output_bytes=options["output_kb"] * KIB,
     )
     files = tuple(_file(text) for text in options["files"])
-    return RunSpec(
+    return SandboxRunSpec(
         argv=(_program(argv[0], files), *argv[1:]),
         limits=limits,
         env=dict(_pair("--env", text) for text in options["variables"]),
@@ -163,7 +163,7 @@ def _stdin(name: str | None, limit_bytes: int) -> Path | bytes | None:
     return path
 
 
-def as_dict(report: RunReport) -> dict[str, Any]:
+def as_dict(report: SandboxRunReport) -> dict[str, Any]:
     """The report as the JSON that --json prints; output that is not UTF-8 keeps its readable part."""
     body = report._asdict()
     body["sandbox_error"] = asdict(report.sandbox_error) if report.sandbox_error else None
@@ -171,7 +171,7 @@ def as_dict(report: RunReport) -> dict[str, Any]:
     return body | {name: body[name].decode(errors="replace") for name in ("stdout", "stderr")}
 
 
-def _pass_through(report: RunReport) -> None:
+def _write_output(report: SandboxRunReport) -> None:
     for stream, body in ((sys.stdout, report.stdout), (sys.stderr, report.stderr)):
         stream.flush()
         stream.buffer.write(body)
@@ -179,7 +179,7 @@ def _pass_through(report: RunReport) -> None:
     click.echo(describe(report), err=True)
 
 
-def describe(report: RunReport) -> str:
+def describe(report: SandboxRunReport) -> str:
     """The report in one line."""
     if report.sandbox_error is not None:
         return f"SE: {report.sandbox_error}"

@@ -14,12 +14,12 @@ import uvloop
 from adjudge import settings as settings_source
 from adjudge.cli.drivers import open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
-from adjudge.cli.scheduling import schedule, watched
-from adjudge.cli.steady import steady
+from adjudge.cli.scheduling import open_health_server, run_scheduler
+from adjudge.cli.steady import tune_gc
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.observe.door import Pulse
-from adjudge.relay.recorder import recorded
+from adjudge.observe.door import LoopHeartbeat
+from adjudge.relay.recorder import record_metrics
 from adjudge.settings import Settings
 
 
@@ -44,14 +44,14 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel if task else lambda: None)
     name = f"scheduler-{socket.gethostname()}-{os.getpid()}"
-    pulse = Pulse("pump")
+    pulse = LoopHeartbeat("pump")
     async with (
         open_served(settings) as database,
         namespace_taken(settings, database),
         open_stream(settings) as stream,
-        watched(settings, pulse),
-        recorded(database, name),
+        open_health_server(settings, pulse),
+        record_metrics(database, name),
     ):
         click.echo(f"{name} started, database {settings.database.url}")
-        steady()
-        await schedule(settings, database, stream, name, pulse)
+        tune_gc()
+        await run_scheduler(settings, database, stream, name, pulse)

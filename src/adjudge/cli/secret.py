@@ -11,8 +11,8 @@ from rich.table import Table
 
 from adjudge import settings as settings_source
 from adjudge.chains.secrets import Keyring, check_name, check_value, new_key
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.store import Tx, chain_secrets, open_database
 
 
@@ -32,7 +32,7 @@ def set_(name: str, server: str | None) -> None:
     check_name(name)
     value = sys.stdin.read()
     value = check_value(value.removesuffix("\n").removesuffix("\r"))
-    with connected(server) as client:
+    with open_client(server) as client:
         client.secret_set(name, value)
     click.echo(f"{name}: set")
 
@@ -41,7 +41,7 @@ def set_(name: str, server: str | None) -> None:
 @server_option
 def list_(server: str | None) -> None:
     """List the names of secrets."""
-    with connected(server) as client:
+    with open_client(server) as client:
         found = client.secrets()
     table = Table("name", "changed", "by")
     for item in found:
@@ -54,7 +54,7 @@ def list_(server: str | None) -> None:
 @server_option
 def delete(name: str, server: str | None) -> None:
     """Delete the secret NAME; nodes that refer to it fail from then on."""
-    with connected(server) as client:
+    with open_client(server) as client:
         client.secret_delete(name)
     click.echo(f"{name}: deleted")
 

@@ -19,29 +19,29 @@ import uvloop
 
 from adjudge import settings as settings_source
 from adjudge.api.app import API_ROOT, create_app
-from adjudge.api.audience import Audience
-from adjudge.api.credentials import Credentials
-from adjudge.api.desk import Desk
-from adjudge.api.gate import Gate
-from adjudge.api.limits import EnduringBuckets
+from adjudge.api.audience import SseConnections
+from adjudge.api.credentials import CredentialCache
+from adjudge.api.desk import SubmitBatcher
+from adjudge.api.gate import AdmissionController
+from adjudge.api.limits import FallbackBuckets
 from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
-from adjudge.api.passwords import Passwords
-from adjudge.api.sampling import Sampler
-from adjudge.api.tail import Tail
-from adjudge.api.vitals import checks_of
-from adjudge.blobs.driver import Blobs
+from adjudge.api.passwords import PasswordHashing
+from adjudge.api.sampling import LoadSampler
+from adjudge.api.tail import EventFeed
+from adjudge.api.vitals import component_checks
+from adjudge.blobs.driver import BlobStore
 from adjudge.cache.opening import open_cache
 from adjudge.cli.accounting import make_credentials
 from adjudge.cli.chaining import make_engine, make_jobs
 from adjudge.cli.drivers import open_buckets, open_registry
 from adjudge.cli.http_protocol import HeadLimits, bounded
-from adjudge.cli.judging import find_languages
-from adjudge.cli.scheduling import delivered_directly
-from adjudge.cli.steady import steady
+from adjudge.cli.judging import load_languages
+from adjudge.cli.scheduling import inline_dispatch
+from adjudge.cli.steady import tune_gc
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.relay.recorder import recorded
+from adjudge.relay.recorder import record_metrics
 from adjudge.settings import Settings, knobs
 from adjudge.store import Database
 from adjudge.stream import Stream
@@ -63,19 +63,21 @@ def run_server(serve: Callable[[Settings, socket.socket], Coroutine[None, None, 
     settings = settings_source.load({f"server.{name}": value for name, value in chosen.items()})
     logs.configure(settings.log.level, settings.log.format)
     with (
-        closing(listen(settings.server.host, settings.server.port)) as listener,
+        closing(bind_socket(settings.server.host, settings.server.port)) as listener,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
         runner.run(serve(settings, listener))
 
 
 @asynccontextmanager
-async def open_parts(settings: Settings, database: Database, stream: Stream, blobs: Blobs) -> AsyncIterator[Parts]:
+async def open_services(
+    settings: Settings, database: Database, stream: Stream, blobs: BlobStore
+) -> AsyncIterator[Parts]:
     """Everything that a server is made of, around what its process shares with other roles."""
     async with (
         open_registry(settings, database) as registry,
         open_buckets(settings) as shared,
-        delivered_directly(settings, database, stream),
+        inline_dispatch(settings, database, stream),
         open_cache(
             database,
             settings.jobs.redis_url.reveal(),
@@ -84,13 +86,13 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
             max_bytes=settings.cache.bytes,
         ) as cache,
     ):
-        buckets = EnduringBuckets(shared)
-        sampler = Sampler(database, registry, count_to=settings.admission.high_watermark + 1)
-        gate = Gate(settings.admission, database, buckets, sampler)
-        engine, tail = make_engine(settings), Tail(database)
+        buckets = FallbackBuckets(shared)
+        sampler = LoadSampler(database, registry, count_to=settings.admission.high_watermark + 1)
+        gate = AdmissionController(settings.admission, database, buckets, sampler)
+        engine, tail = make_engine(settings), EventFeed(database)
         jobs = make_jobs(settings, engine)
         credentials = make_credentials(settings, database)
-        audience = make_audience(settings, credentials)
+        audience = make_sse_connections(settings, credentials)
         try:
             yield Parts(
                 settings,
@@ -103,11 +105,11 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
                 gate,
                 cache=cache,
                 credentials=credentials,
-                passwords=Passwords(),
-                languages=find_languages(),
+                passwords=PasswordHashing(),
+                languages=load_languages(),
                 oidc=_oidc_provider(settings),
-                checks=checks_of(database, blobs, stream, registry),
-                desk=Desk(database, jobs),
+                checks=component_checks(database, blobs, stream, registry),
+                desk=SubmitBatcher(database, jobs),
                 tail=tail,
                 audience=audience,
                 engine=engine,
@@ -119,11 +121,11 @@ async def open_parts(settings: Settings, database: Database, stream: Stream, blo
             await gate.close()
 
 
-def make_audience(settings: Settings, credentials: Credentials) -> Audience:
+def make_sse_connections(settings: Settings, credentials: CredentialCache) -> SseConnections:
     """Seats for event streams; a credential that ended elsewhere is believed no longer than anywhere else."""
     server = settings.server
     look_sec = max(1.0, settings.accounts.credential_cache_sec)
-    return Audience(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=look_sec)
+    return SseConnections(credentials, per_user=server.streams_per_user, most=server.streams_most, look_sec=look_sec)
 
 
 def _oidc_provider(settings: Settings) -> OidcProvider | None:
@@ -138,14 +140,14 @@ async def serve_http(parts: Parts, listener: socket.socket, notes: Sequence[str]
     app = create_app(parts)
     pages.install(app, parts)
     config = http_config(app, parts.settings.server)
-    _announce(parts.settings, listener, notes)
-    steady()
+    _print_startup(parts.settings, listener, notes)
+    tune_gc()
     sys.setswitchinterval(_TURN_SEC)
-    async with recorded(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
-        await Server(config, app.state.streams.close).serve([listener])
+    async with record_metrics(parts.database, f"{socket.gethostname()}-{os.getpid()}"):
+        await HttpServer(config, app.state.streams.close).serve([listener])
 
 
-def http_config(app: Callable[..., Any], server: knobs.Server) -> uvicorn.Config:
+def http_config(app: Callable[..., Any], server: knobs.ServerSettings) -> uvicorn.Config:
     """How HTTP is spoken."""
     return uvicorn.Config(
         app,
@@ -160,7 +162,7 @@ def http_config(app: Callable[..., Any], server: knobs.Server) -> uvicorn.Config
     )
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Uvicorn, ending with exit code 0 when it was asked to end; a second signal ends it at once."""
 
     def __init__(self, config: uvicorn.Config, on_exit: Callable[[], None]) -> None:
@@ -186,7 +188,7 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Take the port before anything else starts, or say who is in the way."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -207,7 +209,7 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _announce(settings: Settings, listener: socket.socket, notes: Sequence[str]) -> None:
+def _print_startup(settings: Settings, listener: socket.socket, notes: Sequence[str]) -> None:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     base = f"http://{shown}:{port}"

@@ -9,9 +9,9 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
-from adjudge.cli.verdicts import case_line, coloured, print_submission
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.verdicts import format_test_result, print_submission, styled_verdict_or_status
 from adjudge.client.values import Submission
 
 
@@ -23,12 +23,12 @@ from adjudge.client.values import Submission
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @server_option
 def command(
-    *, submission_ids: tuple[str, ...], problem: str | None, at_most: int, wait: bool, as_json: bool, server: str | None
+    *, submission_ids: tuple[str, ...], problem: str | None, limit: int, wait: bool, as_json: bool, server: str | None
 ) -> None:
     """Show submissions by ID, or the latest ones."""
-    with connected(server) as client:
+    with open_client(server) as client:
         if not submission_ids:
-            found = client.submissions(problem=problem, limit=at_most).items
+            found = client.submissions(problem=problem, limit=limit).items
         elif wait:
             found = client.wait(submission_ids)
         else:
@@ -42,7 +42,7 @@ def command(
         console.print(_table(found))
         return
     for case in (results.document or {}).get("cases", ()):
-        console.print(case_line(case))
+        console.print(format_test_result(case))
     print_submission(console, found[0], results)
 
 
@@ -51,7 +51,7 @@ def _table(found: tuple[Submission, ...]) -> Table:
     for item in found:
         used = f"{item.time_ms} ms" if item.time_ms is not None else ""
         table.add_row(
-            coloured(item.verdict, item.status),
+            styled_verdict_or_status(item.verdict, item.status),
             escape(item.problem),
             escape(item.language),
             escape(item.user_name),

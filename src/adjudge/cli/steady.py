@@ -10,7 +10,7 @@ _THRESHOLDS: Final = (10_000, 20, 20)
 them, as Python does by default, finds nothing."""
 
 
-def steady() -> None:
+def tune_gc() -> None:
     """Take what start-up has made out of the collector's sight; it stays until the end.
 
     A full collection goes through all modules, classes and routes: a pause of tens of milliseconds, in which no job

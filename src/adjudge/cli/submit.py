@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from adjudge.cli.remote import connected, server_option
-from adjudge.cli.terminal import console as open_console
-from adjudge.cli.verdicts import case_line, exit_code, print_submission
+from adjudge.cli.remote import open_client, server_option
+from adjudge.cli.terminal import make_console as open_console
+from adjudge.cli.verdicts import exit_code, format_test_result, print_submission
 from adjudge.client import Client, ClientError
-from adjudge.client.values import Event
+from adjudge.client.values import SubmissionEventRead
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import SUBMISSION
 
@@ -35,7 +35,7 @@ def command(*, file: Path, problem: str, language: str, wait: bool, as_json: boo
     With --no-wait 0 means that it was handed in.
     """
     source = _source(file)
-    with connected(server) as client:
+    with open_client(server) as client:
         made = client.submit(problem, language or _language(client, file), source)
         if not wait:
             known = {"submission_id": made.submission_id, "status": made.status}
@@ -104,7 +104,7 @@ def _watch(console: Console, client: Client, submission_id: str) -> set[str]:
     return seen
 
 
-def _show(bar: Progress, console: Console, seen: set[str], event: Event) -> None:
+def _show(bar: Progress, console: Console, seen: set[str], event: SubmissionEventRead) -> None:
     if bar.disable and event.name == "status" and event.status not in SUBMISSION.terminal:  # the verdict says the end
         console.print(f"[dim]{event.status}[/]")
     _print_cases(console, seen, event.cases)
@@ -115,4 +115,4 @@ def _print_cases(console: Console, seen: set[str], cases: Iterable[Mapping[str, 
         name = str(case.get("name"))
         if name not in seen:
             seen.add(name)
-            console.print(case_line(case))
+            console.print(format_test_result(case))

@@ -10,7 +10,7 @@ _UNBROKEN: Final = 10_000
 """Columns of a pipe: whoever reads it wants a row on a line, not a picture of a narrow screen."""
 
 
-def console(*, stderr: bool = False) -> Console:
+def make_console(*, stderr: bool = False) -> Console:
     """A console that breaks lines for people only."""
     made = Console(stderr=stderr, highlight=False)
     if not made.is_terminal:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from adjudge.api.actions.users import first_admin
+from adjudge.api.actions.users import create_first_admin
 from adjudge.api.parts import Parts
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.parts import open_worker
-from adjudge.cli.scheduling import schedule
-from adjudge.cli.serving import open_parts, run_server, serve_http
-from adjudge.sandbox.doctor import Check, Diagnosis, examine
+from adjudge.cli.scheduling import run_scheduler
+from adjudge.cli.serving import open_services, run_server, serve_http
+from adjudge.sandbox.doctor import DoctorReport, HostCheck, run_checks
 from adjudge.settings import Settings
 from adjudge.store import Database
 from adjudge.stream import Stream, consumer_name
@@ -38,21 +38,21 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        open_parts(settings, database, stream, blobs) as parts,
+        open_services(settings, database, stream, blobs) as parts,
         asyncio.TaskGroup() as roles,
     ):
         name = f"up-{consumer_name(worker_id=settings.worker.name)}"
-        notes = await _welcome(parts)
-        scheduler = roles.create_task(schedule(settings, database, stream, name))
-        worker = roles.create_task(_judge(settings, database, stream, blobs, name))
+        notes = await _create_first_admin(parts)
+        scheduler = roles.create_task(run_scheduler(settings, database, stream, name))
+        worker = roles.create_task(_run_worker(settings, database, stream, blobs, name))
         await serve_http(parts, listener, notes)
         scheduler.cancel()
         worker.cancel()
 
 
-async def _welcome(parts: Parts) -> list[str]:
+async def _create_first_admin(parts: Parts) -> list[str]:
     """Make the first admin of an empty database; the password is printed here and nowhere else, and must be changed."""
-    made = await first_admin(parts)
+    made = await create_first_admin(parts)
     if made is None:
         return []
     return [
@@ -70,11 +70,11 @@ def _command() -> str:
     return str(local) if local.exists() else "adjudge"
 
 
-async def _judge(settings: Settings, database: Database, stream: Stream, blobs: Blobs, name: str) -> None:
+async def _run_worker(settings: Settings, database: Database, stream: Stream, blobs: BlobStore, name: str) -> None:
     """Judge where untrusted code may run; where it may not, say what to do, and let everything else work."""
-    diagnosis = await examine()
+    diagnosis = await run_checks()
     obstacles = diagnosis.obstacles(allow_without_cgroup=settings.judge.allow_without_cgroup)
-    _announce_sandbox(diagnosis, obstacles)
+    _print_sandbox_status(diagnosis, obstacles)
     if obstacles:
         return
     async with open_worker(settings, database, stream, blobs, name) as worker:
@@ -88,7 +88,7 @@ async def _judge(settings: Settings, database: Database, stream: Stream, blobs: 
             raise
 
 
-def _announce_sandbox(diagnosis: Diagnosis, obstacles: Sequence[Check]) -> None:
+def _print_sandbox_status(diagnosis: DoctorReport, obstacles: Sequence[HostCheck]) -> None:
     """Start anyway where untrusted code may not run, and say what to do about it."""
     if diagnosis.may_run_untrusted:
         click.echo("  sandbox  ready")
@@ -101,4 +101,4 @@ def _announce_sandbox(diagnosis: Diagnosis, obstacles: Sequence[Check]) -> None:
         return
     click.echo("  sandbox  NOT ready; nothing is judged on this machine (see adjudge doctor)")
     for check in obstacles:
-        click.echo(f"           {check.name}: {check.found}; {check.fix}")
+        click.echo(f"           {check.name}: {check.observed}; {check.fix}")

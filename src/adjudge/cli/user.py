@@ -14,16 +14,16 @@ from rich.table import Table
 from adjudge import settings as settings_source
 from adjudge.api.account_parts import AccountParts
 from adjudge.api.actions import accounts, users
-from adjudge.api.actions.accounts import MadeToken
-from adjudge.api.actions.users import UserOrder
-from adjudge.api.moments import moment
-from adjudge.cli.accounting import open_accounts
+from adjudge.api.actions.accounts import CreatedToken
+from adjudge.api.actions.users import UserSpec
+from adjudge.api.moments import format_timestamp
+from adjudge.cli.accounting import open_account_services
 from adjudge.cli.acting import ACTOR
-from adjudge.cli.terminal import console as open_console
-from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission, Role, user_name
+from adjudge.cli.terminal import make_console as open_console
+from adjudge.domain.access import ALL_SCOPES, ROLE_PERMISSIONS, Permission, Role, parse_user_name
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.store import users as rows
-from adjudge.store.users import User
+from adjudge.store.users import UserRow
 
 T = TypeVar("T")
 
@@ -62,8 +62,8 @@ def command() -> None:
 def add(name: str, role: str, email: str | None, password_stdin: bool, actor: str) -> None:
     """Create a user and print a one-time password."""
     password = _password() if password_stdin else None
-    order = UserOrder(name, Role(role), email, password=password, must_change_password=not password_stdin)
-    made = _with_parts(lambda parts: users.make_user(parts, order, actor=actor), may_be_new=True)
+    order = UserSpec(name, Role(role), email, password=password, must_change_password=not password_stdin)
+    made = _with_services(lambda parts: users.create_user(parts, order, actor=actor), may_be_new=True)
     click.echo(f"Created {made.user.name} ({made.user.role}), ID {made.user.id}")
     if made.one_time_password:
         click.echo(f"One-time password (shown once): {made.one_time_password}")
@@ -75,18 +75,18 @@ def add(name: str, role: str, email: str | None, password_stdin: bool, actor: st
 @click.option("--after", default="", metavar="NAME", help="Continue after this ID.")
 @click.option("--at-most", type=click.IntRange(1, 1000), default=100, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def list_(search: str, role: str | None, after: str, at_most: int, as_json: bool) -> None:
+def list_(search: str, role: str | None, after: str, limit: int, as_json: bool) -> None:
     """List users."""
-    found = _with_parts(
-        lambda parts: users.list_users(parts, search=search, role=role or "", after=after, at_most=at_most)
+    found = _with_services(
+        lambda parts: users.list_users(parts, search=search, role=role or "", after=after, limit=limit)
     )
     if as_json:
-        click.echo(json.dumps([_shown(user) for user in found]))
+        click.echo(json.dumps([_user_json(user) for user in found]))
         return
     table = Table("name", "role", "state", "joined", "id")
     for user in found:
         state = "disabled" if user.disabled_at else "must change password" if user.must_change_password else "ok"
-        table.add_row(user.name, user.role, state, moment(user.created_at), user.id)
+        table.add_row(user.name, user.role, state, format_timestamp(user.created_at), user.id)
     open_console().print(table)
 
 
@@ -96,7 +96,7 @@ def list_(search: str, role: str | None, after: str, at_most: int, as_json: bool
 @ACTOR
 def disable(name: str, reason: str, actor: str) -> None:
     """Disable a user."""
-    _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=True, reason=reason))
+    _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=True, reason=reason))
     click.echo(f"Disabled {name}")
 
 
@@ -106,7 +106,7 @@ def disable(name: str, reason: str, actor: str) -> None:
 @ACTOR
 def enable(name: str, reason: str, actor: str) -> None:
     """Enable a user."""
-    _change(name, lambda parts, user: users.set_disabled(parts, actor, user.id, disabled=False, reason=reason))
+    _change(name, lambda parts, user: users.set_user_disabled(parts, actor, user.id, disabled=False, reason=reason))
     click.echo(f"Enabled {name}")
 
 
@@ -144,20 +144,20 @@ def token(name: str, token_name: str, scopes: tuple[str, ...], days: float, no_e
     It works at once, also for somebody who has yet to choose a password. What it may do is told on standard error.
     """
 
-    async def create(parts: AccountParts, user: User) -> MadeToken:
+    async def create(parts: AccountParts, user: UserRow) -> CreatedToken:
         if user.disabled_at is not None:
             raise Conflict(f"{user.name} is disabled; enable the user first: adjudge user enable {user.name}")
         return await accounts.create_token(
             parts,
-            accounts.viewer_for(user),
+            accounts.viewer_for_user(user),
             name=token_name,
             scopes=scopes or [scope for scope in _TOKEN_SCOPES if scope in ROLE_PERMISSIONS[user.role]],
             expires_in_days=None if no_expiry else days,
         )
 
     made = _change(name, create)
-    until = "without end" if made.token.expires_at is None else f"until {moment(made.token.expires_at)}"
-    may = "all of its user (*)" if EVERYTHING in made.token.scopes else ", ".join(made.token.scopes)
+    until = "without end" if made.token.expires_at is None else f"until {format_timestamp(made.token.expires_at)}"
+    may = "all of its user (*)" if ALL_SCOPES in made.token.scopes else ", ".join(made.token.scopes)
     click.echo(f"Valid {until}; permissions: {may}. Others: --scope.", err=True)
     click.echo(made.secret)
 
@@ -169,31 +169,31 @@ def _password() -> str:
     return given
 
 
-def _change(name: str, change: Callable[[AccountParts, User], Awaitable[T]]) -> T:
+def _change(name: str, change: Callable[[AccountParts, UserRow], Awaitable[T]]) -> T:
     async def find_and_change(parts: AccountParts) -> T:
-        spelled = user_name(name)
-        known = await parts.database.read(lambda tx: rows.known_by_name(tx, spelled))
+        spelled = parse_user_name(name)
+        known = await parts.database.read(lambda tx: rows.find_with_password_by_name(tx, spelled))
         if known is None:
             raise NotFound("user", name)
         return await change(parts, known.user)
 
-    return _with_parts(find_and_change)
+    return _with_services(find_and_change)
 
 
-def _with_parts(action: Callable[[AccountParts], Awaitable[T]], *, may_be_new: bool = False) -> T:
+def _with_services(action: Callable[[AccountParts], Awaitable[T]], *, may_be_new: bool = False) -> T:
     async def run() -> T:
-        async with open_accounts(settings_source.load(), may_be_new=may_be_new) as parts:
+        async with open_account_services(settings_source.load(), may_be_new=may_be_new) as parts:
             return await action(parts)
 
     return asyncio.run(run())
 
 
-def _shown(user: User) -> dict[str, object]:
+def _user_json(user: UserRow) -> dict[str, object]:
     return {
         "id": user.id,
         "name": user.name,
         "role": user.role,
         "email": user.email,
         "disabled": user.disabled_at is not None,
-        "created_at": moment(user.created_at),
+        "created_at": format_timestamp(user.created_at),
     }

@@ -16,21 +16,23 @@ _COLOURS: Final = {"AC": "green", "PA": "yellow", "SE": "magenta"}
 _NO_VERDICT: Final = "--"
 
 
-def coloured(verdict: str | None, status: str = "") -> str:
+def styled_verdict_or_status(verdict: str | None, status: str = "") -> str:
     """A verdict in its colour; the status where there is none."""
     shown = verdict or status or _NO_VERDICT
     return f"[bold {_COLOURS.get(shown, 'red') if verdict else 'dim'}]{escape(shown):<4}[/]"
 
 
-def case_line(case: Mapping[str, Any]) -> str:
+def format_test_result(case: Mapping[str, Any]) -> str:
     """One test."""
     used = f"{case.get('time_ms') or 0:>6} ms {(case.get('mem_kb') or 0) / 1024:>7.1f} MiB"
-    return f"{coloured(case.get('verdict'))} {used}  {escape(str(case.get('name', '')))}"
+    return f"{styled_verdict_or_status(case.get('verdict'))} {used}  {escape(str(case.get('name', '')))}"
 
 
 def print_submission(console: Console, found: Submission, results: Results | None) -> None:
     """The verdict, what it cost, and the first thing that went wrong."""
-    console.print(f"{coloured(found.verdict, found.status)} {escape(found.problem)} in {escape(found.language)}")
+    console.print(
+        f"{styled_verdict_or_status(found.verdict, found.status)} {escape(found.problem)} in {escape(found.language)}"
+    )
     console.print(f"submission  {found.id}")
     if found.score is not None:
         console.print(f"score       {found.score:g}")

@@ -14,11 +14,11 @@ from adjudge import settings as settings_source
 from adjudge.cli.drivers import open_blobs, open_served, open_stream
 from adjudge.cli.namespace import namespace_taken
 from adjudge.cli.parts import open_worker
-from adjudge.cli.scheduling import delivered_directly, watched
-from adjudge.cli.steady import steady
+from adjudge.cli.scheduling import inline_dispatch, open_health_server
+from adjudge.cli.steady import tune_gc
 from adjudge.domain.errors import InvalidInput
 from adjudge.observe import logs
-from adjudge.relay.recorder import recorded
+from adjudge.relay.recorder import record_metrics
 from adjudge.settings import Settings
 from adjudge.stream import consumer_name
 
@@ -55,18 +55,18 @@ async def _run(settings: Settings) -> None:
         namespace_taken(settings, database),
         open_stream(settings) as stream,
         open_blobs(settings) as blobs,
-        delivered_directly(settings, database, stream),
+        inline_dispatch(settings, database, stream),
         open_worker(settings, database, stream, blobs, name) as worker,
-        watched(settings, worker.pulse),
-        recorded(database, name),
+        open_health_server(settings, worker.pulse),
+        record_metrics(database, name),
     ):
-        on_signals(worker.drain)
+        drain_on_signals(worker.drain)
         click.echo(f"{name} started, database {settings.database.url}")
-        steady()
+        tune_gc()
         await worker.run()
 
 
-def on_signals(drain: Callable[[], None]) -> None:
+def drain_on_signals(drain: Callable[[], None]) -> None:
     """Drain when asked to end. Whoever asks a third time has waited for a database that does not answer: just die."""
     loop, asked = asyncio.get_running_loop(), 0
 

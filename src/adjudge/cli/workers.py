@@ -11,8 +11,8 @@ import click
 from rich.table import Table
 
 from adjudge import settings as settings_source
-from adjudge.cli.drivers import open_existing, open_registry
-from adjudge.cli.terminal import console as open_console
+from adjudge.cli.drivers import open_existing_database, open_registry
+from adjudge.cli.terminal import make_console as open_console
 from adjudge.registry import LiveWorker
 from adjudge.settings import Settings
 
@@ -44,7 +44,7 @@ def _number(version: str) -> str:
 
 async def _list(settings: Settings) -> list[LiveWorker]:
     async with (
-        open_existing(settings) as database,
+        open_existing_database(settings) as database,
         open_registry(settings, database) as registry,
     ):
         return await registry.list()

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from adjudge.client.reading import Value, document, read, read_all
-from adjudge.client.retrying import Patience, perform
-from adjudge.client.steps import Program, Request
+from adjudge.client.reading import ResponseModel, decode, decode_list, json_body
+from adjudge.client.retrying import ClientRetryPolicy, send_with_retries
+from adjudge.client.steps import HttpRequest, Program
 from adjudge.client.values import Page
 from adjudge.domain.ids import new_id
 
 T = TypeVar("T")
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=ResponseModel)
 ROOT: Final = "/api/v1"
 
 
@@ -32,49 +32,51 @@ def query(**given: Any) -> dict[str, Any]:
     }
 
 
-def get(where: str, asked: Mapping[str, Any] | None = None, *, patience_sec: float = 0.0) -> Request:
+def get(where: str, asked: Mapping[str, Any] | None = None, *, patience_sec: float = 0.0) -> HttpRequest:
     """A request that changes nothing."""
-    return Request("GET", where, asked or {}, is_repeatable=True, patience_sec=patience_sec)
+    return HttpRequest("GET", where, asked or {}, is_repeatable=True, patience_sec=patience_sec)
 
 
-def post(where: str, body: Any = None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0) -> Request:
+def post(
+    where: str, body: Any = None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0
+) -> HttpRequest:
     """A request that does something each time it comes."""
-    return Request("POST", where, asked or {}, body, patience_sec=patience_sec)
+    return HttpRequest("POST", where, asked or {}, body, patience_sec=patience_sec)
 
 
-def post_once(
+def post_idempotent(
     where: str, body: Any, key: str | None, *, asked: Mapping[str, Any] | None = None, patience_sec: float = 0.0
-) -> Request:
+) -> HttpRequest:
     """A request that does something the first time it comes; its key says which those are that belong together."""
     headers = {"Idempotency-Key": key or new_id()}
-    return Request("POST", where, asked or {}, body, headers=headers, is_repeatable=True, patience_sec=patience_sec)
+    return HttpRequest("POST", where, asked or {}, body, headers=headers, is_repeatable=True, patience_sec=patience_sec)
 
 
-def asked(kind: type[V], request: Request, patience: Patience) -> Program[V]:
+def fetch(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[V]:
     """Send a request and read its answer."""
-    return (yield from _answered(request, patience, lambda given: read(kind, given)))
+    return (yield from _fetch_as(request, patience, lambda given: decode(kind, given)))
 
 
-def asked_all(kind: type[V], request: Request, patience: Patience) -> Program[tuple[V, ...]]:
+def fetch_list(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[tuple[V, ...]]:
     """Send a request and read the items of its answer."""
-    return (yield from _answered(request, patience, lambda given: read_all(kind, given)))
+    return (yield from _fetch_as(request, patience, lambda given: decode_list(kind, given)))
 
 
-def asked_page(kind: type[V], request: Request, patience: Patience) -> Program[Page[V]]:
+def fetch_page(kind: type[V], request: HttpRequest, patience: ClientRetryPolicy) -> Program[Page[V]]:
     """Send a request and read a page."""
-    return (yield from _answered(request, patience, lambda given: Page(read_all(kind, given), given.get("next"))))
+    return (yield from _fetch_as(request, patience, lambda given: Page(decode_list(kind, given), given.get("next"))))
 
 
-def done(request: Request, patience: Patience) -> Program[None]:
+def send(request: HttpRequest, patience: ClientRetryPolicy) -> Program[None]:
     """Send a request whose answer is of no interest."""
-    yield from perform(request, patience)
+    yield from send_with_retries(request, patience)
 
 
-def asked_bytes(request: Request, patience: Patience) -> Program[bytes]:
+def fetch_bytes(request: HttpRequest, patience: ClientRetryPolicy) -> Program[bytes]:
     """Send a request whose answer is a file."""
-    return (yield from perform(request, patience)).body
+    return (yield from send_with_retries(request, patience)).body
 
 
-def _answered(request: Request, patience: Patience, convert: Callable[[Any], T]) -> Program[T]:
-    answer = yield from perform(request, patience)
-    return convert(document(answer))
+def _fetch_as(request: HttpRequest, patience: ClientRetryPolicy, convert: Callable[[Any], T]) -> Program[T]:
+    answer = yield from send_with_retries(request, patience)
+    return convert(json_body(answer))

@@ -11,10 +11,10 @@ import httpx
 from adjudge import __version__
 from adjudge.client import chains as chaining
 from adjudge.client import importing, judging
-from adjudge.client.errors import Unreachable
-from adjudge.client.retrying import Patience
-from adjudge.client.steps import Flow, Program, Step, Tell
-from adjudge.client.taking import AsyncLine, Line, taken
+from adjudge.client.errors import UnreachableError
+from adjudge.client.retrying import ClientRetryPolicy
+from adjudge.client.steps import Emit, Flow, Program, Step
+from adjudge.client.taking import AsyncTransport, SyncTransport, advance
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,25 +24,25 @@ E = TypeVar("E")
 class _Operation(Generic[P, T]):
     """An operation of the blocking client: a method made of a program."""
 
-    def __init__(self, program: Callable[Concatenate[Patience, P], Program[T]]) -> None:
+    def __init__(self, program: Callable[Concatenate[ClientRetryPolicy, P], Program[T]]) -> None:
         self._program = program
 
     def __get__(self, client: Client, owner: type[Client]) -> Callable[P, T]:
         def call(*args: P.args, **named: P.kwargs) -> T:
-            return client.perform(self._program(client.patience, *args, **named))
+            return client.run_operation(self._program(client.patience, *args, **named))
 
         return update_wrapper(call, self._program)
 
 
-class _Told(Generic[P, E]):
+class _StreamOperation(Generic[P, E]):
     """The same for what tells one thing after the other."""
 
-    def __init__(self, flow: Callable[Concatenate[Patience, P], Flow[E]]) -> None:
+    def __init__(self, flow: Callable[Concatenate[ClientRetryPolicy, P], Flow[E]]) -> None:
         self._flow = flow
 
     def __get__(self, client: Client, owner: type[Client]) -> Callable[P, Iterator[E]]:
         def call(*args: P.args, **named: P.kwargs) -> Iterator[E]:
-            return client.told(self._flow(client.patience, *args, **named))
+            return client.iterate(self._flow(client.patience, *args, **named))
 
         return update_wrapper(call, self._flow)
 
@@ -50,7 +50,7 @@ class _Told(Generic[P, E]):
 class _AsyncOperation(Generic[P, T]):
     """An operation of the client with asyncio."""
 
-    def __init__(self, program: Callable[Concatenate[Patience, P], Program[T]]) -> None:
+    def __init__(self, program: Callable[Concatenate[ClientRetryPolicy, P], Program[T]]) -> None:
         self._program = program
 
     def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -60,10 +60,10 @@ class _AsyncOperation(Generic[P, T]):
         return update_wrapper(call, self._program)
 
 
-class _AsyncTold(Generic[P, E]):
+class _AsyncStreamOperation(Generic[P, E]):
     """The same for what tells one thing after the other."""
 
-    def __init__(self, flow: Callable[Concatenate[Patience, P], Flow[E]]) -> None:
+    def __init__(self, flow: Callable[Concatenate[ClientRetryPolicy, P], Flow[E]]) -> None:
         self._flow = flow
 
     def __get__(self, client: AsyncClient, owner: type[AsyncClient]) -> Callable[P, AsyncIterator[E]]:
@@ -82,10 +82,10 @@ class Client:
         token: str | None = None,
         *,
         timeout_sec: float = 30.0,
-        patience: Patience | None = None,
+        patience: ClientRetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.patience = patience or Patience()
+        self.patience = patience or ClientRetryPolicy()
         self._timeout_sec = timeout_sec
         self._http = httpx.Client(base_url=_checked(url), headers=_headers(token), transport=transport)
 
@@ -99,7 +99,7 @@ class Client:
         """Let the connections go."""
         self._http.close()
 
-    def perform(self, program: Program[T]) -> T:
+    def run_operation(self, program: Program[T]) -> T:
         """Take every step of a program; return what it came to."""
         steps = self._steps(program)
         try:
@@ -109,29 +109,29 @@ class Client:
             came_to: T = end.value
             return came_to
 
-    def told(self, flow: Flow[E]) -> Iterator[E]:
+    def iterate(self, flow: Flow[E]) -> Iterator[E]:
         """Take every step of a flow; give what it tells."""
         yield from self._steps(flow)
 
-    def _steps(self, program: Generator[Step | Tell[Any], Any, T]) -> Generator[Any, None, T]:
-        with Line(self._http, self._timeout_sec) as line:
-            proceed: Callable[[], Step | Tell[Any]] = partial(next, program)
+    def _steps(self, program: Generator[Step | Emit[Any], Any, T]) -> Generator[Any, None, T]:
+        with SyncTransport(self._http, self._timeout_sec) as line:
+            proceed: Callable[[], Step | Emit[Any]] = partial(next, program)
             while True:
                 try:
                     step = proceed()
                 except StopIteration as end:
                     came_to: T = end.value
                     return came_to
-                if isinstance(step, Tell):
+                if isinstance(step, Emit):
                     yield step.value
                     proceed = partial(program.send, None)
                     continue
                 try:
                     proceed = partial(program.send, line.take(step))
-                except Unreachable as error:
+                except UnreachableError as error:
                     proceed = partial(program.throw, error)
 
-    log_in = _Operation(judging.log_in)
+    log_in = _Operation(judging.login)
     revoke_token = _Operation(judging.revoke_token)
     me = _Operation(judging.me)
     languages = _Operation(judging.languages)
@@ -144,14 +144,14 @@ class Client:
     results = _Operation(judging.results)
     source = _Operation(judging.source)
     cancel = _Operation(judging.cancel)
-    watch = _Told(judging.watch)
+    watch = _StreamOperation(judging.watch)
     wait = _Operation(judging.wait)
     execute = _Operation(judging.execute)
     execute_batch = _Operation(judging.execute_batch)
     execution = _Operation(judging.execution)
     problem_import = _Operation(importing.problem_import)
-    problem_imported = _Operation(importing.problem_imported)
-    import_watch = _Told(importing.import_watch)
+    problem_imported = _Operation(importing.import_status)
+    import_watch = _StreamOperation(importing.import_watch)
     import_wait = _Operation(importing.import_wait)
     rejudge = _Operation(judging.rejudge)
     rejudge_batches = _Operation(judging.rejudge_batches)
@@ -168,23 +168,23 @@ class Client:
     secrets = _Operation(chaining.secrets)
     secret_set = _Operation(chaining.secret_set)
     secret_delete = _Operation(chaining.secret_delete)
-    chain_switch = _Operation(chaining.chain_switch)
+    chain_switch = _Operation(chaining.chain_set_enabled)
     chain_start = _Operation(chaining.chain_start)
     runs = _Operation(chaining.runs)
     run = _Operation(chaining.run)
     run_nodes = _Operation(chaining.run_nodes)
     node = _Operation(chaining.node)
-    run_watch = _Told(chaining.run_watch)
+    run_watch = _StreamOperation(chaining.run_watch)
     run_wait = _Operation(chaining.run_wait)
     run_stop = _Operation(chaining.run_stop)
     run_rerun = _Operation(chaining.run_rerun)
     node_log = _Operation(chaining.node_log)
     node_artifact = _Operation(chaining.node_artifact)
     node_file = _Operation(chaining.node_file)
-    file_store = _Operation(chaining.file_store)
+    file_store = _Operation(chaining.file_upload)
     node_retry = _Operation(chaining.node_retry)
     node_complete = _Operation(chaining.node_complete)
-    node_decide = _Operation(chaining.node_decide)
+    node_decide = _Operation(chaining.node_approve)
 
 
 class AsyncClient:
@@ -196,10 +196,10 @@ class AsyncClient:
         token: str | None = None,
         *,
         timeout_sec: float = 30.0,
-        patience: Patience | None = None,
+        patience: ClientRetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.patience = patience or Patience()
+        self.patience = patience or ClientRetryPolicy()
         self._timeout_sec = timeout_sec
         self._http = httpx.AsyncClient(base_url=_checked(url), headers=_headers(token), transport=transport)
 
@@ -215,32 +215,32 @@ class AsyncClient:
 
     async def perform(self, program: Program[T]) -> T:
         """Take every step of a program; return what it came to."""
-        async with AsyncLine(self._http, self._timeout_sec) as line:
-            proceed: Callable[[], Step | Tell[Any]] = partial(next, program)
+        async with AsyncTransport(self._http, self._timeout_sec) as line:
+            proceed: Callable[[], Step | Emit[Any]] = partial(next, program)
             while True:
                 try:
                     step = proceed()
                 except StopIteration as end:
                     came_to: T = end.value
                     return came_to
-                proceed = partial(program.send, None) if isinstance(step, Tell) else await taken(line, step, program)
+                proceed = partial(program.send, None) if isinstance(step, Emit) else await advance(line, step, program)
 
     async def told(self, flow: Flow[E]) -> AsyncIterator[E]:
         """Take every step of a flow; give what it tells."""
-        async with AsyncLine(self._http, self._timeout_sec) as line:
-            proceed: Callable[[], Step | Tell[E]] = partial(next, flow)
+        async with AsyncTransport(self._http, self._timeout_sec) as line:
+            proceed: Callable[[], Step | Emit[E]] = partial(next, flow)
             while True:
                 try:
                     step = proceed()
                 except StopIteration:
                     return
-                if isinstance(step, Tell):
+                if isinstance(step, Emit):
                     yield step.value
                     proceed = partial(flow.send, None)
                 else:
-                    proceed = await taken(line, step, flow)
+                    proceed = await advance(line, step, flow)
 
-    log_in = _AsyncOperation(judging.log_in)
+    log_in = _AsyncOperation(judging.login)
     revoke_token = _AsyncOperation(judging.revoke_token)
     me = _AsyncOperation(judging.me)
     languages = _AsyncOperation(judging.languages)
@@ -253,14 +253,14 @@ class AsyncClient:
     results = _AsyncOperation(judging.results)
     source = _AsyncOperation(judging.source)
     cancel = _AsyncOperation(judging.cancel)
-    watch = _AsyncTold(judging.watch)
+    watch = _AsyncStreamOperation(judging.watch)
     wait = _AsyncOperation(judging.wait)
     execute = _AsyncOperation(judging.execute)
     execute_batch = _AsyncOperation(judging.execute_batch)
     execution = _AsyncOperation(judging.execution)
     problem_import = _AsyncOperation(importing.problem_import)
-    problem_imported = _AsyncOperation(importing.problem_imported)
-    import_watch = _AsyncTold(importing.import_watch)
+    problem_imported = _AsyncOperation(importing.import_status)
+    import_watch = _AsyncStreamOperation(importing.import_watch)
     import_wait = _AsyncOperation(importing.import_wait)
     rejudge = _AsyncOperation(judging.rejudge)
     rejudge_batches = _AsyncOperation(judging.rejudge_batches)
@@ -277,23 +277,23 @@ class AsyncClient:
     secrets = _AsyncOperation(chaining.secrets)
     secret_set = _AsyncOperation(chaining.secret_set)
     secret_delete = _AsyncOperation(chaining.secret_delete)
-    chain_switch = _AsyncOperation(chaining.chain_switch)
+    chain_switch = _AsyncOperation(chaining.chain_set_enabled)
     chain_start = _AsyncOperation(chaining.chain_start)
     runs = _AsyncOperation(chaining.runs)
     run = _AsyncOperation(chaining.run)
     run_nodes = _AsyncOperation(chaining.run_nodes)
     node = _AsyncOperation(chaining.node)
-    run_watch = _AsyncTold(chaining.run_watch)
+    run_watch = _AsyncStreamOperation(chaining.run_watch)
     run_wait = _AsyncOperation(chaining.run_wait)
     run_stop = _AsyncOperation(chaining.run_stop)
     run_rerun = _AsyncOperation(chaining.run_rerun)
     node_log = _AsyncOperation(chaining.node_log)
     node_artifact = _AsyncOperation(chaining.node_artifact)
     node_file = _AsyncOperation(chaining.node_file)
-    file_store = _AsyncOperation(chaining.file_store)
+    file_store = _AsyncOperation(chaining.file_upload)
     node_retry = _AsyncOperation(chaining.node_retry)
     node_complete = _AsyncOperation(chaining.node_complete)
-    node_decide = _AsyncOperation(chaining.node_decide)
+    node_decide = _AsyncOperation(chaining.node_approve)
 
 
 def _checked(url: str) -> str:

@@ -23,14 +23,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from adjudge.client.steps import Answer
+from adjudge.client.steps import HttpResponse
 
 
 class ClientError(Exception):
     """Something went wrong between here and the server."""
 
 
-class Unreachable(ClientError):
+class UnreachableError(ClientError):
     """No answer came."""
 
     def __init__(self, message: str, *, was_sent: bool) -> None:
@@ -39,16 +39,16 @@ class Unreachable(ClientError):
         """Whether the server may have acted on the request all the same."""
 
 
-class Misunderstood(ClientError):
+class BadResponseError(ClientError):
     """The answer is none of Adjudge's; the address may be wrong."""
 
 
-class WaitedTooLong(ClientError):
+class WaitTimeoutError(ClientError):
     """The time that the caller gave is over, and what was waited for has not ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ApiErrorDetails:
     """What a server says when it says no; the reference of errors lists the codes."""
 
     status: int
@@ -64,7 +64,7 @@ class Refusal:
 class ApiError(ClientError):
     """The server said no."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ApiErrorDetails) -> None:
         super().__init__(f"{refusal.detail} [{refusal.code}]")
         self.refusal = refusal
 
@@ -94,44 +94,44 @@ class ApiError(ClientError):
         return self.refusal.retry_after_sec
 
 
-class Rejected(ApiError):
+class InvalidRequestError(ApiError):
     """The request cannot be used as it is."""
 
 
-class NotLoggedIn(ApiError):
+class AuthenticationError(ApiError):
     """The server does not know who is asking."""
 
 
-class NotAllowed(ApiError):
+class PermissionDeniedError(ApiError):
     """The server knows who is asking, and they may not."""
 
 
-class Missing(ApiError):
+class NotFoundError(ApiError):
     """There is no such object, or it is not the caller's to know of."""
 
 
-class Conflicting(ApiError):
+class ConflictError(ApiError):
     """Somebody else changed it first."""
 
 
-class Throttled(ApiError):
+class RateLimitedError(ApiError):
     """Not now."""
 
 
-class ServerTrouble(ApiError):
+class ServerError(ApiError):
     """The server failed."""
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
-    401: NotLoggedIn,
-    403: NotAllowed,
-    404: Missing,
-    409: Conflicting,
-    429: Throttled,
+    401: AuthenticationError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    429: RateLimitedError,
 }
 
 
-def error_of(answer: Answer) -> ApiError:
+def error_from_response(answer: HttpResponse) -> ApiError:
     """The error that an answer stands for; a proxy's answer, which is no problem document, gets a code of its own."""
     try:
         document = json.loads(answer.body)
@@ -139,7 +139,7 @@ def error_of(answer: Answer) -> ApiError:
         document = None
     if not isinstance(document, dict):
         document = {}
-    refusal = Refusal(
+    refusal = ApiErrorDetails(
         status=answer.status,
         code=str(document.get("code", f"HTTP_{answer.status}")),
         detail=str(document.get("detail", f"HTTP status {answer.status} without an error document.")),
@@ -148,11 +148,11 @@ def error_of(answer: Answer) -> ApiError:
         errors=tuple(document.get("errors") or ()),
         retry_after_sec=retry_after_sec(answer),
     )
-    usual = ServerTrouble if answer.status >= 500 else Rejected
+    usual = ServerError if answer.status >= 500 else InvalidRequestError
     return _BY_STATUS.get(answer.status, usual)(refusal)
 
 
-def retry_after_sec(answer: Answer) -> float | None:
+def retry_after_sec(answer: HttpResponse) -> float | None:
     """When the server wants to be asked again; a date, which Adjudge never sends, is passed over."""
     try:
         return max(0.0, float(answer.headers["retry-after"]))

@@ -6,12 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from adjudge.client.asking import asked, get, path, query
-from adjudge.client.errors import ApiError, Missing, Misunderstood, NotAllowed, NotLoggedIn, Unreachable, WaitedTooLong
-from adjudge.client.reading import read
-from adjudge.client.retrying import Patience
-from adjudge.client.steps import Flow, Pause, Program, Request
-from adjudge.client.streaming import Sent, events
+from adjudge.client.asking import fetch, get, path, query
+from adjudge.client.errors import (
+    ApiError,
+    AuthenticationError,
+    BadResponseError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnreachableError,
+    WaitTimeoutError,
+)
+from adjudge.client.reading import decode
+from adjudge.client.retrying import ClientRetryPolicy
+from adjudge.client.steps import Delay, Flow, HttpRequest, Program
+from adjudge.client.streaming import ServerSentEvent, events
 from adjudge.client.values import Import, ImportStarted
 
 _LOOK_AGAIN_SEC: Final = 1.0
@@ -20,7 +28,7 @@ _UPLOAD_SEC: Final = 300.0
 
 
 def problem_import(
-    patience: Patience,
+    patience: ClientRetryPolicy,
     package: bytes,
     *,
     slug: str | None = None,
@@ -41,7 +49,7 @@ def problem_import(
         publish=publish or None,
         file_name=file_name,
     )
-    request = Request(
+    request = HttpRequest(
         "POST",
         path("problems", action="import"),
         asking,
@@ -49,42 +57,42 @@ def problem_import(
         headers={"Content-Type": "application/zip"},
         patience_sec=_UPLOAD_SEC,
     )
-    return (yield from asked(ImportStarted, request, patience))
+    return (yield from fetch(ImportStarted, request, patience))
 
 
-def problem_imported(patience: Patience, import_id: str) -> Program[Import]:
+def import_status(patience: ClientRetryPolicy, import_id: str) -> Program[Import]:
     """An import as it stands."""
-    return (yield from asked(Import, get(path("imports", import_id)), patience))
+    return (yield from fetch(Import, get(path("imports", import_id)), patience))
 
 
-def import_watch(patience: Patience, import_id: str) -> Flow[Import]:
+def import_watch(patience: ClientRetryPolicy, import_id: str) -> Flow[Import]:
     """How an import stands, then whenever that changed, until it ends."""
-    yield from _told(patience, import_id)
+    yield from _watch_until(patience, import_id)
 
 
-def import_wait(patience: Patience, import_id: str, *, timeout_sec: float | None = None) -> Program[Import]:
+def import_wait(patience: ClientRetryPolicy, import_id: str, *, timeout_sec: float | None = None) -> Program[Import]:
     """Wait until an import has ended; ``WaitedTooLong`` when the time is over."""
     until_sec = math.inf if timeout_sec is None else patience.clock() + timeout_sec
     try:
-        yield from _told(patience, import_id, until_sec)
-    except (NotLoggedIn, NotAllowed, Missing):
+        yield from _watch_until(patience, import_id, until_sec)
+    except (AuthenticationError, PermissionDeniedError, NotFoundError):
         raise
-    except (Unreachable, Misunderstood, ApiError):
+    except (UnreachableError, BadResponseError, ApiError):
         pass  # something in between does not let streams through
-    while not (found := (yield from problem_imported(patience, import_id))).is_over:
+    while not (found := (yield from import_status(patience, import_id))).is_over:
         if patience.clock() >= until_sec:
-            raise WaitedTooLong(f"Import {import_id} is still {found.state}.")
-        yield Pause(_LOOK_AGAIN_SEC)
+            raise WaitTimeoutError(f"Import {import_id} is still {found.state}.")
+        yield Delay(_LOOK_AGAIN_SEC)
     return found
 
 
-def _told(patience: Patience, import_id: str, until_sec: float = math.inf) -> Flow[Import]:
-    last = yield from problem_imported(patience, import_id)
+def _watch_until(patience: ClientRetryPolicy, import_id: str, until_sec: float = math.inf) -> Flow[Import]:
+    last = yield from import_status(patience, import_id)
 
-    def convert(sent: Sent) -> Import:
+    def convert(sent: ServerSentEvent) -> Import:
         nonlocal last
         if sent.name == "import":
-            last = read(Import, sent.data)
+            last = decode(Import, sent.data)
         return last
 
     yield from events(patience, path("imports", import_id, "events"), convert, until_sec=until_sec)

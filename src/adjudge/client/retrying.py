@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from adjudge.client.errors import ApiError, ClientError, Unreachable, error_of
-from adjudge.client.steps import Answer, Clock, Pause, Program, Request, Send
+from adjudge.client.errors import ApiError, ClientError, UnreachableError, error_from_response
+from adjudge.client.steps import Clock, Delay, HttpRequest, HttpResponse, Program, Send
 from adjudge.domain.retry import RetryPolicy
 
 _BUSY: Final = 429
@@ -22,7 +22,7 @@ _AWAY: Final = frozenset({502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ClientRetryPolicy:
     """How often to try, and how long to wait in between."""
 
     policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=6, base_ms=250, cap_ms=10_000))
@@ -30,7 +30,7 @@ class Patience:
     """A server that wants to be left alone for longer gets its way: the error is raised at once."""
     clock: Clock = time.monotonic
 
-    def pause_sec(self, failures: int, failure: ClientError) -> float | None:
+    def delay_sec(self, failures: int, failure: ClientError) -> float | None:
         """How long to wait after the ``failures``-th failure; None: give up."""
         if failures > self.policy.max_retries:
             return None
@@ -41,29 +41,29 @@ class Patience:
         return max(asked_sec, backoff_sec) if asked_sec <= self.longest_wait_sec else None
 
 
-def perform(request: Request, patience: Patience) -> Program[Answer]:
+def send_with_retries(request: HttpRequest, patience: ClientRetryPolicy) -> Program[HttpResponse]:
     """Send a request until it is answered; raise what the last failure was."""
     for failures in count(1):
         failure: ClientError
         try:
-            answer: Answer = yield Send(request)
-        except Unreachable as lost:
+            answer: HttpResponse = yield Send(request)
+        except UnreachableError as lost:
             if lost.was_sent and not request.is_repeatable:
                 raise
             failure = lost
         else:
             if answer.status < 300:
                 return answer
-            failure = error_of(answer)
-            if not is_passing(request, answer):
+            failure = error_from_response(answer)
+            if not is_transient(request, answer):
                 raise failure
-        pause_sec = patience.pause_sec(failures, failure)
+        pause_sec = patience.delay_sec(failures, failure)
         if pause_sec is None:
             raise failure
-        yield Pause(pause_sec)
+        yield Delay(pause_sec)
     raise AssertionError("counting never ends")
 
 
-def is_passing(request: Request, answer: Answer) -> bool:
+def is_transient(request: HttpRequest, answer: HttpResponse) -> bool:
     """Whether the same request may fare better soon, and does no harm."""
     return answer.status == _BUSY or (request.is_repeatable and answer.status in _AWAY)

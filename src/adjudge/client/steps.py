@@ -22,7 +22,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One request, before it is sent."""
 
     method: str
@@ -39,7 +39,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back; header names in lower case."""
 
     status: int
@@ -51,40 +51,40 @@ class Answer:
 class Send:
     """Send a request; its answer comes back."""
 
-    request: Request
+    request: HttpRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class OpenStream:
     """Send a request whose answer goes on, and keep listening; what was listened to before is let go."""
 
-    request: Request
+    request: HttpRequest
     silence_sec: float
 
 
 @dataclass(frozen=True, slots=True)
-class Hear:
+class ReadLine:
     """Wait for the next line; silence for longer than ``Listen`` allowed counts as a broken line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Delay:
     """Let time pass."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Tell(Generic[E]):
+class Emit(Generic[E]):
     """Hand something to the caller."""
 
     value: E
 
 
-Step = Send | Listen | Hear | Pause
-Program = Generator[Step | Tell[Any], Any, T]
+Step = Send | OpenStream | ReadLine | Delay
+Program = Generator[Step | Emit[Any], Any, T]
 """Comes to one value; what it tells on the way is passed over."""
-Flow = Generator[Step | Tell[E], Any, None]
+Flow = Generator[Step | Emit[E], Any, None]
 """Tells of values, one after the other."""
 Clock = Callable[[], float]
 """Seconds that only grow."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from adjudge.client.errors import ApiError, ClientError, Misunderstood, Unreachable, error_of
-from adjudge.client.retrying import Patience, is_passing
-from adjudge.client.steps import Answer, Flow, Hear, Listen, Pause, Program, Request, Step, Tell
+from adjudge.client.errors import ApiError, BadResponseError, ClientError, UnreachableError, error_from_response
+from adjudge.client.retrying import ClientRetryPolicy, is_transient
+from adjudge.client.steps import Delay, Emit, Flow, HttpRequest, HttpResponse, OpenStream, Program, ReadLine, Step
 
 E = TypeVar("E")
 SILENCE_SEC: Final = 45.0
@@ -19,7 +19,7 @@ _MEDIA_TYPE: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ServerSentEvent:
     """One event as it came."""
 
     name: str
@@ -27,7 +27,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class _Parser:
+class _EventParser:
     """Puts an event together from its lines."""
 
     last_id: str = ""
@@ -40,7 +40,7 @@ class _Parser:
         """Forget what was cut off in the middle."""
         self._name, self._data = "", []
 
-    def take(self, line: str) -> Sent | None:
+    def take(self, line: str) -> ServerSentEvent | None:
         """Read one line; an empty one ends an event."""
         if not line:
             return self._ended()
@@ -54,51 +54,53 @@ class _Parser:
             self.last_id = value
         return None
 
-    def _ended(self) -> Sent | None:
+    def _ended(self) -> ServerSentEvent | None:
         name, data = self._name, "\n".join(self._data)
         self._name, self._data = "", []
         if not data:
             return None
         self.count += 1
         try:
-            return Sent(name or "message", json.loads(data))
+            return ServerSentEvent(name or "message", json.loads(data))
         except ValueError:
-            raise Misunderstood("Invalid JSON in an event.") from None
+            raise BadResponseError("Invalid JSON in an event.") from None
 
 
-def events(patience: Patience, path: str, convert: Callable[[Sent], E], *, until_sec: float = math.inf) -> Flow[E]:
+def events(
+    patience: ClientRetryPolicy, path: str, convert: Callable[[ServerSentEvent], E], *, until_sec: float = math.inf
+) -> Flow[E]:
     """Everything that a stream tells until its event ``end``; broken streams are resumed from the last id.
 
     ``until_sec`` is a time of the clock at which to leave; it is looked at whenever a line comes, signs of life too.
     """
-    request = Request("GET", path, headers={"Accept": _MEDIA_TYPE}, is_repeatable=True)
-    parser, failures, heard = _Parser(), 0, 0
+    request = HttpRequest("GET", path, headers={"Accept": _MEDIA_TYPE}, is_repeatable=True)
+    parser, failures, heard = _EventParser(), 0, 0
     while True:
-        failure: ClientError = Unreachable("The event stream was interrupted.", was_sent=True)
+        failure: ClientError = UnreachableError("The event stream was interrupted.", was_sent=True)
         try:
             yield from _open(request, parser.last_id)
-            if (yield from _heard(parser, convert, lambda: patience.clock() >= until_sec)):
+            if (yield from _emit_events(parser, convert, lambda: patience.clock() >= until_sec)):
                 return
-        except Unreachable as lost:
+        except UnreachableError as lost:
             failure = lost
         except ApiError as error:
-            if not is_passing(request, Answer(error.status, {}, b"")):
+            if not is_transient(request, HttpResponse(error.status, {}, b"")):
                 raise
             failure = error
         failures = 1 if parser.count > heard else failures + 1
         heard = parser.count
-        pause_sec = patience.pause_sec(failures, failure)
+        pause_sec = patience.delay_sec(failures, failure)
         if pause_sec is None:
             raise failure
-        yield Pause(pause_sec)
+        yield Delay(pause_sec)
 
 
-def _heard(
-    parser: _Parser, convert: Callable[[Sent], E], is_time_over: Callable[[], bool]
-) -> Generator[Step | Tell[E], Any, bool]:
+def _emit_events(
+    parser: _EventParser, convert: Callable[[ServerSentEvent], E], is_time_over: Callable[[], bool]
+) -> Generator[Step | Emit[E], Any, bool]:
     """Tell what is heard; whether that was all, rather than all for now."""
     parser.begin()
-    while (line := (yield Hear())) is not None:
+    while (line := (yield ReadLine())) is not None:
         if is_time_over():
             return True
         event = parser.take(line)
@@ -106,16 +108,16 @@ def _heard(
             continue
         if event.name == "reconnect":
             return False
-        yield Tell(convert(event))
+        yield Emit(convert(event))
         if event.name == "end":
             return True
     return False
 
 
-def _open(request: Request, last_id: str) -> Program[None]:
+def _open(request: HttpRequest, last_id: str) -> Program[None]:
     resumed = replace(request, headers={**request.headers, "Last-Event-ID": last_id}) if last_id else request
-    answer: Answer = yield Listen(resumed, SILENCE_SEC)
+    answer: HttpResponse = yield OpenStream(resumed, SILENCE_SEC)
     if answer.status != 200:
-        raise error_of(answer)
+        raise error_from_response(answer)
     if not answer.headers.get("content-type", "").startswith(_MEDIA_TYPE):
-        raise Misunderstood("Unexpected response: expected an event stream.")
+        raise BadResponseError("Unexpected response: expected an event stream.")

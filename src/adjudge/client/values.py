@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from adjudge.client.reading import Value
+from adjudge.client.reading import ResponseModel
 from adjudge.domain.states import CHAIN_RUN, SUBMISSION
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class NewProgram:
+class SubmissionSpec:
     """A program to be judged."""
 
     problem: str
@@ -34,7 +34,7 @@ class NewProgram:
 
 
 @dataclass(frozen=True, slots=True)
-class NewExecution:
+class ExecutionSpec:
     """A program to be run, on one input for each of ``stdins``."""
 
     language: str
@@ -46,7 +46,7 @@ class NewExecution:
 
 
 @dataclass(frozen=True, slots=True)
-class NewTrigger:
+class TriggerSpec:
     """What starts a chain by itself."""
 
     name: str
@@ -59,7 +59,7 @@ class NewTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Token(Value):
+class Token(ResponseModel):
     """A new API token; the secret is shown this once."""
 
     id: str
@@ -69,7 +69,7 @@ class Token(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Me(Value):
+class Me(ResponseModel):
     """Who is asking."""
 
     id: str
@@ -79,7 +79,7 @@ class Me(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Language(Value):
+class Language(ResponseModel):
     """A language that programs may be written in."""
 
     id: str
@@ -90,7 +90,7 @@ class Language(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemItem(Value):
+class ProblemItem(ResponseModel):
     """A problem in a list."""
 
     id: str
@@ -107,7 +107,7 @@ class ProblemItem(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits(Value):
+class Limits(ResponseModel):
     """What a program may use."""
 
     time_ms: int
@@ -117,7 +117,7 @@ class Limits(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample(Value):
+class Sample(ResponseModel):
     """A sample test."""
 
     name: str
@@ -127,7 +127,7 @@ class Sample(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem(Value):
+class Problem(ResponseModel):
     """A problem as contestants see it."""
 
     id: str
@@ -150,7 +150,7 @@ class Problem(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted(Value):
+class Submitted(ResponseModel):
     """What a submission is called."""
 
     submission_id: str
@@ -159,7 +159,7 @@ class Submitted(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Submission(Value):
+class Submission(ResponseModel):
     """A submission as it stands."""
 
     id: str
@@ -177,13 +177,13 @@ class Submission(Value):
     finished_at: str | None
 
     @property
-    def is_over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing more will come of it by itself."""
         return self.status in SUBMISSION.terminal
 
 
 @dataclass(frozen=True, slots=True)
-class Results(Value):
+class Results(ResponseModel):
     """What judging found; ``document`` is the result document, None until there is one."""
 
     submission_id: str
@@ -192,7 +192,7 @@ class Results(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Event(Value):
+class SubmissionEventRead(ResponseModel):
     """Something that happened to a submission: ``status``, ``progress`` or ``end``."""
 
     name: str
@@ -210,7 +210,7 @@ class Event(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionRun(Value):
+class ExecutionRun(ResponseModel):
     """What one input came to."""
 
     verdict: str | None
@@ -226,7 +226,7 @@ class ExecutionRun(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Execution(Value):
+class Execution(ResponseModel):
     """An execution as it stands."""
 
     id: str
@@ -246,7 +246,7 @@ class Execution(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class ImportStarted(Value):
+class ImportStarted(ResponseModel):
     """An import that the server has taken on."""
 
     id: str
@@ -254,7 +254,7 @@ class ImportStarted(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Import(Value):
+class Import(ResponseModel):
     """An import as it stands: pending, running, succeeded, failed or canceled."""
 
     id: str
@@ -277,7 +277,7 @@ class Import(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Value):
+class Chain(ResponseModel):
     """A chain; ``dag`` is empty in lists."""
 
     id: str
@@ -290,7 +290,7 @@ class Chain(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class SecretName(Value):
+class SecretName(ResponseModel):
     """A secret that chains may use; nobody can read its value."""
 
     name: str
@@ -301,7 +301,7 @@ class SecretName(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger(Value):
+class Trigger(ResponseModel):
     """What starts a chain by itself; a new webhook's secret is shown once."""
 
     id: str
@@ -316,7 +316,7 @@ class Trigger(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied(Value):
+class Applied(ResponseModel):
     """What applying a chain did: created, changed or unchanged; the same, or removed, for each trigger by name."""
 
     chain: Chain
@@ -327,7 +327,7 @@ class Applied(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted(Value):
+class RunStarted(ResponseModel):
     """The run that stands for a start."""
 
     run_id: str
@@ -335,7 +335,7 @@ class RunStarted(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Value):
+class Run(ResponseModel):
     """One run of a chain."""
 
     id: str
@@ -362,7 +362,7 @@ class Run(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Node(Value):
+class Node(ResponseModel):
     """One node of a run."""
 
     node_id: str
@@ -380,7 +380,7 @@ class Node(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine(Value):
+class LogLine(ResponseModel):
     """One line that a node wrote."""
 
     id: int
@@ -389,7 +389,7 @@ class LogLine(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile(Value):
+class StoredFile(ResponseModel):
     """A file that the server keeps."""
 
     digest: str
@@ -400,7 +400,7 @@ class StoredFile(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class RejudgeBatch(Value):
+class RejudgeBatch(ResponseModel):
     """A rejudge batch as it stands: running, ready, applied, discarded or canceled."""
 
     id: str
@@ -412,7 +412,7 @@ class RejudgeBatch(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class RejudgePreview(Value):
+class RejudgePreview(ResponseModel):
     """What applying a batch would do."""
 
     batch: RejudgeBatch
@@ -422,7 +422,7 @@ class RejudgePreview(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class RejudgeApplied(Value):
+class RejudgeApplied(ResponseModel):
     """What applying a batch did."""
 
     batch: RejudgeBatch

@@ -67,10 +67,10 @@ class Role(StrEnum):
 
 _P = Permission
 
-NOBODY: Final = frozenset({_P.PROBLEM_READ})
+ANONYMOUS_PERMISSIONS: Final = frozenset({_P.PROBLEM_READ})
 """What a visitor who is not logged in may do, where the settings let visitors in at all."""
 
-_CONTESTANT: Final = NOBODY | {
+_CONTESTANT: Final = ANONYMOUS_PERMISSIONS | {
     _P.SUBMISSION_CREATE,
     _P.SUBMISSION_READ,
     _P.SUBMISSION_CANCEL,
@@ -113,17 +113,17 @@ ROLE_PERMISSIONS: Final[dict[Role, frozenset[Permission]]] = {
     },
     Role.ADMIN: frozenset(Permission),
 }
-EVERYTHING: Final = "*"
+ALL_SCOPES: Final = "*"
 """The scope of a token that may do all that its user may."""
 
 
-def granted(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
+def effective_permissions(role: Role, scopes: frozenset[str]) -> frozenset[Permission]:
     """What a token of a user with ``role`` may do: never more than its user, never more than its scopes."""
     points = ROLE_PERMISSIONS[role]
-    return points if EVERYTHING in scopes else frozenset(point for point in points if point in scopes)
+    return points if ALL_SCOPES in scopes else frozenset(point for point in points if point in scopes)
 
 
-def user_name(given: str) -> str:
+def parse_user_name(given: str) -> str:
     """Return a user's name in its one spelling, so that nobody can pass for somebody else by a capital letter."""
     name = given.strip().lower()
     if not _USER_NAME.fullmatch(name) or is_id(name):

@@ -54,7 +54,7 @@ _DENIED_IPV6: Final = tuple(
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-def behind(address: Address) -> Address:
+def unwrap_ipv4(address: Address) -> Address:
     """The IPv4 address that an IPv6 address only wraps (mapped, 6to4, NAT64), else itself."""
     if not isinstance(address, ipaddress.IPv6Address):
         return address
@@ -65,7 +65,7 @@ def behind(address: Address) -> Address:
 
 def is_public(address: Address) -> bool:
     """Whether an address is one machine's on the public internet. Of a wrapped IPv4 address, the latter decides."""
-    real = behind(address)
+    real = unwrap_ipv4(address)
     if isinstance(real, ipaddress.IPv4Address):
         return not any(real in network for network in _DENIED_IPV4)
     return real in _GLOBAL_UNICAST_IPV6 and not any(real in network for network in _DENIED_IPV6)

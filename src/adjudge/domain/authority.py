@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.domain.access import EVERYTHING, Permission, Role, granted
+from adjudge.domain.access import ALL_SCOPES, Permission, Role, effective_permissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Standing:
 
     grant: Grant
     role: Role
-    scopes: frozenset[str] = frozenset({EVERYTHING})
+    scopes: frozenset[str] = frozenset({ALL_SCOPES})
 
 
 def permissions_of(authority: Authority | None, standing: Sequence[Standing]) -> frozenset[Permission]:
@@ -73,5 +73,5 @@ def permissions_of(authority: Authority | None, standing: Sequence[Standing]) ->
     known = {item.grant: item for item in standing}
     if authority is None or not authority.grants or any(grant not in known for grant in authority.grants):
         return frozenset()
-    first, *others = (granted(known[grant].role, known[grant].scopes) for grant in authority.grants)
+    first, *others = (effective_permissions(known[grant].role, known[grant].scopes) for grant in authority.grants)
     return first.intersection(*others)

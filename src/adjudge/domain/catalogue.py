@@ -14,7 +14,7 @@ SLUG_PATTERN: Final = r"[a-z0-9][a-z0-9_-]{0,63}"
 MAX_TAGS: Final = 32
 MAX_TITLE: Final = 200
 MAX_DIFFICULTY: Final = 10_000.0
-MAX_WORDS: Final = 8
+MAX_SEARCH_WORDS: Final = 8
 _SLUG: Final = re.compile(SLUG_PATTERN)
 _TAG: Final = re.compile(r"[^\W_](?:[\w .+#-]{0,38}[\w.+#])?")
 _WORD: Final = re.compile(r"\w+")
@@ -45,7 +45,7 @@ def parse_tags(values: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     return tags
 
 
-def tags_from(keywords: Iterable[str]) -> tuple[str, ...]:
+def tags_from_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
     """A package's keywords, as far as they may be tags."""
     folded = (" ".join(_folded(keyword).split()) for keyword in keywords)
     return tuple(dict.fromkeys(tag for tag in folded if _TAG.fullmatch(tag)))[:MAX_TAGS]
@@ -66,7 +66,7 @@ def parse_difficulty(value: float | None, field: str = "difficulty") -> float | 
     return value
 
 
-def words_of(*texts: str) -> tuple[str, ...]:
+def search_words(*texts: str) -> tuple[str, ...]:
     """The words that a text is found by: case, accents' spelling and width folded, each once."""
     found = (word[:_LONGEST_WORD] for text in texts for word in _WORD.findall(_folded(text).replace("_", " ")))
     return tuple(dict.fromkeys(found))

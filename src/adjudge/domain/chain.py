@@ -19,13 +19,13 @@ from typing import Any
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.states import NODE, NodeStatus
 
-USUAL_BAND = 2
+DEFAULT_BAND = 2
 """The priority of a node that names none."""
 
 _INSTANCE = re.compile(r"(?P<base>.+)\[(?P<index>\d+)\]")
 
 
-class When(StrEnum):
+class DependencyRule(StrEnum):
     """What a node asks of its dependencies, all of which have ended."""
 
     ALL_SUCCESS = "all_success"
@@ -42,7 +42,7 @@ class When(StrEnum):
     """However they ended, and whatever ``if`` says: for cleaning up."""
 
 
-class WhenFull(StrEnum):
+class MaxRunsPolicy(StrEnum):
     """What becomes of a start while as many runs as may be at once are under way."""
 
     WAIT = "wait"
@@ -51,7 +51,7 @@ class WhenFull(StrEnum):
     """There is no run."""
 
 
-class Decision(StrEnum):
+class NodeDecision(StrEnum):
     """What becomes of a node that has not begun."""
 
     WAIT = "wait"
@@ -60,7 +60,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class NodeRetry:
     """How often a node is tried, and how long the first pause is; pauses double."""
 
     max_attempts: int = 4
@@ -68,7 +68,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Fan:
+class MapSpec:
     """A node that runs once for every item of a list."""
 
     over: Any
@@ -86,25 +86,25 @@ class Node:
     type: str
     deps: tuple[str, ...] = ()
     cfg: Mapping[str, Any] = field(default_factory=dict)
-    retry: Retry = Retry()
+    retry: NodeRetry = NodeRetry()
     timeout_ms: int | None = None
-    when: When = When.ALL_SUCCESS
+    when: DependencyRule = DependencyRule.ALL_SUCCESS
     condition: Condition | None = None
-    fan: Fan | None = None
-    priority: int = USUAL_BAND
+    map_spec: MapSpec | None = None
+    priority: int = DEFAULT_BAND
 
     @property
-    def is_plain(self) -> bool:
+    def needs_only_success(self) -> bool:
         """Whether success of all its dependencies is all it takes to become one job."""
-        return self.when is When.ALL_SUCCESS and self.condition is None and self.fan is None
+        return self.when is DependencyRule.ALL_SUCCESS and self.condition is None and self.map_spec is None
 
 
 @dataclass(frozen=True, slots=True)
-class OverRuns:
+class ChainLimits:
     """What all runs of a chain share: how many of them, and of their nodes, may be under way at once."""
 
     max_runs: int | None = None
-    when_full: WhenFull = WhenFull.WAIT
+    when_full: MaxRunsPolicy = MaxRunsPolicy.WAIT
     max_parallel: int | None = None
     max_parallel_by_type: Mapping[str, int] = field(default_factory=dict)
 
@@ -121,7 +121,7 @@ class Dag:
     nodes: tuple[Node, ...]
     max_parallel: int | None = None
     max_parallel_by_type: Mapping[str, int] = field(default_factory=dict)
-    over_runs: OverRuns = OverRuns()
+    chain_limits: ChainLimits = ChainLimits()
 
     @cached_property
     def by_id(self) -> Mapping[str, Node]:
@@ -138,24 +138,24 @@ class Dag:
         return {node_id: tuple(ids) for node_id, ids in found.items()}
 
     @cached_property
-    def is_limited(self) -> bool:
+    def has_concurrency_limits(self) -> bool:
         """Whether a node that may run can still have to wait for a place."""
-        return self.max_parallel is not None or self.is_picky or self.over_runs.limits_nodes
+        return self.max_parallel is not None or self.has_per_node_limits or self.chain_limits.limits_nodes
 
     @cached_property
-    def is_picky(self) -> bool:
+    def has_per_node_limits(self) -> bool:
         """Whether a free place of a run may be one that the next node cannot take, and a later one can."""
-        fans = any(node.fan is not None and node.fan.max_parallel is not None for node in self.nodes)
+        fans = any(node.map_spec is not None and node.map_spec.max_parallel is not None for node in self.nodes)
         return bool(self.max_parallel_by_type) or fans
 
     @cached_property
-    def shares(self) -> bool:
+    def has_cross_run_limits(self) -> bool:
         """Whether runs of the chain have to wait for each other in any way."""
-        return self.over_runs.max_runs is not None or self.over_runs.limits_nodes
+        return self.chain_limits.max_runs is not None or self.chain_limits.limits_nodes
 
-    def node(self, node_id: str) -> Node:
+    def node_for(self, node_id: str) -> Node:
         """The node that a row speaks of; an instance of a mapped node is the node it was made from."""
-        return self.by_id[base_id(node_id)]
+        return self.by_id[dag_node_id(node_id)]
 
     def downstream(self, node_id: str) -> set[str]:
         """The node and everything that waits for it, directly or not."""
@@ -169,7 +169,7 @@ class Dag:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class DependencyCounts:
     """How a node's dependencies stand."""
 
     waiting: int = 0
@@ -178,19 +178,19 @@ class Counts:
     skipped: int = 0
 
 
-def decide(when: When, counts: Counts) -> Decision:
+def decide(when: DependencyRule, counts: DependencyCounts) -> NodeDecision:
     """What the rule says."""
     if counts.waiting:
-        return Decision.WAIT
+        return NodeDecision.WAIT
     met = {
-        When.ALL_SUCCESS: not counts.failed and not counts.skipped,
-        When.ALL_DONE: True,
-        When.ONE_SUCCESS: counts.success > 0,
-        When.ONE_FAILED: counts.failed > 0,
-        When.NONE_FAILED: not counts.failed,
-        When.ALWAYS: True,
+        DependencyRule.ALL_SUCCESS: not counts.failed and not counts.skipped,
+        DependencyRule.ALL_DONE: True,
+        DependencyRule.ONE_SUCCESS: counts.success > 0,
+        DependencyRule.ONE_FAILED: counts.failed > 0,
+        DependencyRule.NONE_FAILED: not counts.failed,
+        DependencyRule.ALWAYS: True,
     }[when]
-    return Decision.RUN if met else Decision.SKIP
+    return NodeDecision.RUN if met else NodeDecision.SKIP
 
 
 def is_failed(status: NodeStatus) -> bool:
@@ -198,7 +198,7 @@ def is_failed(status: NodeStatus) -> bool:
     return status in (NodeStatus.FAILED, NodeStatus.STOPPED)
 
 
-def count(statuses: Iterable[NodeStatus]) -> Counts:
+def count_statuses(statuses: Iterable[NodeStatus]) -> DependencyCounts:
     """Sum up how dependencies stand."""
     waiting = success = failed = skipped = 0
     for status in statuses:
@@ -210,78 +210,78 @@ def count(statuses: Iterable[NodeStatus]) -> Counts:
             failed += 1
         else:
             waiting += 1
-    return Counts(waiting, success, failed, skipped)
+    return DependencyCounts(waiting, success, failed, skipped)
 
 
 States = Mapping[str, NodeStatus]
 
 
-def counts_of(dag: Dag, node_id: str, states: States) -> Counts:
+def dependency_counts(dag: Dag, node_id: str, states: States) -> DependencyCounts:
     """How the dependencies of one node stand."""
-    return count(states[dep] for dep in dag.by_id[node_id].deps)
+    return count_statuses(states[dep] for dep in dag.by_id[node_id].deps)
 
 
-def ready(dag: Dag, states: States, holds: Callable[[Node], bool] = lambda _: True) -> dict[str, Decision]:
+def decide_pending(dag: Dag, states: States, holds: Callable[[Node], bool] = lambda _: True) -> dict[str, NodeDecision]:
     """Decide on every pending node that can be decided: it runs, or it is skipped and others with it.
 
     ``holds`` says whether a node's ``if`` is true. This is the whole of the rules at once; a run in the database
     arrives at the same by counting (``decide``) as its nodes end.
     """
-    standing, decisions = dict(states), dict[str, Decision]()
+    standing, decisions = dict(states), dict[str, NodeDecision]()
     front = [node.id for node in dag.nodes]
     while front:
         node = dag.by_id[front.pop()]
         if standing[node.id] is not NodeStatus.PENDING or node.id in decisions:
             continue
-        decision = decide(node.when, counts_of(dag, node.id, standing))
-        if decision is Decision.RUN and node.condition is not None and node.when is not When.ALWAYS:
-            decision = Decision.RUN if holds(node) else Decision.SKIP
-        if decision is Decision.WAIT:
+        decision = decide(node.when, dependency_counts(dag, node.id, standing))
+        if decision is NodeDecision.RUN and node.condition is not None and node.when is not DependencyRule.ALWAYS:
+            decision = NodeDecision.RUN if holds(node) else NodeDecision.SKIP
+        if decision is NodeDecision.WAIT:
             continue
         decisions[node.id] = decision
-        if decision is Decision.SKIP:
+        if decision is NodeDecision.SKIP:
             standing[node.id] = NodeStatus.SKIPPED
             front.extend(dag.dependents[node.id])
     return decisions
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class SkipCascade:
     """What skipping some nodes does to the others."""
 
-    skipped: Mapping[str, Counts]
+    skipped: Mapping[str, DependencyCounts]
     """Skipped in their turn, and how their dependencies stood."""
-    decided: Mapping[str, Counts]
+    runnable: Mapping[str, DependencyCounts]
     """All their dependencies have ended now, and their rule lets them run."""
-    counted: Mapping[str, Counts]
+    still_waiting: Mapping[str, DependencyCounts]
     """They still wait, for less."""
 
 
-def cascade(dag: Dag, waiting: Mapping[str, Counts], skips: Iterable[str]) -> Cascade:
+def cascade_skips(dag: Dag, waiting: Mapping[str, DependencyCounts], skips: Iterable[str]) -> SkipCascade:
     """Follow skips through pending nodes, given how the dependencies of each stand without them."""
     counts, touched = dict(waiting), dict[str, None]()
-    skipped: dict[str, Counts] = {}
+    skipped: dict[str, DependencyCounts] = {}
     front, gone = list(skips), set(skips)
     while front:
         for dependent in dag.dependents[front.pop()]:
             if dependent not in counts or dependent in gone:
                 continue
             old = counts[dependent]
-            now = counts[dependent] = Counts(old.waiting - 1, old.success, old.failed, old.skipped + 1)
+            now = counts[dependent] = DependencyCounts(old.waiting - 1, old.success, old.failed, old.skipped + 1)
             touched[dependent] = None
-            if decide(dag.by_id[dependent].when, now) is Decision.SKIP:
+            if decide(dag.by_id[dependent].when, now) is NodeDecision.SKIP:
                 skipped[dependent] = now
                 gone.add(dependent)
                 front.append(dependent)
     left = {node_id: counts[node_id] for node_id in touched if node_id not in gone}
-    return Cascade(
+    return SkipCascade(
         skipped,
         {node_id: item for node_id, item in left.items() if not item.waiting},
         {node_id: item for node_id, item in left.items() if item.waiting},
     )
 
 
-def reopened(dag: Dag, states: States, began: Callable[[str], bool], node_id: str) -> list[str]:
+def nodes_to_reopen(dag: Dag, states: States, began: Callable[[str], bool], node_id: str) -> list[str]:
     """The nodes that wait again once ``node_id`` is no longer ended as it was.
 
     A node that was skipped because of it, and one that was stopped before it began, get another chance, and so does
@@ -299,7 +299,7 @@ def reopened(dag: Dag, states: States, began: Callable[[str], bool], node_id: st
     return list(found)
 
 
-def run_ends_as(states: Iterable[NodeStatus]) -> str | None:
+def final_run_status(states: Iterable[NodeStatus]) -> str | None:
     """How a run ends whose nodes stand so: ``success``, ``failed``, or nothing while a node has not ended."""
     seen = set(states)
     if not seen <= NODE.terminal:
@@ -312,7 +312,7 @@ def instance_id(node_id: str, index: int) -> str:
     return f"{node_id}[{index}]"
 
 
-def base_id(node_id: str) -> str:
+def dag_node_id(node_id: str) -> str:
     """The id in the DAG of the node that ``node_id`` is, or is an instance of."""
     return node_id.partition("[")[0]
 

@@ -60,23 +60,23 @@ class Condition:
     """What it looks at."""
     _evaluate: _Evaluate
 
-    def holds(self, scope: Scope) -> bool:
+    def evaluate(self, scope: Scope) -> bool:
         """Whether it is true of ``scope``; raises InvalidInput where values cannot be compared."""
         return _truth(self._evaluate(scope))
 
 
-def parse(text: str) -> Condition:
+def parse_condition(text: str) -> Condition:
     """Read an expression, or say where it cannot be read."""
     if len(text) > MAX_CHARACTERS:
         raise InvalidInput(f"the condition is longer than {MAX_CHARACTERS} characters")
-    reader = _Reader(text)
+    reader = _ConditionParser(text)
     evaluate = reader.expression(0)
     if reader.kind != "end":
         raise reader.refusal("the end")
     return Condition(text, tuple(reader.paths), evaluate)
 
 
-class _Reader:
+class _ConditionParser:
     """A reader by recursive descent, one token ahead."""
 
     def __init__(self, text: str) -> None:

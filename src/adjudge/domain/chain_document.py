@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from adjudge.domain import chain_condition
-from adjudge.domain.chain import USUAL_BAND, Dag, Fan, Node, OverRuns, Retry, When, WhenFull
+from adjudge.domain.chain import DEFAULT_BAND, ChainLimits, Dag, DependencyRule, MapSpec, MaxRunsPolicy, Node, NodeRetry
 from adjudge.domain.chain_condition import Condition
-from adjudge.domain.documents import as_text
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput
 
 MAX_NODES: Final = 20_000
 MAX_ATTEMPTS: Final = 100
 MAX_RUNS: Final = 100_000
 MAX_TIMEOUT_MS: Final = 30 * 86_400_000
-LAST_BAND: Final = 3
+LOWEST_BAND: Final = 3
 """Priorities run from 0, which is served first."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -45,11 +45,11 @@ CheckType = Callable[[str], str | None]
 """Says what is wrong with the name of a type that is limited."""
 
 
-def parse(document: Any, check: CheckNode | None = None, check_type: CheckType | None = None) -> Dag:
+def parse_dag(document: Any, check: CheckNode | None = None, check_type: CheckType | None = None) -> Dag:
     """Read and check a DAG; what is wrong with it is one InvalidInput that names everything."""
-    reader = _Reader()
+    reader = _DagParser()
     try:
-        as_text(document, "dag")
+        encode_json(document, "dag")
     except InvalidInput as error:
         reader.problems.append(error.message)
     dag = reader.dag(document)
@@ -57,7 +57,7 @@ def parse(document: Any, check: CheckNode | None = None, check_type: CheckType |
         for node in dag.nodes:
             reader.problems += [f"node {node.id!r}: {problem}" for problem in check(node)]
     if check_type is not None:
-        for place, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.over_runs.max_parallel_by_type)):
+        for place, limits in (("", dag.max_parallel_by_type), ("over_runs.", dag.chain_limits.max_parallel_by_type)):
             found = map(check_type, limits)
             reader.problems += [f"{place}max_parallel_by_type: {problem}" for problem in found if problem]
     if reader.problems:
@@ -66,16 +66,16 @@ def parse(document: Any, check: CheckNode | None = None, check_type: CheckType |
     return dag
 
 
-def trusted(document: Mapping[str, Any]) -> Dag:
+def parse_validated_dag(document: Mapping[str, Any]) -> Dag:
     """Read a DAG that was checked when it was defined."""
-    return _Reader().dag(document)
+    return _DagParser().dag(document)
 
 
 def _sentence(problem: str) -> str:
     return problem if problem.endswith((".", "!", "?")) else problem + "."
 
 
-class _Reader:
+class _DagParser:
     """Collects problems while it reads; what it returns is only meant to be used where there are none."""
 
     def __init__(self) -> None:
@@ -109,19 +109,19 @@ class _Reader:
             for name, most in types.items()
         }
 
-    def _over_runs(self, value: Any) -> OverRuns:
+    def _over_runs(self, value: Any) -> ChainLimits:
         if value is None:
-            return OverRuns()
+            return ChainLimits()
         fields = self._object("over_runs", value)
         self._unknown_keys("over_runs", fields, _OVER_RUNS_KEYS)
         most = self._whole("over_runs.max_runs", fields.get("max_runs"), 1, MAX_RUNS)
-        when = fields.get("when_full", WhenFull.WAIT)
-        if not isinstance(when, str) or when not in WhenFull._value2member_map_:
-            self._say("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(WhenFull)}")
-            when = WhenFull.WAIT
+        when = fields.get("when_full", MaxRunsPolicy.WAIT)
+        if not isinstance(when, str) or when not in MaxRunsPolicy._value2member_map_:
+            self._say("over_runs.when_full", f"{when!r} is not known; use one of {', '.join(MaxRunsPolicy)}")
+            when = MaxRunsPolicy.WAIT
         elif "when_full" in fields and "max_runs" not in fields:
             self._say("over_runs.when_full", "when_full requires max_runs")
-        return OverRuns(most, WhenFull(when), *self._limits("over_runs.", fields))
+        return ChainLimits(most, MaxRunsPolicy(when), *self._limits("over_runs.", fields))
 
     def _unknown_keys(self, place: str, document: Mapping[str, Any], known: frozenset[str]) -> None:
         for key in document:
@@ -149,7 +149,7 @@ class _Reader:
             timeout_ms=self._whole(f"{place}: timeout_ms", item.get("timeout_ms"), 1, MAX_TIMEOUT_MS),
             when=self._when(place, item.get("when"), deps),
             condition=self._condition(place, item.get("if"), deps),
-            fan=self._fan(f"{place}: map", item.get("map")),
+            map_spec=self._fan(f"{place}: map", item.get("map")),
             priority=self._priority(place, item.get("priority")),
         )
 
@@ -170,14 +170,14 @@ class _Reader:
                 self._say(place, f"depends on {dep!r} {times} times; once is enough")
         return tuple(value)
 
-    def _when(self, place: str, value: Any, deps: tuple[str, ...]) -> When:
+    def _when(self, place: str, value: Any, deps: tuple[str, ...]) -> DependencyRule:
         if value is None:
-            return When.ALL_SUCCESS
-        if not isinstance(value, str) or value not in When._value2member_map_:
-            self._say(place, f"when {value!r} is not known; use one of {', '.join(When)}")
-            return When.ALL_SUCCESS
-        when = When(value)
-        if not deps and when in (When.ONE_SUCCESS, When.ONE_FAILED):
+            return DependencyRule.ALL_SUCCESS
+        if not isinstance(value, str) or value not in DependencyRule._value2member_map_:
+            self._say(place, f"when {value!r} is not known; use one of {', '.join(DependencyRule)}")
+            return DependencyRule.ALL_SUCCESS
+        when = DependencyRule(value)
+        if not deps and when in (DependencyRule.ONE_SUCCESS, DependencyRule.ONE_FAILED):
             self._say(place, f"when {when} requires deps")
         return when
 
@@ -188,7 +188,7 @@ class _Reader:
             self._say(place, f"if must be an expression in a string, not {value!r}")
             return None
         try:
-            condition = chain_condition.parse(value)
+            condition = chain_condition.parse_condition(value)
         except InvalidInput as error:
             self._say(place, f"if: {error.message}")
             return None
@@ -199,19 +199,19 @@ class _Reader:
                 self._say(place, f"if: it can see artifacts of its deps only ({', '.join(deps) or 'it has none'})")
         return condition
 
-    def _retry(self, place: str, value: Any) -> Retry:
+    def _retry(self, place: str, value: Any) -> NodeRetry:
         if value is None:
-            return Retry()
+            return NodeRetry()
         fields = self._object(place, value)
         self._unknown_keys(place, fields, frozenset({"max_attempts", "backoff_ms"}))
         attempts = self._whole(f"{place}.max_attempts", fields.get("max_attempts"), 1, MAX_ATTEMPTS)
         backoff = self._whole(f"{place}.backoff_ms", fields.get("backoff_ms"), 0, 86_400_000)
-        usual = Retry()
-        return Retry(
+        usual = NodeRetry()
+        return NodeRetry(
             usual.max_attempts if attempts is None else attempts, usual.backoff_ms if backoff is None else backoff
         )
 
-    def _fan(self, place: str, value: Any) -> Fan | None:
+    def _fan(self, place: str, value: Any) -> MapSpec | None:
         if value is None:
             return None
         fields = self._object(place, value)
@@ -221,11 +221,11 @@ class _Reader:
             self._say(f"{place}.over", "give a list, or a template like {{ artifacts.tests.names }}")
         if not isinstance(name, str) or not _ID.fullmatch(name) or name in {*_ROOTS, "run"}:
             self._say(f"{place}.as", f"{name!r} cannot name an item")
-        return Fan(over, str(name), self._whole(f"{place}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
+        return MapSpec(over, str(name), self._whole(f"{place}.max_parallel", fields.get("max_parallel"), 1, MAX_NODES))
 
     def _priority(self, place: str, value: Any) -> int:
-        number = self._whole(f"{place}: priority", value, 0, LAST_BAND)
-        return USUAL_BAND if number is None else number
+        number = self._whole(f"{place}: priority", value, 0, LOWEST_BAND)
+        return DEFAULT_BAND if number is None else number
 
     def _object(self, place: str, value: Any) -> Mapping[str, Any]:
         if isinstance(value, Mapping):

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from adjudge.domain.errors import InvalidInput
 
-DEPTH_MOST: Final = 100
+MAX_DEPTH: Final = 100
 """How many objects and lists may lie within each other: answers around a document add to them, and end at 255."""
 
 
-def as_text(document: Any, place: str) -> str:
+def encode_json(document: Any, place: str) -> str:
     """The document as JSON; one that cannot be kept is refused, and what is wrong is said with its place."""
     try:
         text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -28,19 +28,19 @@ def as_text(document: Any, place: str) -> str:
         raise InvalidInput(_trouble(document, place) or f"{place}: not a JSON value: {error}.", field=place) from None
     if "\\u0000" in text and (trouble := _trouble(document, place)):
         raise InvalidInput(trouble, field=place)
-    if text.count("{") + text.count("[") > DEPTH_MOST and _is_deep(document):
+    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(document):
         raise _too_deep(place)
     return text
 
 
 def _too_deep(place: str) -> InvalidInput:
-    return InvalidInput(f"{place}: nested deeper than {DEPTH_MOST} levels.", field=place)
+    return InvalidInput(f"{place}: nested deeper than {MAX_DEPTH} levels.", field=place)
 
 
 def _is_deep(document: Any) -> bool:
     """Whether there is more below the last level that may be; every value is looked at once."""
     level = [document] if isinstance(document, dict | list | tuple) else []
-    for _ in range(DEPTH_MOST):
+    for _ in range(MAX_DEPTH):
         items = (item for value in level for item in (value.values() if isinstance(value, dict) else value))
         level = [item for item in items if isinstance(item, dict | list | tuple)]
     return bool(level)

@@ -212,7 +212,7 @@ class BodyTooLarge(AdjudgeError):
     http_status = 413
 
 
-class TooMany(AdjudgeError):
+class TooManyRequests(AdjudgeError):
     """Too many requests: retry later."""
 
     code = "TOO_MANY_REQUESTS"
@@ -220,37 +220,37 @@ class TooMany(AdjudgeError):
     retryable = True
 
 
-class RateLimited(TooMany):
+class RateLimited(TooManyRequests):
     """Rate limit exceeded: retry after the Retry-After time."""
 
     code = "RATE_LIMITED"
 
 
-class QuotaExhausted(TooMany):
+class QuotaExhausted(TooManyRequests):
     """Daily submission quota exceeded."""
 
     code = "QUOTA_EXHAUSTED"
 
 
-class StorageFull(TooMany):
+class StorageFull(TooManyRequests):
     """What is kept of your executions takes as much as it may: wait until the oldest are removed."""
 
     code = "STORAGE_FULL"
 
 
-class InFlightCap(TooMany):
+class InFlightCap(TooManyRequests):
     """Too many unfinished submissions: wait until some are judged."""
 
     code = "IN_FLIGHT_CAP"
 
 
-class QueueFull(TooMany):
+class QueueFull(TooManyRequests):
     """Queue full: retry later."""
 
     code = "QUEUE_FULL"
 
 
-class TooManyStreams(TooMany):
+class TooManyStreams(TooManyRequests):
     """Too many open event streams."""
 
     code = "TOO_MANY_STREAMS"

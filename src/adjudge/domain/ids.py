@@ -12,7 +12,7 @@ from adjudge.domain.errors import InvalidInput, NotFound
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
-NewId = Callable[[], str]
+IdFactory = Callable[[], str]
 """Mints ids. It is passed in wherever ids are made, so that a simulation can own them."""
 
 
@@ -69,7 +69,7 @@ def parse_id(value: str, field: str = "id") -> str:
     return lowered
 
 
-def named_id(value: str, kind: str) -> str:
+def parse_id_or_not_found(value: str, kind: str) -> str:
     """Return ``value`` in its one spelling; what cannot be an id at all names no ``kind`` of thing."""
     lowered = value.strip().lower()
     if not is_id(lowered):

@@ -15,7 +15,7 @@ _SWEEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Bend:
+class EdgeWaypoint:
     """Where the edge from ``source`` to ``target`` passes a layer."""
 
     source: str
@@ -23,40 +23,40 @@ class Bend:
     layer: int
 
 
-Place = str | Bend
+LayoutVertex = str | EdgeWaypoint
 
 
 @dataclass(frozen=True, slots=True)
-class Layering:
+class GraphLayout:
     """Nodes and bends, layer by layer, each layer in drawing order; and every edge as the places it goes through."""
 
-    layers: tuple[tuple[Place, ...], ...]
-    edges: tuple[tuple[Place, ...], ...]
+    layers: tuple[tuple[LayoutVertex, ...], ...]
+    edges: tuple[tuple[LayoutVertex, ...], ...]
 
 
-def places_of(dependencies: Mapping[str, Sequence[str]]) -> int:
+def count_vertices(dependencies: Mapping[str, Sequence[str]]) -> int:
     """How many places a layering would have: what arranging it costs, found out for next to nothing."""
     depth = _depths(dependencies)
     edges = ((source, target) for target, sources in dependencies.items() for source in set(sources) if source in depth)
     return len(depth) + sum(depth[target] - depth[source] - 1 for source, target in edges)
 
 
-def lay_out(dependencies: Mapping[str, Sequence[str]]) -> Layering:
+def layout_graph(dependencies: Mapping[str, Sequence[str]]) -> GraphLayout:
     """Arrange nodes, given what each depends on. Names that are no node are passed over."""
     depth = _depths(dependencies)
-    layers: list[list[Place]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    layers: list[list[LayoutVertex]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for node in dependencies:
         layers[depth[node]].append(node)
-    edges: list[tuple[Place, ...]] = []
+    edges: list[tuple[LayoutVertex, ...]] = []
     for target, sources in dependencies.items():
         for source in dict.fromkeys(sources):
             if source in depth:
-                bends = [Bend(source, target, layer) for layer in range(depth[source] + 1, depth[target])]
+                bends = [EdgeWaypoint(source, target, layer) for layer in range(depth[source] + 1, depth[target])]
                 for bend in bends:
                     layers[bend.layer].append(bend)
                 edges.append((source, *bends, target))
     _untangle(layers, edges)
-    return Layering(tuple(tuple(layer) for layer in layers), tuple(edges))
+    return GraphLayout(tuple(tuple(layer) for layer in layers), tuple(edges))
 
 
 def _depths(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -77,10 +77,10 @@ def _depths(dependencies: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return depth
 
 
-def _untangle(layers: list[list[Place]], edges: Sequence[tuple[Place, ...]]) -> None:
+def _untangle(layers: list[list[LayoutVertex]], edges: Sequence[tuple[LayoutVertex, ...]]) -> None:
     """Put each place near the middle of its neighbours, sweeping down and up."""
-    above: dict[Place, list[Place]] = {}
-    below: dict[Place, list[Place]] = {}
+    above: dict[LayoutVertex, list[LayoutVertex]] = {}
+    below: dict[LayoutVertex, list[LayoutVertex]] = {}
     for edge in edges:
         for upper, lower in pairwise(edge):
             above.setdefault(lower, []).append(upper)
@@ -93,11 +93,13 @@ def _untangle(layers: list[list[Place]], edges: Sequence[tuple[Place, ...]]) -> 
             _sort_layer(layers[index], layers[index - 1 if downwards else index + 1], neighbours)
 
 
-def _sort_layer(layer: list[Place], beside: Sequence[Place], neighbours: Mapping[Place, Sequence[Place]]) -> None:
+def _sort_layer(
+    layer: list[LayoutVertex], beside: Sequence[LayoutVertex], neighbours: Mapping[LayoutVertex, Sequence[LayoutVertex]]
+) -> None:
     position = {place: index for index, place in enumerate(beside)}
     own = {place: index for index, place in enumerate(layer)}
 
-    def middle(place: Place) -> float:
+    def middle(place: LayoutVertex) -> float:
         near = [position[item] for item in neighbours.get(place, ()) if item in position]
         return sum(near) / len(near) if near else own[place]
 

@@ -33,7 +33,7 @@ class Grading(StrEnum):
     SCORING = "scoring"
 
 
-class Mode(StrEnum):
+class ProblemMode(StrEnum):
     """How the submission meets the judge. Several passes are a matter of ``Problem.max_passes``, not of the mode."""
 
     BATCH = "batch"
@@ -149,7 +149,7 @@ class ProblemLimits:
     """What a submission and the jury's programs may use."""
 
     run: Limits = field(default_factory=Limits)
-    is_time_given: bool = True
+    has_explicit_time_limit: bool = True
     """False: the package states no time limit and ``run`` holds our default; suggest one from the jury's times."""
     per_language: Mapping[str, Limits] = field(default_factory=dict)
     """Whole limits instead of ``run``; neither ``time_factors`` nor the language's own multiplier apply to them."""
@@ -233,7 +233,7 @@ class SelfTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ProblemStatement:
     """The task, or its solution, in one language and one format."""
 
     language: str
@@ -245,7 +245,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProblemSource:
     """Where a problem was used first."""
 
     name: str
@@ -253,7 +253,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PackageFormat:
     """The format that the problem was read from."""
 
     format: str
@@ -266,13 +266,13 @@ class Problem:
     """Everything that a package says."""
 
     short_name: str
-    origin: Origin
+    package_format: PackageFormat
     titles: Mapping[str, str] = field(default_factory=dict)
     """By language code."""
     uuid: str = ""
     version: str = ""
     grading: Grading = Grading.PASS_FAIL
-    mode: Mode = Mode.BATCH
+    mode: ProblemMode = ProblemMode.BATCH
     max_passes: int = 1
     """More than 1: a multi-pass problem."""
     is_minimised: bool = False
@@ -297,14 +297,14 @@ class Problem:
     generators: tuple[Program, ...] = ()
     submissions: tuple[JurySubmission, ...] = ()
     self_tests: tuple[SelfTest, ...] = ()
-    statements: tuple[Statement, ...] = ()
-    editorials: tuple[Statement, ...] = ()
+    statements: tuple[ProblemStatement, ...] = ()
+    editorials: tuple[ProblemStatement, ...] = ()
     attachments: tuple[FileRef, ...] = ()
     constants: Mapping[str, str] = field(default_factory=dict)
     """Already substituted in every text that the package's reader derives; kept for statements."""
     credits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Role (``authors``, ``testers``, …) to people."""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ProblemSource, ...] = ()
     license: str = "unknown"
     rights_owner: str = ""
     embargo_until: str = ""

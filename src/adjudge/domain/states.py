@@ -35,7 +35,7 @@ class SubmissionStatus(StrEnum):
     CANCELED = "canceled"
 
 
-class RunStatus(StrEnum):
+class ChainRunStatus(StrEnum):
     """Where one run of a chain stands."""
 
     PENDING = "pending"
@@ -71,7 +71,7 @@ class Edge(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Machine(Generic[S]):
+class StateMachine(Generic[S]):
     """A named table of legal edges."""
 
     name: str
@@ -122,7 +122,7 @@ def _edges(*rows: tuple[S, S, str]) -> tuple[Edge[S], ...]:
 
 
 _J = JobStatus
-JOB = Machine(
+JOB = StateMachine(
     name="job",
     statuses=JobStatus,
     initial=_J.PENDING,
@@ -145,7 +145,7 @@ JOB = Machine(
 )
 
 _B = SubmissionStatus
-SUBMISSION = Machine(
+SUBMISSION = StateMachine(
     name="submission",
     statuses=SubmissionStatus,
     initial=_B.PENDING,
@@ -160,10 +160,10 @@ SUBMISSION = Machine(
     ),
 )
 
-_R = RunStatus
-CHAIN_RUN = Machine(
+_R = ChainRunStatus
+CHAIN_RUN = StateMachine(
     name="chain run",
-    statuses=RunStatus,
+    statuses=ChainRunStatus,
     initial=_R.PENDING,
     terminal=frozenset({_R.SUCCESS, _R.FAILED, _R.STOPPED}),
     edges=_edges(
@@ -179,7 +179,7 @@ CHAIN_RUN = Machine(
 )
 
 _N = NodeStatus
-NODE = Machine(
+NODE = StateMachine(
     name="node",
     statuses=NodeStatus,
     initial=_N.PENDING,
@@ -203,7 +203,10 @@ NODE = Machine(
     ),
 )
 
-MACHINES: tuple[Machine[JobStatus] | Machine[SubmissionStatus] | Machine[RunStatus] | Machine[NodeStatus], ...] = (
+STATE_MACHINES: tuple[
+    StateMachine[JobStatus] | StateMachine[SubmissionStatus] | StateMachine[ChainRunStatus] | StateMachine[NodeStatus],
+    ...,
+] = (
     JOB,
     SUBMISSION,
     CHAIN_RUN,

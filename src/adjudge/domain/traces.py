@@ -8,7 +8,7 @@ from typing import Final
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 
 
-def trace_from(traceparent: str | None) -> str | None:
+def parse_traceparent(traceparent: str | None) -> str | None:
     """The trace that a ``traceparent`` header continues; nothing if there is none, or it means nothing."""
     match = _TRACEPARENT.fullmatch((traceparent or "").strip())
     if match is None or not match[1].strip("0") or not match[2].strip("0"):
@@ -16,6 +16,6 @@ def trace_from(traceparent: str | None) -> str | None:
     return match[1]
 
 
-def own_trace(object_id: str) -> str:
+def trace_id_from(object_id: str) -> str:
     """The trace that begins with an object of ours: its id, in the spelling of a trace."""
     return object_id.replace("-", "")

@@ -32,7 +32,7 @@ class Verdict(StrEnum):
         return _SEVERITY[self]
 
     @property
-    def is_our_fault(self) -> bool:
+    def is_system_error(self) -> bool:
         """Whether Adjudge failed rather than the program; such a result is retried, never believed."""
         return self is Verdict.SE
 
@@ -60,14 +60,14 @@ _TITLES = {
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
-class Fold(StrEnum):
+class VerdictAggregation(StrEnum):
     """Which test's verdict becomes the submission's."""
 
     FIRST = "first"
     WORST = "worst"
 
 
-def fold(verdicts: Iterable[Verdict], rule: Fold = Fold.FIRST) -> Verdict:
+def aggregate_verdicts(verdicts: Iterable[Verdict], rule: VerdictAggregation = VerdictAggregation.FIRST) -> Verdict:
     """Fold the verdicts of tests, in test order, into one.
 
     A fault of ours outranks everything under both rules: no verdict about the program may stand on tests that did
@@ -76,6 +76,6 @@ def fold(verdicts: Iterable[Verdict], rule: Fold = Fold.FIRST) -> Verdict:
     seen = list(verdicts)
     if not seen or Verdict.SE in seen:
         return Verdict.SE
-    if rule is Fold.WORST:
+    if rule is VerdictAggregation.WORST:
         return max(seen, key=lambda verdict: verdict.severity)
     return next((verdict for verdict in seen if verdict is not Verdict.AC), Verdict.AC)

@@ -32,7 +32,7 @@ class Artifact:
     _lock_fd: int = field(repr=False, compare=False)
 
 
-class ArtifactCache:
+class CompileCache:
     """Compiled programs by key, below one directory."""
 
     def __init__(self, root: Path, bound_bytes: int = DEFAULT_BOUND_BYTES) -> None:
@@ -75,7 +75,7 @@ class ArtifactCache:
 
     def put(self, key: str, staged: Path) -> Artifact:
         """Make a staged directory the entry; where another was first, its entry stays."""
-        size_bytes = seal(staged)
+        size_bytes = make_read_only(staged)
         with self._locked():
             if (entry := self.get(key)) is not None:
                 return entry
@@ -161,7 +161,7 @@ def _release(directory: Path, lock_fd: int, is_temporary: bool) -> None:
     os.close(lock_fd)
 
 
-def seal(directory: Path) -> int:
+def make_read_only(directory: Path) -> int:
     """Make a directory readable by every box, free of links, and say how much of the disk it takes."""
     for parent, names, files in os.walk(directory):
         for name in names:

@@ -8,23 +8,23 @@ from fractions import Fraction
 
 from adjudge.domain.programs import ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.sandbox import LimitKind, RunReport, RunVerdict
+from adjudge.sandbox import LimitKind, SandboxRunReport, SandboxVerdict
 
 MESSAGE_CHARS = 4_000
-OPENING_BYTES = 2_048
+EXCERPT_BYTES = 2_048
 """How much of an output is kept to be shown beside what was expected."""
 _VERDICTS = {
-    RunVerdict.OK: Verdict.AC,
-    RunVerdict.TLE: Verdict.TLE,
-    RunVerdict.MLE: Verdict.MLE,
-    RunVerdict.OLE: Verdict.OLE,
-    RunVerdict.RE: Verdict.RE,
-    RunVerdict.SE: Verdict.SE,
+    SandboxVerdict.OK: Verdict.AC,
+    SandboxVerdict.TLE: Verdict.TLE,
+    SandboxVerdict.MLE: Verdict.MLE,
+    SandboxVerdict.OLE: Verdict.OLE,
+    SandboxVerdict.RE: Verdict.RE,
+    SandboxVerdict.SE: Verdict.SE,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class GivenScore:
+class CheckerScore:
     """A number that a checker gave, and what it is a number of."""
 
     value: Fraction
@@ -32,17 +32,17 @@ class GivenScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """What a checker said of an output."""
 
     verdict: Verdict
     message: str = ""
     author_message: str = ""
-    score: GivenScore | None = None
+    score: CheckerScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ResourceUsage:
     """What one run of the program used and how it ended."""
 
     verdict: Verdict
@@ -71,7 +71,9 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def figures(report: RunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ...] = ()) -> Figures:
+def usage_from_report(
+    report: SandboxRunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ...] = ()
+) -> ResourceUsage:
     """Read a run against the limit that was promised, which may be below the one that it was stopped at.
 
     A runtime that gives up for want of memory crashes before the limit does its work; that is told apart here.
@@ -81,15 +83,17 @@ def figures(report: RunReport, cpu_limit_ms: int, out_of_memory: tuple[bytes, ..
         verdict, limit = Verdict.MLE, LimitKind.MEMORY
     elif verdict in (Verdict.AC, Verdict.RE) and report.time_ms > cpu_limit_ms:
         verdict, limit = Verdict.TLE, LimitKind.CPU
-    return Figures(verdict, report.time_ms, report.wall_ms, report.mem_kb, report.exit_code, report.exit_signal, limit)
+    return ResourceUsage(
+        verdict, report.time_ms, report.wall_ms, report.mem_kb, report.exit_code, report.exit_signal, limit
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OutputExcerpt:
     """The beginnings of what a public test expects and of what the program wrote."""
 
     expected: str
-    got: str
+    actual: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +104,17 @@ class CaseResult:
     group: str
     verdict: Verdict | None
     is_sample: bool = False
-    run: Figures | None = None
+    run: ResourceUsage | None = None
     """The run that counts."""
-    first_run: Figures | None = None
+    first_run: ResourceUsage | None = None
     """The run before it, where one near the time limit was repeated."""
     passes: int = 1
-    score: GivenScore | None = None
+    score: CheckerScore | None = None
     message: str = ""
     """For the jury: may name expected values."""
     author_message: str = ""
     """From the checker to the author."""
-    written: Written | None = None
+    output_excerpt: OutputExcerpt | None = None
     """Of a public test that was answered wrongly."""
 
     @property
@@ -124,13 +128,13 @@ class CaseResult:
         return self.verdict not in (None, Verdict.AC, Verdict.PA)
 
 
-def opening(data: bytes) -> str:
+def text_excerpt(data: bytes) -> str:
     """The beginning of a file, as text short enough to keep."""
-    text = data[:OPENING_BYTES].decode("utf-8", "replace").replace("\x00", "␀")
-    return text if len(data) <= OPENING_BYTES else text + "…"
+    text = data[:EXCERPT_BYTES].decode("utf-8", "replace").replace("\x00", "␀")
+    return text if len(data) <= EXCERPT_BYTES else text + "…"
 
 
-def clip(text: str) -> str:
+def truncate_message(text: str) -> str:
     """A message short enough to keep."""
     text = text.strip().replace("\x00", "␀")
     return text if len(text) <= MESSAGE_CHARS else text[:MESSAGE_CHARS] + "…"

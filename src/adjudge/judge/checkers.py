@@ -18,9 +18,9 @@ from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.problem import ProblemLimits
 from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import Checked, GivenScore, clip, signal_name
+from adjudge.judge.cases import CheckerScore, CheckResult, signal_name, truncate_message
 from adjudge.judge.compile import Executable, ended
-from adjudge.sandbox import InputFile, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import InputFile, Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 from adjudge.sandbox.spec import FILES_MAX
 
 INPUT: Final = "/judge/input"
@@ -42,7 +42,7 @@ _STOCK_MESSAGES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CheckRequest:
     """One output to be checked, as files."""
 
     input: Path
@@ -63,35 +63,35 @@ class ProgramChecker:
     limits: Limits
     box: Sandbox = field(repr=False)
 
-    async def check(self, question: Question) -> Checked:
+    async def check(self, question: CheckRequest) -> CheckResult:
         """Ask every program; all must accept, and the last one's score counts."""
-        said = Checked(Verdict.SE, "the problem has no checker program")
+        said = CheckResult(Verdict.SE, "the problem has no checker program")
         for program in self.programs:
             said = await self._ask(program, question)
             if said.verdict not in (Verdict.AC, Verdict.PA):
                 break
         return said
 
-    async def _ask(self, program: Executable, question: Question) -> Checked:
+    async def _ask(self, program: Executable, question: CheckRequest) -> CheckResult:
         if self.checker.protocol is CheckerProtocol.ICPC:
             return await self._ask_icpc(program, question)
         order, read = _PROTOCOLS[self.checker.protocol]
-        spec = RunSpec(
+        spec = SandboxRunSpec(
             argv=program.argv(self.limits.memory_bytes, [*order, *self.checker.args, *question.args]),
             limits=self.limits,
             env=program.env,
-            mounts=(*program.mounts, *judge_mounts(question)),
+            mounts=(*program.mounts, *checker_mounts(question)),
         )
         report = ended(await self.box.run(spec), program, "the checker")
         return checker_failure(report, "checker") or read(report, self.checker.score_unit)
 
-    async def _ask_icpc(self, program: Executable, question: Question) -> Checked:
+    async def _ask_icpc(self, program: Executable, question: CheckRequest) -> CheckResult:
         feedback = question.feedback
         if feedback is None:
-            return Checked(Verdict.SE, "no feedback directory for the output validator")
+            return CheckResult(Verdict.SE, "no feedback directory for the output validator")
         if failure := feedback_failure(feedback):
             return failure
-        spec = RunSpec(
+        spec = SandboxRunSpec(
             argv=program.argv(
                 self.limits.memory_bytes, [INPUT, ANSWER, f"/work/{FEEDBACK}/", *self.checker.args, *question.args]
             ),
@@ -99,9 +99,9 @@ class ProgramChecker:
             env=program.env,
             stdin=question.output,
             files=feedback_files(feedback),
-            mounts=(*program.mounts, *judge_mounts(question)[:2]),
+            mounts=(*program.mounts, *checker_mounts(question)[:2]),
             collect=(FEEDBACK,),
-            collect_to=fresh_feedback(feedback),
+            collect_to=clear_feedback(feedback),
         )
         report = ended(await self.box.run(spec), program, "the output validator")
         return read_icpc(report, feedback)
@@ -120,7 +120,7 @@ def validation_limits(limits: ProblemLimits) -> Limits:
     )
 
 
-def judge_mounts(question: Question) -> tuple[Mount, ...]:
+def checker_mounts(question: CheckRequest) -> tuple[Mount, ...]:
     """The files that a checker may read."""
     return (
         Mount(question.input.absolute(), INPUT),
@@ -129,7 +129,7 @@ def judge_mounts(question: Question) -> tuple[Mount, ...]:
     )
 
 
-def fresh_feedback(feedback: Path) -> Path:
+def clear_feedback(feedback: Path) -> Path:
     """Empty the place that the run's feedback is copied to."""
     shutil.rmtree(feedback / FEEDBACK, ignore_errors=True)
     return feedback
@@ -141,13 +141,13 @@ def feedback_files(feedback: Path) -> tuple[InputFile, ...]:
     return (InputFile(f"{FEEDBACK}/.keep", b""), *kept)
 
 
-def feedback_failure(feedback: Path) -> Checked | None:
+def feedback_failure(feedback: Path) -> CheckResult | None:
     """Say so where a validator left more feedback than can be given to the run that follows."""
     count = len(_kept_feedback(feedback))
     if count < FILES_MAX:
         return None
     message = f"the output validator left {count} feedback files for the run that follows; at most {FILES_MAX - 1} fit"
-    return Checked(Verdict.SE, message)
+    return CheckResult(Verdict.SE, message)
 
 
 def _kept_feedback(feedback: Path) -> list[Path]:
@@ -159,57 +159,57 @@ def _kept_feedback(feedback: Path) -> list[Path]:
     ]
 
 
-def checker_failure(report: RunReport, what: str) -> Checked | None:
+def checker_failure(report: SandboxRunReport, what: str) -> CheckResult | None:
     """Say what went wrong where a checker did not end by itself."""
-    if report.verdict in (RunVerdict.OK, RunVerdict.RE) and not report.exit_signal:
+    if report.verdict in (SandboxVerdict.OK, SandboxVerdict.RE) and not report.exit_signal:
         return None
     how = signal_name(report.exit_signal) if report.exit_signal else ""
     if report.limit is not None:
         how = f"{report.limit.value} limit"
-    said = clip((report.stderr or report.stdout).decode("utf-8", "replace"))
-    return Checked(Verdict.SE, f"the {what} failed: {how or report.verdict.value}{': ' + said if said else ''}")
+    said = truncate_message((report.stderr or report.stdout).decode("utf-8", "replace"))
+    return CheckResult(Verdict.SE, f"the {what} failed: {how or report.verdict.value}{': ' + said if said else ''}")
 
 
 def _text(data: bytes) -> str:
-    return clip(data.decode("utf-8", "replace"))
+    return truncate_message(data.decode("utf-8", "replace"))
 
 
-def read_testlib(report: RunReport, unit: ScoreUnit) -> Checked:
+def parse_testlib(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
     """Read an exit code together with the first words on stderr, which alone tell part results apart."""
     message = _text(report.stderr)
     if match := _PARTLY.match(report.stderr):
         # k is a percentage; the exit code alone would read as WA (1) or OK (0).
-        return Checked(Verdict.AC, message, score=GivenScore(Fraction(int(match[1])), ScoreUnit.PERCENT))
+        return CheckResult(Verdict.AC, message, score=CheckerScore(Fraction(int(match[1])), ScoreUnit.PERCENT))
     if report.exit_code == 7:
         match = _POINTS.match(report.stderr)
         if match is None:
-            return Checked(Verdict.SE, f"the checker gave points without saying how many: {message}")
-        return Checked(Verdict.AC, message, score=GivenScore(Fraction(match[1].decode()), unit))
+            return CheckResult(Verdict.SE, f"the checker gave points without saying how many: {message}")
+        return CheckResult(Verdict.AC, message, score=CheckerScore(Fraction(match[1].decode()), unit))
     verdict = {0: Verdict.AC, 1: Verdict.WA, 2: Verdict.WA, 4: Verdict.WA, 8: Verdict.WA}.get(report.exit_code)
     if verdict is None:
-        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
-    return Checked(verdict, message)
+        return CheckResult(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
+    return CheckResult(verdict, message)
 
 
-def read_coci(report: RunReport, unit: ScoreUnit) -> Checked:
+def read_coci(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
     """As testlib, with ``partial X/Y``."""
     match = _COCI.search(report.stderr)
     if match is not None and report.exit_code in (0, 1, 7):
         fraction = Fraction(int(match[1]), int(match[2]))
-        return Checked(Verdict.AC, _text(report.stderr), score=GivenScore(fraction, ScoreUnit.FRACTION))
-    return read_testlib(report, unit)
+        return CheckResult(Verdict.AC, _text(report.stderr), score=CheckerScore(fraction, ScoreUnit.FRACTION))
+    return parse_testlib(report, unit)
 
 
-def read_dmoj(report: RunReport, _: ScoreUnit) -> Checked:
+def read_dmoj(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
     """Read 0 as accepted, 1 as rejected, and nothing else."""
     message = _text(report.stdout or report.stderr)
     verdict = {0: Verdict.AC, 1: Verdict.WA}.get(report.exit_code)
     if verdict is None:
-        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
-    return Checked(verdict, message)
+        return CheckResult(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {message}")
+    return CheckResult(verdict, message)
 
 
-def read_peg(report: RunReport, unit: ScoreUnit) -> Checked:
+def read_peg(report: SandboxRunReport, unit: ScoreUnit) -> CheckResult:
     """Read the exit code; two lines ``a`` and ``b`` on stdout give a of b points."""
     said = read_dmoj(report, unit)
     lines = report.stdout.split()
@@ -217,25 +217,25 @@ def read_peg(report: RunReport, unit: ScoreUnit) -> Checked:
         return said
     earned, most = int(lines[0]), int(lines[1])
     if most == 0 or earned > most:
-        return Checked(Verdict.SE, f"invalid score: {earned} of {most} points")
-    return Checked(Verdict.AC, said.message, score=GivenScore(Fraction(earned, most), ScoreUnit.FRACTION))
+        return CheckResult(Verdict.SE, f"invalid score: {earned} of {most} points")
+    return CheckResult(Verdict.AC, said.message, score=CheckerScore(Fraction(earned, most), ScoreUnit.FRACTION))
 
 
-def read_cms(report: RunReport, _: ScoreUnit) -> Checked:
+def read_cms(report: SandboxRunReport, _: ScoreUnit) -> CheckResult:
     """Read the outcome on stdout, 0 to 1, and the message on stderr."""
     message = report.stderr.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
     if report.exit_code != 0:
-        return Checked(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {_text(report.stderr)}")
+        return CheckResult(Verdict.SE, f"the checker failed (exit code {report.exit_code}): {_text(report.stderr)}")
     line = report.stdout.split(b"\n", 1)[0].decode("ascii", "replace").strip()
     if not _NUMBER.fullmatch(line) or not 0 <= (outcome := Fraction(line)) <= 1:
-        return Checked(Verdict.SE, f"the checker's outcome {line[:40]!r} is no number from 0 to 1")
+        return CheckResult(Verdict.SE, f"the checker's outcome {line[:40]!r} is no number from 0 to 1")
     message = _STOCK_MESSAGES.get(message.removeprefix("translate:"), message)
     verdict = Verdict.WA if outcome == 0 else Verdict.AC
-    score = None if outcome in (0, 1) else GivenScore(outcome, ScoreUnit.FRACTION)
-    return Checked(verdict, _text(report.stderr) or message, clip(message), score)
+    score = None if outcome in (0, 1) else CheckerScore(outcome, ScoreUnit.FRACTION)
+    return CheckResult(verdict, _text(report.stderr) or message, truncate_message(message), score)
 
 
-def read_icpc(report: RunReport, feedback: Path) -> Checked:
+def read_icpc(report: SandboxRunReport, feedback: Path) -> CheckResult:
     """Read 42 or 43 and the feedback files; anything else, 0 included, is the validator's failure."""
     place = feedback / FEEDBACK
     message = "\n".join(filter(None, (read_feedback(place, name) for name in ("judgemessage.txt", "judgeerror.txt"))))
@@ -244,19 +244,21 @@ def read_icpc(report: RunReport, feedback: Path) -> Checked:
         return failure
     if report.exit_code not in (ACCEPT, REJECT):
         said = "\n".join(filter(None, (message, _text(report.stderr), _text(report.stdout))))
-        return Checked(Verdict.SE, clip(f"the output validator failed (exit code {report.exit_code}): {said}"))
+        return CheckResult(
+            Verdict.SE, truncate_message(f"the output validator failed (exit code {report.exit_code}): {said}")
+        )
     if report.exit_code == REJECT:
         forbidden = next((name for name in (*_SCORE_FILES, "nextpass.in") if (place / name).is_file()), "")
         if forbidden:
-            return Checked(Verdict.SE, f"the output validator wrote {forbidden} and rejected the output")
-        return Checked(Verdict.WA, clip(message), clip(author))
+            return CheckResult(Verdict.SE, f"the output validator wrote {forbidden} and rejected the output")
+        return CheckResult(Verdict.WA, truncate_message(message), truncate_message(author))
     score = _icpc_score(place)
     if isinstance(score, str):
-        return Checked(Verdict.SE, score)
-    return Checked(Verdict.AC, clip(message), clip(author), score)
+        return CheckResult(Verdict.SE, score)
+    return CheckResult(Verdict.AC, truncate_message(message), truncate_message(author), score)
 
 
-def _icpc_score(place: Path) -> GivenScore | str | None:
+def _icpc_score(place: Path) -> CheckerScore | str | None:
     """Read the score, or say what is wrong with it."""
     names = [name for name in _SCORE_FILES if (place / name).is_file()]
     if not names:
@@ -268,10 +270,10 @@ def _icpc_score(place: Path) -> GivenScore | str | None:
         return f"the output validator's {names[0]} holds no number: {text[:40]!r}"
     value = Fraction(text)
     if names[0] == "score.txt":
-        return GivenScore(value, ScoreUnit.ABSOLUTE)
+        return CheckerScore(value, ScoreUnit.ABSOLUTE)
     if not 0 <= value <= 1:
         return f"the output validator's {names[0]} is {text}, not between 0 and 1"
-    return GivenScore(value, ScoreUnit.FRACTION)
+    return CheckerScore(value, ScoreUnit.FRACTION)
 
 
 def read_feedback(place: Path, name: str) -> str:
@@ -283,9 +285,9 @@ def read_feedback(place: Path, name: str) -> str:
         return file.read(64 * 1024).decode("utf-8", "replace").strip()
 
 
-Read = Callable[[RunReport, ScoreUnit], Checked]
+Read = Callable[[SandboxRunReport, ScoreUnit], CheckResult]
 _PROTOCOLS: Final[dict[CheckerProtocol, tuple[tuple[str, ...], Read]]] = {
-    CheckerProtocol.TESTLIB: ((INPUT, OUTPUT, ANSWER), read_testlib),
+    CheckerProtocol.TESTLIB: ((INPUT, OUTPUT, ANSWER), parse_testlib),
     CheckerProtocol.CMS: ((INPUT, ANSWER, OUTPUT), read_cms),
     CheckerProtocol.DMOJ: ((INPUT, OUTPUT, ANSWER), read_dmoj),
     CheckerProtocol.COCI: ((INPUT, OUTPUT, ANSWER), read_coci),

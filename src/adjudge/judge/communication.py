@@ -13,35 +13,35 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Case
 from adjudge.domain.programs import Interactor, ScoreUnit, UserIO
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import Checked, Figures
-from adjudge.judge.checkers import Question, checker_failure, judge_mounts, read_cms
+from adjudge.judge.cases import CheckResult, ResourceUsage
+from adjudge.judge.checkers import CheckRequest, checker_failure, checker_mounts, read_cms
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.fifos import FifoMisuse, Fifos, Line, open_fifos
-from adjudge.judge.run import CaseRunner, Passed, failure_message
-from adjudge.judge.workspace import Desk
-from adjudge.sandbox import InputFile, RunReport, RunSpec, Seat, all_together
+from adjudge.judge.run import CaseRunner, PassResult, failure_message
+from adjudge.judge.workspace import Scratch
+from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec, Seat, all_together
 
 
 @dataclass(frozen=True, slots=True)
-class Managed:
+class CommunicationRunner:
     """Runs a case of a communication problem."""
 
     interactor: Interactor
     program: Executable
     limits: Limits
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
         """Run the manager and all processes; a process that was stopped for misuse of its fifos is a runtime error."""
         try:
             return await self._run(runner, case, question, desk)
         except FifoMisuse as misuse:
-            return Passed(None, Checked(Verdict.RE, str(misuse)))
+            return PassResult(None, CheckResult(Verdict.RE, str(misuse)))
 
-    async def _run(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+    async def _run(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
         """Start the manager and all processes at once, and judge what came of it."""
         count = self.interactor.processes
         desk.clear()
-        async with runner.running(), runner.box.seats(count + 1) as (first, *others):
+        async with runner.acquire_slot(), runner.box.reserve_slots(count + 1) as (first, *others):
             with open_fifos(count, runner.workspace.root) as fifos:
                 manager, *users = await all_together(
                     self._manage(first, runner, fifos, question),
@@ -52,21 +52,21 @@ class Managed:
                 )
         users = [runner.ended(report) for report in users]
         manager = ended(manager, self.program, "the manager")
-        run = _together([runner.figures(report) for report in users], runner.limits.promised.cpu_ms)
+        run = _together([runner.usage(report) for report in users], runner.limits.stated.cpu_ms)
         said = checker_failure(manager, "manager") or read_cms(manager, ScoreUnit.FRACTION)
         if run.verdict is Verdict.AC:
-            return Passed(run, said)
+            return PassResult(run, said)
         failed = next((report for report in users if not report.ok), users[0])
         if said.verdict is Verdict.WA and manager.ended_ns < failed.ended_ns:
             # The manager had rejected already; how a process ends after that, without its partner, says nothing.
-            return Passed(run, said)
-        return Passed(run, Checked(run.verdict, failure_message(run, failed)))
+            return PassResult(run, said)
+        return PassResult(run, CheckResult(run.verdict, failure_message(run, failed)))
 
-    async def _manage(self, seat: Seat, runner: CaseRunner, fifos: Fifos, question: Question) -> RunReport:
+    async def _manage(self, seat: Seat, runner: CaseRunner, fifos: Fifos, question: CheckRequest) -> SandboxRunReport:
         count = self.interactor.processes
-        limits = runner.limits.stopped_at
+        limits = runner.limits.enforced
         args = [path for line in fifos.lines for path in line.paths]
-        spec = RunSpec(
+        spec = SandboxRunSpec(
             argv=self.program.argv(self.limits.memory_bytes, [*args, *self.interactor.args]),
             limits=replace(
                 self.limits,
@@ -76,13 +76,13 @@ class Managed:
             env=self.program.env,
             stdin=question.input,
             files=(InputFile("input.txt", question.input),),
-            mounts=(*self.program.mounts, *judge_mounts(question)[:2], fifos.manager_mount),
+            mounts=(*self.program.mounts, *checker_mounts(question)[:2], fifos.manager_mount),
         )
         report = await seat.run(spec)
         fifos.manager_ended()
         return report
 
-    async def _use(self, seat: Seat, runner: CaseRunner, fifos: Fifos, line: Line, case: Case) -> RunReport:
+    async def _use(self, seat: Seat, runner: CaseRunner, fifos: Fifos, line: Line, case: Case) -> SandboxRunReport:
         number = [str(line.number)] if self.interactor.processes > 1 else []
         if self.interactor.user_io is UserIO.FIFO:
             from_process, to_process = line.paths
@@ -95,7 +95,7 @@ class Managed:
         return await fifos.run_process(line, run)
 
 
-def _together(runs: list[Figures], cpu_limit_ms: int) -> Figures:
+def _together(runs: list[ResourceUsage], cpu_limit_ms: int) -> ResourceUsage:
     """All processes as one: CPU time adds up, and the first that failed decides."""
     total = sum(run.time_ms for run in runs)
     decisive = next((run for run in runs if run.verdict is not Verdict.AC), runs[0])

@@ -20,10 +20,19 @@ from weakref import WeakValueDictionary
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.retry import RetryClass
-from adjudge.judge.artifacts import Artifact, ArtifactCache
-from adjudge.judge.languages import Language, Languages, Toolchain, box_env
-from adjudge.judge.sources import Layout, Source, SourceFile, lay_out
-from adjudge.sandbox import MERGE, InputFile, LimitKind, Mount, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.judge.artifacts import Artifact, CompileCache
+from adjudge.judge.languages import Language, Languages, Toolchain, sandbox_env
+from adjudge.judge.sources import ProgramSource, SourceFile, SourceLayout, layout_sources
+from adjudge.sandbox import (
+    MERGE,
+    InputFile,
+    LimitKind,
+    Mount,
+    Sandbox,
+    SandboxRunReport,
+    SandboxRunSpec,
+    SandboxVerdict,
+)
 
 PROGRAM_DIRECTORY: Final = "/app"
 """Where a compiled program is mounted, read-only."""
@@ -62,8 +71,8 @@ class Executable:
     command: tuple[str, ...]
     """argv, with ``{memory_mib}`` where the runtime must be told."""
     mounts: tuple[Mount, ...]
-    env: Mapping[str, str] = field(default_factory=box_env)
-    out_of_memory: tuple[bytes, ...] = ()
+    env: Mapping[str, str] = field(default_factory=sandbox_env)
+    out_of_memory_messages: tuple[bytes, ...] = ()
     artifact: Artifact | None = field(default=None, repr=False, compare=False)
     """Keeps the directory on disk for as long as the program may be run."""
     files: tuple[InputFile, ...] = ()
@@ -92,7 +101,7 @@ class CompileFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompileResult:
     """What compiling came to."""
 
     executable: Executable | None
@@ -102,7 +111,7 @@ class Compiled:
     time_ms: int = 0
     cached: bool = False
 
-    def without_artifact(self) -> Compiled:
+    def without_artifact(self) -> CompileResult:
         """For a result, which may be kept long after the program was run for the last time."""
         return replace(self, executable=replace(self.executable, artifact=None)) if self.executable else self
 
@@ -136,7 +145,7 @@ class Compiler:
         self,
         box: Sandbox,
         languages: Languages,
-        cache: ArtifactCache,
+        cache: CompileCache,
         *,
         artifact_bytes: int = ARTIFACT_BYTES_MAX,
         compilations: int = COMPILATIONS_MAX,
@@ -150,14 +159,14 @@ class Compiler:
     async def compile(
         self,
         language: Language,
-        source: Source,
+        source: ProgramSource,
         *,
         limits: CompileLimits | None = None,
         extra: Sequence[SourceFile] = (),
         flags: Sequence[str] = (),
         entry_point: str = "",
         turn: Turn | None = None,
-    ) -> Compiled:
+    ) -> CompileResult:
         """Turn sources into a program; ``extra`` files are merged in (graders, headers).
 
         With a ``turn`` the compiler runs within it, and only programs that were compiled within a turn are reused:
@@ -168,17 +177,17 @@ class Compiler:
         if not toolchain.usable:
             raise LanguageMissing(f"{language.name} is not available here: {toolchain.missing}.", language=language.id)
         try:
-            layout = lay_out(language, source, extra, entry_point)
+            layout = layout_sources(language, source, extra, entry_point)
             spec = self._spec(toolchain, layout, flags, limits or CompileLimits())
         except InvalidInput as refused:
-            return Compiled(None, CompileFailure(refused.message, ""))
+            return CompileResult(None, CompileFailure(refused.message, ""))
         key = _key(toolchain, version, layout, flags, in_turn=turn is not None)
 
-        def ready(artifact: Artifact, cached: bool, report: RunReport | None = None) -> Compiled:
+        def ready(artifact: Artifact, cached: bool, report: SandboxRunReport | None = None) -> CompileResult:
             made = _executable(toolchain, version, layout, artifact)
             if report is None:
-                return Compiled(made, cached=cached)
-            return Compiled(made, log=_log(report), time_ms=report.time_ms, cached=cached)
+                return CompileResult(made, cached=cached)
+            return CompileResult(made, log=_log(report), time_ms=report.time_ms, cached=cached)
 
         # One compilation at a time for the same key: the second finds the first one's result.
         async with self._in_flight.setdefault(key, asyncio.Lock()):
@@ -186,33 +195,33 @@ class Compiler:
                 return ready(artifact, cached=True)
             with self._cache.stage() as staged:
                 report = await self._run(replace(spec, collect_to=staged), "the compiler", turn) if spec else None
-                if report is not None and (failure := self._failure(report, language)) is not None:
-                    return Compiled(None, failure, time_ms=report.time_ms)
+                if report is not None and (failure := self._failure(report)) is not None:
+                    return CompileResult(None, failure, time_ms=report.time_ms)
                 if not language.keep:
                     _write(staged, layout.files)
                 artifact = await asyncio.to_thread(self._cache.put, key, staged)
             return ready(artifact, cached=False, report=report)
 
-    async def _run(self, spec: RunSpec, what: str, turn: Turn | None = None) -> RunReport:
+    async def _run(self, spec: SandboxRunSpec, what: str, turn: Turn | None = None) -> SandboxRunReport:
         # The turn first: who waits for one holds up no other compilation, and no compilation under way waits for one.
         async with turn() if turn else nullcontext(), self._compilations:
             report = await self._box.run(spec)
-        refuse_fault(report, what)
+        raise_on_sandbox_fault(report, what)
         refuse_lost(report)
         return report
 
     def _spec(
-        self, toolchain: Toolchain, layout: Layout, flags: Sequence[str], limits: CompileLimits
-    ) -> RunSpec | None:
+        self, toolchain: Toolchain, layout: SourceLayout, flags: Sequence[str], limits: CompileLimits
+    ) -> SandboxRunSpec | None:
         language = toolchain.language
         if not language.compile:
             return None
         values, lists = _placeholders(layout)
         argv = toolchain.argv(language.compile, values, {**lists, "flags": flags})
-        return RunSpec(
+        return SandboxRunSpec(
             argv=tuple(argv),
             limits=limits.for_language(language, self._artifact_bytes),
-            env=box_env(language.compile_env),
+            env=sandbox_env(language.compile_env),
             stderr=MERGE,
             files=tuple(InputFile(file.name, file.data, file.is_executable) for file in layout.files),
             mounts=toolchain.mounts,
@@ -220,18 +229,18 @@ class Compiler:
             collect_to=self._cache.root,  # replaced by the stage
         )
 
-    async def build(self, name: str, files: Sequence[SourceFile], limits: CompileLimits | None = None) -> Compiled:
+    async def build(self, name: str, files: Sequence[SourceFile], limits: CompileLimits | None = None) -> CompileResult:
         """Prepare a package's program that brings scripts: ``build`` runs in a copy of its folder and makes ``run``."""
-        key = sha256(Source(tuple(files)).digest.encode() + b"build").hexdigest()
+        key = sha256(ProgramSource(tuple(files)).digest.encode() + b"build").hexdigest()
         made = Executable("", "", Path(), (f"{PROGRAM_DIRECTORY}/{_BUILD_DIRECTORY}/run",), ())
         async with self._in_flight.setdefault(key, asyncio.Lock()):
             artifact = self._cache.get(key)
             if artifact is None:
                 with self._cache.stage() as staged:
                     if failure := await self._build(name, files, limits or CompileLimits(), staged):
-                        return Compiled(None, failure)
+                        return CompileResult(None, failure)
                     artifact = await asyncio.to_thread(self._cache.put, key, staged)
-        return Compiled(_mounted(made, artifact))
+        return CompileResult(_mounted(made, artifact))
 
     async def _build(
         self, name: str, files: Sequence[SourceFile], limits: CompileLimits, staged: Path
@@ -240,10 +249,10 @@ class Compiler:
             _write(staged / _BUILD_DIRECTORY, files)
             return None
         box = Language("build", name, "", (), "", (), ())
-        spec = RunSpec(
+        spec = SandboxRunSpec(
             argv=("/usr/bin/env", "-C", f"/work/{_BUILD_DIRECTORY}", "./build"),
             limits=limits.for_language(box, self._artifact_bytes),
-            env=box_env(),
+            env=sandbox_env(),
             stderr=MERGE,
             files=tuple(
                 InputFile(
@@ -255,7 +264,7 @@ class Compiler:
             collect_to=staged,
         )
         report = await self._run(spec, f"the build script of {name}")
-        failure = self._failure(report, box)
+        failure = self._failure(report)
         if failure is None and not (staged / _BUILD_DIRECTORY / "run").is_file():
             return CompileFailure(f"{name}: its build script left no file `run`", _log(report))
         return failure
@@ -270,7 +279,7 @@ class Compiler:
                 artifact = self._cache.put(key, staged)
         return _mounted(Executable("", name, Path(), (f"{PROGRAM_DIRECTORY}/main",), ()), artifact)
 
-    def _failure(self, report: RunReport, language: Language) -> CompileFailure | None:
+    def _failure(self, report: SandboxRunReport) -> CompileFailure | None:
         """Why a compilation that was run gave no program; None where it gave one."""
         if not report.ok:
             message = _LIMIT_MESSAGES.get(report.verdict, "compilation failed")
@@ -286,9 +295,9 @@ class Compiler:
 
 
 _LIMIT_MESSAGES: Final = {
-    RunVerdict.TLE: "compilation took too long",
-    RunVerdict.MLE: "compilation used too much memory",
-    RunVerdict.OLE: "the compiler wrote too much",
+    SandboxVerdict.TLE: "compilation took too long",
+    SandboxVerdict.MLE: "compilation used too much memory",
+    SandboxVerdict.OLE: "the compiler wrote too much",
 }
 _LOST_MESSAGES: Final = {
     "ENOENT": "no",
@@ -304,15 +313,15 @@ _LOST_MESSAGES: Final = {
 """Names of errno that the source can bring about; any other while copying a program out of the box is ours."""
 
 
-def refuse_fault(report: RunReport, what: str) -> None:
+def raise_on_sandbox_fault(report: SandboxRunReport, what: str) -> None:
     """Raise where the sandbox itself failed: no verdict about a program may follow from that."""
-    if report.verdict is RunVerdict.SE:
+    if report.verdict is SandboxVerdict.SE:
         raise SandboxFailed(
             f"The sandbox could not run {what}: {report.sandbox_error}.", step=str(report.sandbox_error)
         )
 
 
-def ended(report: RunReport, program: Executable, what: str) -> RunReport:
+def ended(report: SandboxRunReport, program: Executable, what: str) -> SandboxRunReport:
     """The report of a program's run, unless the sandbox failed.
 
     A program file that the kernel cannot execute is the fault of who made it (an ELF file may name any interpreter), so
@@ -321,19 +330,19 @@ def ended(report: RunReport, program: Executable, what: str) -> RunReport:
     fault = report.sandbox_error
     if fault is not None and fault.step == "exec" and program.is_own_file:
         message = f"the program cannot be executed: {fault.text}\n".encode()
-        return report._replace(verdict=RunVerdict.RE, sandbox_error=None, exit_code=NOT_EXECUTABLE, stderr=message)
-    refuse_fault(report, what)
+        return report._replace(verdict=SandboxVerdict.RE, sandbox_error=None, exit_code=NOT_EXECUTABLE, stderr=message)
+    raise_on_sandbox_fault(report, what)
     return report
 
 
-def refuse_lost(report: RunReport) -> None:
+def refuse_lost(report: SandboxRunReport) -> None:
     """Raise where a file could not be copied out of the box because of us: a full disk is no fault of a program."""
     for entry in report.collected:
         if entry.error and entry.error not in _LOST_MESSAGES:
             raise SandboxFailed(f"{entry.name} could not be copied out of the box: {entry.error}.", step="collect")
 
 
-def _key(toolchain: Toolchain, version: str, layout: Layout, flags: Sequence[str], *, in_turn: bool) -> str:
+def _key(toolchain: Toolchain, version: str, layout: SourceLayout, flags: Sequence[str], *, in_turn: bool) -> str:
     language = toolchain.language
     parts = [
         _CACHE_FORMAT,
@@ -344,13 +353,13 @@ def _key(toolchain: Toolchain, version: str, layout: Layout, flags: Sequence[str
         list(flags),
         layout.sources,
         layout.main,
-        Source(layout.files).digest,
+        ProgramSource(layout.files).digest,
         *(["in turn"] if in_turn and language.compile else []),
     ]
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _placeholders(layout: Layout) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+def _placeholders(layout: SourceLayout) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
     stem = layout.main.rpartition(".")[0]
     values = {
         "main": layout.main,
@@ -362,7 +371,7 @@ def _placeholders(layout: Layout) -> tuple[dict[str, str], dict[str, Sequence[st
     return values, {"sources": layout.sources}
 
 
-def _executable(toolchain: Toolchain, version: str, layout: Layout, artifact: Artifact) -> Executable:
+def _executable(toolchain: Toolchain, version: str, layout: SourceLayout, artifact: Artifact) -> Executable:
     values, lists = _placeholders(layout)
     is_script_of_several = not toolchain.language.keep and len(layout.files) > 1
     made = Executable(
@@ -371,8 +380,8 @@ def _executable(toolchain: Toolchain, version: str, layout: Layout, artifact: Ar
         directory=artifact.directory,
         command=tuple(toolchain.argv(toolchain.language.run, values, lists)),
         mounts=toolchain.mounts,
-        env=box_env(toolchain.language.run_env),
-        out_of_memory=tuple(sign.encode() for sign in toolchain.language.out_of_memory),
+        env=sandbox_env(toolchain.language.run_env),
+        out_of_memory_messages=tuple(sign.encode() for sign in toolchain.language.out_of_memory),
         files=tuple(InputFile(file.name, artifact.directory / file.name) for file in layout.files)
         if is_script_of_several
         else (),
@@ -397,7 +406,7 @@ def _is_executable(file: SourceFile) -> bool:
     return file.is_executable or file.name in ("build", "run")
 
 
-def _log(report: RunReport) -> str:
+def _log(report: SandboxRunReport) -> str:
     """What the compiler said, capped, with the box's own paths taken out."""
     text = report.stdout[:LOG_BYTES].decode("utf-8", "replace").replace("/work/", "").replace("\0", "␀")
     if len(report.stdout) > LOG_BYTES or report.stdout_truncated:

@@ -9,53 +9,53 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from adjudge.domain.limits import MIB, Limits
-from adjudge.domain.verdict import Fold, Verdict, fold
-from adjudge.judge.cases import Figures, figures
+from adjudge.domain.verdict import Verdict, VerdictAggregation, aggregate_verdicts
+from adjudge.judge.cases import ResourceUsage, usage_from_report
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.languages import Language
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.sources import Source
-from adjudge.sandbox import RunReport, RunSpec
+from adjudge.judge.sources import ProgramSource
+from adjudge.sandbox import SandboxRunReport, SandboxRunSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutionRunResult:
     """What one input came to."""
 
-    figures: Figures
+    usage: ResourceUsage
     stdout: bytes
     stderr: bytes
     is_truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionResult:
     """What a program came to."""
 
     verdict: Verdict
     compile_message: str
-    runs: tuple[Executed, ...] = ()
+    runs: tuple[ExecutionRunResult, ...] = ()
 
 
 async def execute(
     judge: Judge,
     language: Language,
-    source: Source,
+    source: ProgramSource,
     stdins: Sequence[bytes],
     limits: Limits,
     *,
     job_id: str = "",
     attempt_id: int = 0,
     progress: Callable[[int], None] = lambda _: None,
-) -> Execution:
+) -> ExecutionResult:
     """Compile, and run on each input in turn; a program that does not compile runs on none."""
-    quiet = judge.quiet
+    quiet = judge.exclusive_gate
     # A compiler lets the source observe its surroundings, and the author reads its log: it takes turns like a run.
     compiled = await judge.compiler.compile(language, source, turn=quiet.executing if quiet.executions_apart else None)
     program = compiled.executable
     if program is None:
         failure = compiled.failure
-        return Execution(Verdict.CE, f"{failure.message}\n{failure.log}".strip() if failure else "")
+        return ExecutionResult(Verdict.CE, f"{failure.message}\n{failure.log}".strip() if failure else "")
     granted = language.limits(limits)
     runs = []
     for stdin in stdins:
@@ -64,12 +64,16 @@ async def execute(
             report = ended(await judge.box.run(spec), program, "the program")
         runs.append(_executed(report, granted, program))
         progress(len(runs))
-    return Execution(fold([run.figures.verdict for run in runs], Fold.WORST), compiled.log, tuple(runs))
+    return ExecutionResult(
+        aggregate_verdicts([run.usage.verdict for run in runs], VerdictAggregation.WORST), compiled.log, tuple(runs)
+    )
 
 
-def _spec(program: Executable, limits: Limits, language: Language, stdin: bytes, job: tuple[str, int]) -> RunSpec:
+def _spec(
+    program: Executable, limits: Limits, language: Language, stdin: bytes, job: tuple[str, int]
+) -> SandboxRunSpec:
     memory_bytes = max(MIB, limits.memory_bytes - language.extra_memory_mib * MIB)
-    return RunSpec(
+    return SandboxRunSpec(
         argv=program.argv(memory_bytes),
         limits=limits,
         env=program.env,
@@ -81,6 +85,6 @@ def _spec(program: Executable, limits: Limits, language: Language, stdin: bytes,
     )
 
 
-def _executed(report: RunReport, limits: Limits, program: Executable) -> Executed:
-    found = figures(report, limits.cpu_ms, program.out_of_memory)
-    return Executed(found, report.stdout, report.stderr, report.stdout_truncated or report.stderr_truncated)
+def _executed(report: SandboxRunReport, limits: Limits, program: Executable) -> ExecutionRunResult:
+    found = usage_from_report(report, limits.cpu_ms, program.out_of_memory_messages)
+    return ExecutionRunResult(found, report.stdout, report.stderr, report.stdout_truncated or report.stderr_truncated)

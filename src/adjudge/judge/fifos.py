@@ -32,7 +32,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from adjudge.judge.directory_watch import Change, DirectoryWatch, FileEvent
-from adjudge.sandbox import Mount, RunReport
+from adjudge.sandbox import Mount, SandboxRunReport
 
 MOUNT_POINT: Final = "/fifos"
 MAX_OPENINGS: Final = 10_000
@@ -164,7 +164,7 @@ class Line:
     to_process: _Fifo
     from_process: _Fifo
     is_misused: bool = False
-    run: asyncio.Task[RunReport] | None = None
+    run: asyncio.Task[SandboxRunReport] | None = None
 
     @property
     def openings(self) -> int:
@@ -241,7 +241,7 @@ class Fifos:
         if line.run is not None:
             line.run.cancel()
 
-    async def run_process(self, line: Line, run: Coroutine[Any, Any, RunReport]) -> RunReport:
+    async def run_process(self, line: Line, run: Coroutine[Any, Any, SandboxRunReport]) -> SandboxRunReport:
         """Wait for the run of a process; kill it and raise ``FifoMisuse`` when it opens its fifos too many times."""
         line.run = asyncio.create_task(run)
         try:

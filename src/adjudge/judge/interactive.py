@@ -14,25 +14,25 @@ from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Case
 from adjudge.domain.programs import Interactor, InteractorProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import Checked, Figures
+from adjudge.judge.cases import CheckResult, ResourceUsage
 from adjudge.judge.checkers import (
     ANSWER,
     FEEDBACK,
     INPUT,
-    Question,
+    CheckRequest,
     checker_failure,
+    checker_mounts,
+    clear_feedback,
     feedback_files,
-    fresh_feedback,
-    judge_mounts,
+    parse_testlib,
     read_coci,
     read_dmoj,
     read_icpc,
-    read_testlib,
 )
 from adjudge.judge.compile import Executable, ended
-from adjudge.judge.run import CaseRunner, Passed, failure_message, near_limit
-from adjudge.judge.workspace import Desk
-from adjudge.sandbox import RunReport, RunSpec
+from adjudge.judge.run import CaseRunner, PassResult, failure_message, is_near_limit
+from adjudge.judge.workspace import Scratch
+from adjudge.sandbox import SandboxRunReport, SandboxRunSpec
 
 _TOUT: Final = "tout"
 _INTERACTOR_FIRST: Final = 1
@@ -40,7 +40,7 @@ _WALL_SLACK_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class InteractiveRunner:
     """Runs a pass of an interactive problem."""
 
     interactor: Interactor
@@ -48,36 +48,38 @@ class Conversation:
     limits: Limits
     """What the problem grants its validators."""
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
         """Join the two, and judge what came of it; a run a little over the limit is repeated alone."""
-        async with runner.running():
+        async with runner.acquire_slot():
             passed, again = await self._once(runner, case, question, desk)
         if not again:
             return passed
-        async with runner.quiet.alone():
+        async with runner.exclusive_gate.alone():
             second, _ = await self._once(runner, case, question, desk)
-        return replace(second, first_run=passed.run)
+        return replace(second, first_run=passed.usage)
 
-    async def _once(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> tuple[Passed, bool]:
+    async def _once(
+        self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch
+    ) -> tuple[PassResult, bool]:
         desk.clear()
         submission = runner.submission_spec(case, files=runner.case_files(case))
         report, other, first = await runner.box.run_interactive(submission, self._spec(submission, question, case))
         report = runner.ended(report)
         other = ended(other, self.program, "the interactor")
-        run = runner.figures(report)
+        run = runner.usage(report)
         said = self._read(other, question, report)
         checked = _blame(run, report, said, interactor_first=first == _INTERACTOR_FIRST)
         if checked is said and said.verdict is Verdict.AC and self._checks_tout:
             _lay_out(desk)
             checked = await runner.check(case, question, desk)
-        return Passed(run, checked), near_limit(run, report) and checked.verdict is Verdict.TLE
+        return PassResult(run, checked), is_near_limit(run, report) and checked.verdict is Verdict.TLE
 
     @property
     def _checks_tout(self) -> bool:
         """Whether a checker runs on what the interactor wrote down."""
         return self.interactor.protocol is InteractorProtocol.TESTLIB
 
-    def _spec(self, submission: RunSpec, question: Question, case: Case) -> RunSpec:
+    def _spec(self, submission: SandboxRunSpec, question: CheckRequest, case: Case) -> SandboxRunSpec:
         protocol = self.interactor.protocol
         icpc = protocol is InteractorProtocol.ICPC
         feedback = question.feedback
@@ -89,41 +91,41 @@ class Conversation:
         else:
             args = [INPUT, _TOUT if self._checks_tout else "/dev/null", ANSWER, *self.interactor.args]
         wall_ms = submission.limits.wall_ms + self.interactor.extra_cpu_ms + _WALL_SLACK_MS
-        return RunSpec(
+        return SandboxRunSpec(
             argv=self.program.argv(self.limits.memory_bytes, args),
             limits=replace(self.limits, wall_ms=max(wall_ms, 1)),
             env=self.program.env,
             files=feedback_files(feedback) if icpc and feedback else (),
-            mounts=(*self.program.mounts, *judge_mounts(question)[:2]),
+            mounts=(*self.program.mounts, *checker_mounts(question)[:2]),
             collect=collect,
-            collect_to=fresh_feedback(feedback) if collect and feedback else None,
+            collect_to=clear_feedback(feedback) if collect and feedback else None,
         )
 
-    def _read(self, report: RunReport, question: Question, submission: RunReport) -> Checked:
+    def _read(self, report: SandboxRunReport, question: CheckRequest, submission: SandboxRunReport) -> CheckResult:
         if report.exit_signal == SIGPIPE and not submission.ok:
             # It talked to a program that was gone: that program's end is the story.
-            return Checked(Verdict.WA, "the interactor's peer exited")
+            return CheckResult(Verdict.WA, "the interactor's peer exited")
         protocol = self.interactor.protocol
         if protocol is InteractorProtocol.ICPC and question.feedback is not None:
             return read_icpc(report, question.feedback)
         if failure := checker_failure(report, "interactor"):
             return failure
-        read = {InteractorProtocol.DMOJ: read_dmoj, InteractorProtocol.COCI: read_coci}.get(protocol, read_testlib)
+        read = {InteractorProtocol.DMOJ: read_dmoj, InteractorProtocol.COCI: read_coci}.get(protocol, parse_testlib)
         return read(report, ScoreUnit.ABSOLUTE)
 
 
-def _blame(run: Figures, report: RunReport, said: Checked, *, interactor_first: bool) -> Checked:
+def _blame(run: ResourceUsage, report: SandboxRunReport, said: CheckResult, *, interactor_first: bool) -> CheckResult:
     if said.verdict is Verdict.SE:
         # An interactor that a hanging submission kept waiting is not to blame for it.
-        return Checked(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else said
+        return CheckResult(run.verdict, failure_message(run, report)) if run.verdict is Verdict.TLE else said
     if interactor_first and said.verdict is Verdict.WA:
         return said
     if run.verdict is not Verdict.AC:
-        return Checked(run.verdict, failure_message(run, report))
+        return CheckResult(run.verdict, failure_message(run, report))
     return said
 
 
-def _lay_out(desk: Desk) -> None:
+def _lay_out(desk: Scratch) -> None:
     """Make what the interactor wrote the output that the checker sees."""
     written = desk.feedback / _TOUT
     desk.clear()

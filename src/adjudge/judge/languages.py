@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.domain.limits import MIB, Limits
 from adjudge.judge.language_overlay import overlaid, read_overlay
-from adjudge.sandbox import Mount, RunReport, RunSpec, RunVerdict, Sandbox
+from adjudge.sandbox import Mount, Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
 
 _SYSTEM_DIRECTORIES: Final = ("/usr/local/bin", "/usr/bin", "/bin")
 _SEEN_BY_THE_BOX: Final = ("/usr/", "/bin/", "/lib/", "/lib64/", "/sbin/")
@@ -54,7 +54,7 @@ class Language:
     names: str = ""
     """``java``: a source is named after its public class."""
     aliases: tuple[str, ...] = ()
-    default: bool = False
+    is_default: bool = False
     """The one that its code and its extensions mean."""
     time_factor: float = 1.0
     processes: int = 64
@@ -104,15 +104,15 @@ class Toolchain:
         filled[0] = self.tools.get(filled[0], filled[0])
         return filled
 
-    def probe_spec(self) -> RunSpec | None:
+    def probe_spec(self) -> SandboxRunSpec | None:
         """The run that tells the version."""
         if not self.language.version:
             return None
         argv = self.argv(self.language.version, {}, {})
-        return RunSpec(argv=tuple(argv), limits=_PROBE_LIMITS, env=box_env(), mounts=self.mounts)
+        return SandboxRunSpec(argv=tuple(argv), limits=_PROBE_LIMITS, env=sandbox_env(), mounts=self.mounts)
 
 
-def box_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def sandbox_env(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The whole environment of a program in the box: nothing of the host's."""
     return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "TMPDIR": "/tmp"} | dict(  # noqa: S108  # the box's own /tmp
         extra or {}
@@ -128,7 +128,7 @@ class Languages:
         self._toolchains: dict[str, Toolchain] = {}
         self._versions: dict[str, str] = {}
         self._names: dict[str, Language] = {}
-        for language in sorted(languages, key=lambda entry: not entry.default):
+        for language in sorted(languages, key=lambda entry: not entry.is_default):
             for name in (language.code, *language.aliases):
                 self._names.setdefault(name, language)
         self._names.update(self._by_id)
@@ -162,11 +162,11 @@ class Languages:
         language = self._by_id.get(name)
         return (name,) if language is None else tuple(dict.fromkeys((language.id, language.code)))
 
-    def of_file(self, name: str) -> Language | None:
+    def for_file(self, name: str) -> Language | None:
         """The language of a file by its extension."""
         extension = name.rpartition(".")[2] if "." in name else ""
         matching = [language for language in self._by_id.values() if extension in language.extensions]
-        return next((language for language in matching if language.default), matching[0] if matching else None)
+        return next((language for language in matching if language.is_default), matching[0] if matching else None)
 
     def toolchain(self, language: Language) -> Toolchain:
         """The tools of a language, looked for once."""
@@ -187,8 +187,8 @@ class Languages:
         return self._versions[language.id]
 
 
-def _first_line(report: RunReport) -> str:
-    if report.verdict is RunVerdict.SE:
+def _first_line(report: SandboxRunReport) -> str:
+    if report.verdict is SandboxVerdict.SE:
         # Ours, and passing: it says nothing of the tools, so nothing is remembered of it.
         raise Unavailable(f"The sandbox could not ask a toolchain for its version: {report.sandbox_error}.")
     text = (report.stdout + b"\n" + report.stderr).decode("utf-8", "replace").strip()

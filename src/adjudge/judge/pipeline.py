@@ -16,21 +16,28 @@ from pathlib import Path
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
-from adjudge.domain.problem import Case, Mode, Problem
+from adjudge.domain.problem import Case, Problem, ProblemMode
 from adjudge.domain.programs import ProblemFiles
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.artifacts import ArtifactCache
-from adjudge.judge.cases import CaseResult, Checked
-from adjudge.judge.compile import ARTIFACT_BYTES_MAX, COMPILATIONS_MAX, Compiled, CompileFailure, Compiler
+from adjudge.judge.artifacts import CompileCache
+from adjudge.judge.cases import CaseResult, CheckResult
+from adjudge.judge.compile import ARTIFACT_BYTES_MAX, COMPILATIONS_MAX, CompileFailure, Compiler, CompileResult
 from adjudge.judge.languages import Language, Languages
-from adjudge.judge.prepare import JuryFault, Prepared, Preparer, compile_limits, with_environment, with_prelude
-from adjudge.judge.progression import Progression, Stop
+from adjudge.judge.prepare import (
+    JuryFault,
+    JuryProgramBuilder,
+    JuryPrograms,
+    compile_limits,
+    with_environment,
+    with_prelude,
+)
+from adjudge.judge.progression import EarlyStop, StopPolicy
 from adjudge.judge.quiet import Quiet
-from adjudge.judge.result import JudgeResult, Provenance, describe_checker, revision_of
-from adjudge.judge.run import CaseRunner, RunLimits
-from adjudge.judge.scoring import Scored, score
-from adjudge.judge.sources import Source, lay_out
-from adjudge.judge.static import StaticOutcome
+from adjudge.judge.result import JudgeResult, Provenance, describe_checker, judging_digest
+from adjudge.judge.run import CaseLimits, CaseRunner
+from adjudge.judge.scoring import SubmissionScore, score
+from adjudge.judge.sources import ProgramSource, layout_sources
+from adjudge.judge.static import StaticValidationResult
 from adjudge.judge.workspace import Workspace
 from adjudge.sandbox import Sandbox
 
@@ -39,10 +46,10 @@ _LOOKAHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SubmittedProgram:
     """What was handed in."""
 
-    source: Source
+    source: ProgramSource
     language: str = ""
     """An id, alias or package code; empty: by the names of the files."""
 
@@ -51,7 +58,7 @@ class Submission:
 class CompileDone:
     """The submission was compiled, or not."""
 
-    compiled: Compiled
+    compiled: CompileResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +70,16 @@ class CaseDone:
     total: int
 
 
-Progress = Callable[[CompileDone | CaseDone], None]
+JudgeProgress = Callable[[CompileDone | CaseDone], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class JudgeOptions:
     """How to judge."""
 
-    jobs: int = 1
-    stop: Stop = Stop.POLICY
-    margin: float = 0.1
+    parallelism: int = 1
+    stop: StopPolicy = StopPolicy.POLICY
+    time_margin: float = 0.1
     """A run this little over the time limit is repeated alone before it is believed."""
     revision: str = ""
     """The test data's revision, where the caller pinned it; else it is computed."""
@@ -90,10 +97,10 @@ class Judge:
 
     box: Sandbox
     languages: Languages
-    cache: ArtifactCache
+    cache: CompileCache
     scratch: Path | None = None
     worker: str = ""
-    quiet: Quiet = field(default_factory=Quiet)
+    exclusive_gate: Quiet = field(default_factory=Quiet)
     artifact_bytes: int = ARTIFACT_BYTES_MAX
     """The largest compiled program."""
     compilations: int = COMPILATIONS_MAX
@@ -117,35 +124,35 @@ class Judge:
         self,
         problem: Problem,
         files: ProblemFiles,
-        submission: Submission,
-        options: Options | None = None,
-        progress: Progress = _silent,
+        submission: SubmittedProgram,
+        options: JudgeOptions | None = None,
+        progress: JudgeProgress = _silent,
     ) -> JudgeResult:
         """Judge one submission, from its sources to its result."""
-        judging = _Judging(self, problem, files, submission, options or Options(), progress)
+        judging = _JudgePipeline(self, problem, files, submission, options or JudgeOptions(), progress)
         return await judging.run()
 
 
 @dataclass(slots=True)
-class _Judging:
+class _JudgePipeline:
     """One submission on its way."""
 
     judge: Judge
     problem: Problem
     files: ProblemFiles
-    submission: Submission
-    options: Options
-    progress: Progress
+    submission: SubmittedProgram
+    options: JudgeOptions
+    progress: JudgeProgress
     started_ns: int = field(default_factory=time.monotonic_ns)
-    prepared: Prepared = field(default_factory=Prepared)
+    prepared: JuryPrograms = field(default_factory=JuryPrograms)
     limits: Limits = field(default_factory=Limits)
     language: Language | None = None
-    compiled: Compiled | None = None
+    compiled: CompileResult | None = None
 
     async def run(self) -> JudgeResult:
-        preparer = Preparer(self.judge.compiler, self.judge.box, self.files)
+        preparer = JuryProgramBuilder(self.judge.compiler, self.judge.box, self.files)
         try:
-            if self.problem.mode is not Mode.SUBMIT_ANSWER:
+            if self.problem.mode is not ProblemMode.SUBMIT_ANSWER:
                 await self._compile(preparer)
                 if self.compiled is not None and self.compiled.failure is not None:
                     return self._result(Verdict.CE, self.compiled.failure.message)
@@ -154,7 +161,7 @@ class _Judging:
             return self._result(Verdict.SE, fault.message)
         return await self._test()
 
-    async def _compile(self, preparer: Preparer) -> None:
+    async def _compile(self, preparer: JuryProgramBuilder) -> None:
         self.language = language = self._choose_language()
         self.limits = submission_limits(self.problem, language)
         source = self.submission.source
@@ -177,7 +184,7 @@ class _Judging:
         languages = self.judge.languages
         language = languages.get(self.submission.language) if self.submission.language else None
         if language is None:
-            named = (languages.of_file(file.name) for file in self.submission.source.files)
+            named = (languages.for_file(file.name) for file in self.submission.source.files)
             language = next((found for found in named if found), None)
         if language is None:
             raise InvalidInput("language: cannot be inferred from the file names; specify one.", field="language")
@@ -190,14 +197,14 @@ class _Judging:
         return language
 
     async def _test(self) -> JudgeResult:
-        progression = Progression(self.problem, self.options.stop)
+        progression = EarlyStop(self.problem, self.options.stop)
         cases = self.problem.cases
         static = await self._static()
         if static.rejection is not None:
             return self._refused(static.rejection)
         with Workspace(self.judge.scratch) as workspace:
             runner = self._runner(workspace)
-            async with aclosing(decided(cases, runner, progression, self.options.jobs)) as rows:
+            async with aclosing(run_cases_in_order(cases, runner, progression, self.options.parallelism)) as rows:
                 index = 0
                 async for row in rows:
                     self.progress(CaseDone(row, index, len(cases)))
@@ -205,19 +212,19 @@ class _Judging:
         scored = score(self.problem, progression.results, static.accepted)
         return self._scored(tuple(progression.results[case.name] for case in cases), scored)
 
-    async def _static(self) -> StaticOutcome:
+    async def _static(self) -> StaticValidationResult:
         """Have the sources looked at, where the problem wants that."""
         if self.prepared.static is None or self.language is None:
-            return StaticOutcome()
+            return StaticValidationResult()
         try:
-            layout = lay_out(self.language, self.submission.source)
+            layout = layout_sources(self.language, self.submission.source)
         except InvalidInput as error:  # it compiles only together with the jury's own files
-            return StaticOutcome(rejection=Checked(Verdict.CE, error.message))
+            return StaticValidationResult(rejection=CheckResult(Verdict.CE, error.message))
         return await self.prepared.static.validate(
-            self.problem, Source(layout.files), self.language, layout.main_class or layout.main
+            self.problem, ProgramSource(layout.files), self.language, layout.main_class or layout.main
         )
 
-    def _refused(self, said: Checked) -> JudgeResult:
+    def _refused(self, said: CheckResult) -> JudgeResult:
         """A source that the static validator rejects fails as a whole: every test is skipped."""
         rows = tuple(_skipped(case, "skipped: the source was rejected") for case in self.problem.cases)
         result = self._result(said.verdict, f"static validation: {said.message}".rstrip(": "))
@@ -229,12 +236,12 @@ class _Judging:
             files=self.files,
             box=self.judge.box,
             workspace=workspace,
-            quiet=self.judge.quiet,
-            limits=RunLimits.with_margin(self.limits, self._memory_bytes(), self.options.margin),
+            exclusive_gate=self.judge.exclusive_gate,
+            limits=CaseLimits.with_margin(self.limits, self._memory_bytes(), self.options.time_margin),
             program=self.compiled.executable if self.compiled else None,
-            gate=asyncio.Semaphore(self.options.jobs),
+            slots=asyncio.Semaphore(self.options.parallelism),
             checkers=self.prepared.checkers,
-            talk=self.prepared.talk,
+            interaction=self.prepared.interaction,
             answers=_answers(self.problem, self.submission.source),
             job_id=self.options.job_id,
             attempt_id=self.options.attempt_id,
@@ -245,14 +252,14 @@ class _Judging:
         extra_mib = self.language.extra_memory_mib if self.language else 0
         return max(1, self.limits.memory_bytes - extra_mib * 1024 * 1024)
 
-    def _scored(self, rows: tuple[CaseResult, ...], scored: Scored) -> JudgeResult:
+    def _scored(self, rows: tuple[CaseResult, ...], scored: SubmissionScore) -> JudgeResult:
         """Fold the rows; a problem without points counts as one that is worth one."""
         accepted = Fraction(scored.verdict is Verdict.AC)
         is_scored = self.problem.is_scored
         return JudgeResult(
             verdict=scored.verdict,
             score=scored.points if is_scored else accepted,
-            max_score=scored.most if is_scored else Fraction(1),
+            max_score=scored.max_points if is_scored else Fraction(1),
             message=_message(rows, scored),
             cases=rows,
             provenance=self._provenance(),
@@ -286,7 +293,7 @@ class _Judging:
             language=self.language.id if self.language else "",
             language_version=executable.version if executable else "",
             problem=self.problem.short_name,
-            revision=self.options.revision or revision_of(self.problem, self.files),
+            revision=self.options.revision or judging_digest(self.problem, self.files),
             checker=describe_checker(self.problem.checker),
             programs=self.prepared.versions,
             limits=self.limits,
@@ -296,7 +303,7 @@ class _Judging:
         )
 
 
-def _message(rows: Sequence[CaseResult], scored: Scored) -> str:
+def _message(rows: Sequence[CaseResult], scored: SubmissionScore) -> str:
     """What the jury reads first: the fault, or the test that decided."""
     if scored.fault:
         return scored.fault
@@ -309,13 +316,15 @@ def _message(rows: Sequence[CaseResult], scored: Scored) -> str:
     return f"{deciding.verdict.title} on test {deciding.name}" + (f": {deciding.message}" if deciding.message else "")
 
 
-def _too_long(size_bytes: int, limit_bytes: int) -> Compiled:
-    return Compiled(None, CompileFailure(f"the source has {size_bytes} bytes; at most {limit_bytes} are allowed", ""))
+def _too_long(size_bytes: int, limit_bytes: int) -> CompileResult:
+    return CompileResult(
+        None, CompileFailure(f"the source has {size_bytes} bytes; at most {limit_bytes} are allowed", "")
+    )
 
 
-def _answers(problem: Problem, source: Source) -> dict[str, bytes]:
+def _answers(problem: Problem, source: ProgramSource) -> dict[str, bytes]:
     """Submitted answers by the names that the cases ask for; a single file serves a single case, whatever its name."""
-    if problem.mode is not Mode.SUBMIT_ANSWER:
+    if problem.mode is not ProblemMode.SUBMIT_ANSWER:
         return {}
     answers = {file.name: file.data for file in source.files}
     if len(source.files) == 1 and len(problem.cases) == 1:
@@ -333,16 +342,16 @@ def submission_limits(problem: Problem, language: Language) -> Limits:
     return language.limits(limits.run, factor=next((factor for factor in factors if factor is not None), None))
 
 
-async def decided(
-    cases: Sequence[Case], runner: CaseRunner, progression: Progression, jobs: int
+async def run_cases_in_order(
+    cases: Sequence[Case], runner: CaseRunner, progression: EarlyStop, jobs: int
 ) -> AsyncGenerator[CaseResult, None]:
     """Run the tests and give their rows in order, each as soon as it and all before it are decided."""
-    ahead = _Ahead(cases, runner, progression, jobs + 1)
+    ahead = _LookaheadRunner(cases, runner, progression, jobs + 1)
     try:
         for index, case in enumerate(cases):
             reason = progression.skip_reason(case)
             result = _skipped(case, reason) if reason else await ahead.result(index)
-            yield progression.settle(case, result)
+            yield progression.record_result(case, result)
     finally:
         await ahead.stop()
 
@@ -351,10 +360,10 @@ def _skipped(case: Case, reason: str) -> CaseResult:
     return CaseResult(case.name, case.group, None, case.is_sample, message=reason)
 
 
-class _Ahead:
+class _LookaheadRunner:
     """Tests that are under way before it is their turn, ``most`` at a time: all but one run, one stands ready."""
 
-    def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: Progression, most: int) -> None:
+    def __init__(self, cases: Sequence[Case], runner: CaseRunner, progression: EarlyStop, most: int) -> None:
         self._cases, self._runner, self._progression, self._most = cases, runner, progression, most
         self._tasks: dict[int, asyncio.Task[CaseResult]] = {}
         self._next = 0

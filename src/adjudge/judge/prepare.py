@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from adjudge.domain.errors import InternalFault, InvalidInput
-from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Checker, CheckerProtocol, FileRef, InteractorProtocol, ProblemFiles, Program, Stub
 from adjudge.judge.checkers import ProgramChecker, validation_limits
-from adjudge.judge.communication import Managed
-from adjudge.judge.compile import Compiled, CompileLimits, Compiler, Executable
-from adjudge.judge.interactive import Conversation
+from adjudge.judge.communication import CommunicationRunner
+from adjudge.judge.compile import CompileLimits, Compiler, CompileResult, Executable
+from adjudge.judge.interactive import InteractiveRunner
 from adjudge.judge.languages import Language
-from adjudge.judge.run import Talk
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.run import InteractionRunner
+from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.judge.static import StaticValidator
 from adjudge.sandbox import Sandbox
 
@@ -26,25 +26,25 @@ class JuryFault(InternalFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class JuryPrograms:
     """A problem's programs, compiled."""
 
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
-    talk: Talk | None = None
+    interaction: InteractionRunner | None = None
     static: StaticValidator | None = None
     versions: dict[str, str] = field(default_factory=dict)
     """Program name → language and version that it was compiled with."""
 
 
-class Preparer:
+class JuryProgramBuilder:
     """Compiles what a package brings."""
 
     def __init__(self, compiler: Compiler, box: Sandbox, files: ProblemFiles) -> None:
         self._compiler, self._box, self._files = compiler, box, files
 
-    async def prepare(self, problem: Problem) -> Prepared:
+    async def prepare(self, problem: Problem) -> JuryPrograms:
         """Compile the checkers, the interactor and the static validator."""
-        prepared = Prepared()
+        prepared = JuryPrograms()
         limits = validation_limits(problem.limits)
         for checker in {id(case.checker): case.checker for case in problem.cases if case.checker}.values():
             await self._add_checker(prepared, problem, checker)
@@ -52,18 +52,18 @@ class Preparer:
         if problem.interactor is not None:
             program = await self.program(problem.interactor.program, problem)
             prepared.versions[problem.interactor.program.name] = _made_with(program)
-            if problem.mode is Mode.COMMUNICATION or problem.interactor.protocol is InteractorProtocol.CMS:
-                talk: Talk = Managed(problem.interactor, program, limits)
+            if problem.mode is ProblemMode.COMMUNICATION or problem.interactor.protocol is InteractorProtocol.CMS:
+                talk: InteractionRunner = CommunicationRunner(problem.interactor, program, limits)
             else:
-                talk = Conversation(problem.interactor, program, limits)
-            prepared = replace(prepared, talk=talk)
+                talk = InteractiveRunner(problem.interactor, program, limits)
+            prepared = replace(prepared, interaction=talk)
         if problem.static_validator is not None:
             program = await self.program(problem.static_validator, problem)
             prepared.versions[problem.static_validator.name] = _made_with(program)
             prepared = replace(prepared, static=StaticValidator(program, limits, self._box))
         return prepared
 
-    async def _add_checker(self, prepared: Prepared, problem: Problem, checker: Checker) -> None:
+    async def _add_checker(self, prepared: JuryPrograms, problem: Problem, checker: Checker) -> None:
         if checker.protocol is CheckerProtocol.NATIVE:
             return
         programs = [await self.program(program, problem) for program in checker.programs]
@@ -76,7 +76,7 @@ class Preparer:
     async def program(self, program: Program, problem: Problem | None = None) -> Executable:
         """Compile one program of the package; a failure names it."""
         limits = compile_limits(problem) if problem else CompileLimits()
-        sources = source_of(program, self._files).files
+        sources = program_source(program, self._files).files
         support = [read_file(self._files, ref, is_support=True) for ref in program.support]
         if program.is_binary:
             return self._compiler.binary(program.name, sources[0].data)
@@ -85,7 +85,11 @@ class Preparer:
         else:
             language = self._language(program)
             compiled = await self._compiler.compile(
-                language, source_of(program, self._files), limits=limits, extra=support, flags=program.compile_flags
+                language,
+                program_source(program, self._files),
+                limits=limits,
+                extra=support,
+                flags=program.compile_flags,
             )
         if compiled.executable is None:
             reason = compiled.failure.message if compiled.failure else ""
@@ -97,7 +101,7 @@ class Preparer:
         if program.language:
             return self._compiler.languages.get(program.language)
         for ref in program.files:
-            if language := self._compiler.languages.of_file(ref.name):
+            if language := self._compiler.languages.for_file(ref.name):
                 return language
         raise InvalidInput(f"{program.name}: no known language among its files.", field="language")
 
@@ -110,9 +114,9 @@ class Preparer:
         return [read_file(self._files, ref) for ref in stub.files], stub
 
 
-def source_of(program: Program, files: ProblemFiles) -> Source:
+def program_source(program: Program, files: ProblemFiles) -> ProgramSource:
     """A program of the package as sources: a jury solution is judged as any submission is."""
-    return Source(tuple(read_file(files, ref) for ref in program.files), program.entry_point)
+    return ProgramSource(tuple(read_file(files, ref) for ref in program.files), program.entry_point)
 
 
 def read_file(files: ProblemFiles, ref: FileRef, *, is_support: bool = False) -> SourceFile:
@@ -126,7 +130,7 @@ def compile_limits(problem: Problem) -> CompileLimits:
     return CompileLimits(problem.limits.compile_ms, problem.limits.compile_memory_bytes)
 
 
-def with_prelude(source: Source, prelude: str, language: Language) -> Source:
+def with_prelude(source: ProgramSource, prelude: str, language: Language) -> ProgramSource:
     """Put a stub's text in front of every submitted source."""
     if not prelude:
         return source
@@ -137,10 +141,10 @@ def with_prelude(source: Source, prelude: str, language: Language) -> Source:
         else file
         for file in source.files
     ]
-    return Source(tuple(files), source.entry_point)
+    return ProgramSource(tuple(files), source.entry_point)
 
 
-def with_environment(compiled: Compiled, stub: Stub | None) -> Compiled:
+def with_environment(compiled: CompileResult, stub: Stub | None) -> CompileResult:
     """Give the program the variables that its stub sets."""
     if stub is None or not stub.run_env or compiled.executable is None:
         return compiled

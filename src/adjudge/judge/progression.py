@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from adjudge.domain.problem import Case, Group, OnReject, Problem
 from adjudge.judge.cases import CaseResult
-from adjudge.judge.scoring import Tree, score_case
+from adjudge.judge.scoring import ScoreTree, score_case
 
 
-class Stop(StrEnum):
+class StopPolicy(StrEnum):
     """When to stop running tests."""
 
     POLICY = "policy"
@@ -27,10 +27,10 @@ class Stop(StrEnum):
     NEVER = "never"
 
 
-class Progression:
+class EarlyStop:
     """The results so far, in order, and what they mean for the tests to come."""
 
-    def __init__(self, problem: Problem, stop: Stop = Stop.POLICY) -> None:
+    def __init__(self, problem: Problem, stop: StopPolicy = StopPolicy.POLICY) -> None:
         self._problem, self._stop = problem, stop
         self._groups = {group.path: group for group in problem.groups}
         self._broken: dict[str, str] = {}
@@ -43,7 +43,7 @@ class Progression:
         """Why this test, the next one in order, is not needed; empty: it is."""
         if case.group != self._current:
             self._leave(case)
-        if self._stop is Stop.NEVER:
+        if self._stop is StopPolicy.NEVER:
             return ""
         for path in _ancestors(case.group):
             if path in self._broken:
@@ -54,9 +54,9 @@ class Progression:
 
     def may_run(self, case: Case) -> bool:
         """Whether what is known already leaves the test needed: for tests that run ahead of their turn."""
-        return self._stop is Stop.NEVER or not any(path in self._broken for path in _ancestors(case.group))
+        return self._stop is StopPolicy.NEVER or not any(path in self._broken for path in _ancestors(case.group))
 
-    def settle(self, case: Case, result: CaseResult) -> CaseResult:
+    def record_result(self, case: Case, result: CaseResult) -> CaseResult:
         """Take the next result in order; its verdict becomes what it is worth (a part of the points is PA)."""
         if not result.is_skipped:
             earned = score_case(self._problem, case, result)
@@ -68,10 +68,10 @@ class Progression:
         return result
 
     def _break(self, case: Case) -> None:
-        if self._stop is Stop.FIRST:
+        if self._stop is StopPolicy.FIRST:
             self._broken.setdefault("", case.name)
         group = self._groups[case.group]
-        if self._stop is Stop.GROUP or (group.on_reject is OnReject.BREAK and not self._is_ignored(case.group)):
+        if self._stop is StopPolicy.GROUP or (group.on_reject is OnReject.BREAK and not self._is_ignored(case.group)):
             self._broken.setdefault(case.group, case.name)
 
     def _leave(self, case: Case) -> None:
@@ -82,7 +82,7 @@ class Progression:
             if path in entered or group.parent is None or self._is_ignored(path):
                 continue
             parent = self._groups[group.parent]
-            if parent.on_reject is OnReject.BREAK and Tree(self._problem, self.results).group(path).is_rejected:
+            if parent.on_reject is OnReject.BREAK and ScoreTree(self._problem, self.results).group(path).is_rejected:
                 self._broken.setdefault(parent.path, f"group {path}")
         self._current = case.group
 
@@ -91,7 +91,7 @@ class Progression:
 
     def _unmet_dependency(self, group: Group) -> str:
         if group.path not in self._unmet:
-            tree = Tree(self._problem, self.results)
+            tree = ScoreTree(self._problem, self.results)
             self._unmet[group.path] = next((path for path in group.depends_on if not tree.passed(path)), "")
         return self._unmet[group.path]
 

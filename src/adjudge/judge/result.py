@@ -18,9 +18,9 @@ from adjudge.domain.problem import Case, Feedback, Problem
 from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles
 from adjudge.domain.retry import RetryClass
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, Figures
-from adjudge.judge.compile import Compiled
-from adjudge.judge.scoring import Scored
+from adjudge.judge.cases import CaseResult, ResourceUsage
+from adjudge.judge.compile import CompileResult
+from adjudge.judge.scoring import SubmissionScore
 
 SCHEMA_VERSION: Final = 1
 Document = dict[str, Any]
@@ -54,8 +54,8 @@ class JudgeResult:
     cases: tuple[CaseResult, ...]
     provenance: Provenance
     problem: Problem = field(repr=False)
-    scored: Scored | None = None
-    compiled: Compiled | None = None
+    scored: SubmissionScore | None = None
+    compiled: CompileResult | None = None
     wall_ms: int = 0
     """From the start of judging to its end."""
 
@@ -86,8 +86,8 @@ class JudgeResult:
         return {
             "schema_version": SCHEMA_VERSION,
             "verdict": self.verdict.value,
-            "score": number(self.score),
-            "max_score": None if self.max_score is None else number(self.max_score),
+            "score": score_to_json(self.score),
+            "max_score": None if self.max_score is None else score_to_json(self.max_score),
             "time_ms": self.time_ms,
             "mem_kb": self.mem_kb,
             "wall_ms": self.wall_ms,
@@ -107,30 +107,30 @@ class JudgeResult:
                 {
                     "path": row.path,
                     "verdict": earned.verdict.value if earned.verdict else None,
-                    "score": number(earned.points),
-                    "max_score": None if earned.most is None else number(earned.most),
+                    "score": score_to_json(earned.points),
+                    "max_score": None if earned.max_points is None else score_to_json(earned.max_points),
                     "feedback": self.problem.group(row.path).feedback.value,
                 }
             )
         return rows
 
     def _feedback(self, result: CaseResult, cases: Mapping[str, Case]) -> str:
-        return feedback_on(self.problem, cases[result.name])
+        return feedback_for_case(self.problem, cases[result.name])
 
 
-def feedback_on(problem: Problem, case: Case) -> str:
+def feedback_for_case(problem: Problem, case: Case) -> str:
     """How much the author may see of one test."""
     if case.is_sample or case.full_feedback:
         return "full"
     return problem.group(case.group).feedback.value
 
 
-def number(value: Fraction) -> int | float:
+def score_to_json(value: Fraction) -> int | float:
     """A score as JSON has it: an integer where it is one."""
     return value.numerator if value.denominator == 1 else round(float(value), 9)
 
 
-def _figures(run: Figures | None) -> Document | None:
+def _figures(run: ResourceUsage | None) -> Document | None:
     if run is None:
         return None
     return {
@@ -156,19 +156,21 @@ def _case(case: CaseResult, feedback: str) -> Document:
         "exit_code": run.exit_code if run else None,
         "exit_signal": run.exit_signal if run else None,
         "limit": run.limit.value if run and run.limit else None,
-        "score": number(case.score.value) if case.score else None,
+        "score": score_to_json(case.score.value) if case.score else None,
         "score_unit": case.score.unit.value if case.score else None,
         "passes": case.passes,
         "first_run": _figures(case.first_run),
         "message": case.message,
         "author_message": case.author_message,
-        "written": {"expected": case.written.expected, "got": case.written.got} if case.written else None,
+        "written": {"expected": case.output_excerpt.expected, "got": case.output_excerpt.actual}
+        if case.output_excerpt
+        else None,
         "is_sample": case.is_sample,
         "feedback": feedback,
     }
 
 
-def _compile(compiled: Compiled | None) -> Document | None:
+def _compile(compiled: CompileResult | None) -> Document | None:
     if compiled is None:
         return None
     failure = compiled.failure
@@ -214,7 +216,7 @@ def describe_checker(checker: Checker) -> str:
     return " ".join([checker.native.value, *words])
 
 
-def revision_of(problem: Problem, files: ProblemFiles) -> str:
+def judging_digest(problem: Problem, files: ProblemFiles) -> str:
     """The digest of all that decides a verdict: limits, tests, answers, checkers and what they are made of."""
     total = sha256()
     total.update(repr((problem.grading, problem.mode, problem.limits, problem.groups, problem.max_passes)).encode())

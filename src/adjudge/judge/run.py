@@ -15,27 +15,27 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from adjudge.domain.limits import Limits
-from adjudge.domain.problem import Case, Mode, Problem
+from adjudge.domain.problem import Case, Problem, ProblemMode
 from adjudge.domain.programs import Checker, CheckerProtocol, ProblemFiles, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import comparators
 from adjudge.judge.cases import (
-    OPENING_BYTES,
+    EXCERPT_BYTES,
     CaseResult,
-    Checked,
-    Figures,
-    GivenScore,
-    Written,
-    clip,
-    figures,
-    opening,
+    CheckerScore,
+    CheckResult,
+    OutputExcerpt,
+    ResourceUsage,
+    text_excerpt,
+    truncate_message,
+    usage_from_report,
 )
-from adjudge.judge.checkers import FEEDBACK, ProgramChecker, Question, feedback_failure
-from adjudge.judge.comparators import Comparator, Comparison, Outcome
+from adjudge.judge.checkers import FEEDBACK, CheckRequest, ProgramChecker, feedback_failure
+from adjudge.judge.comparators import Comparator, Comparison, ComparisonStatus
 from adjudge.judge.compile import Executable, ended, refuse_lost
 from adjudge.judge.quiet import Quiet
-from adjudge.judge.workspace import Desk, Workspace
-from adjudge.sandbox import InputFile, RunReport, RunSpec, Sandbox
+from adjudge.judge.workspace import Scratch, Workspace
+from adjudge.sandbox import InputFile, Sandbox, SandboxRunReport, SandboxRunSpec
 from adjudge.sandbox.spec import FILES_MAX
 
 SMALL_BYTES: Final = 1024 * 1024
@@ -43,35 +43,35 @@ SMALL_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class RunLimits:
+class CaseLimits:
     """What is promised to the submission, and what it is stopped at."""
 
-    promised: Limits
+    stated: Limits
     memory_bytes: int
     """The problem's own memory limit: what a runtime is told its heap may be."""
-    stopped_at: Limits
+    enforced: Limits
     """The limits of the box."""
 
     @classmethod
-    def with_margin(cls, promised: Limits, memory_bytes: int, margin: float) -> RunLimits:
+    def with_margin(cls, promised: Limits, memory_bytes: int, margin: float) -> CaseLimits:
         """Stop runs ``margin`` over their time: one that ends by itself before that is repeated alone."""
         cpu_ms, wall_ms = (round(limit * (1 + margin)) for limit in (promised.cpu_ms, promised.wall_ms))
         return cls(promised, memory_bytes, replace(promised, cpu_ms=cpu_ms, wall_ms=wall_ms))
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassResult:
     """One pass of one case."""
 
-    run: Figures | None
-    checked: Checked
-    first_run: Figures | None = None
+    usage: ResourceUsage | None
+    check: CheckResult
+    first_run: ResourceUsage | None = None
 
 
-class Talk(Protocol):
+class InteractionRunner(Protocol):
     """The way an interactive or communication problem runs one pass."""
 
-    async def __call__(self, runner: CaseRunner, case: Case, question: Question, desk: Desk) -> Passed:
+    async def __call__(self, runner: CaseRunner, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
         """Run the submission against the other side."""
         ...
 
@@ -84,14 +84,14 @@ class CaseRunner:
     files: ProblemFiles
     box: Sandbox
     workspace: Workspace
-    quiet: Quiet
-    limits: RunLimits
+    exclusive_gate: Quiet
+    limits: CaseLimits
     program: Executable | None
-    gate: asyncio.Semaphore
+    slots: asyncio.Semaphore
     """As many runs at once as there are jobs. The next test waits here, ready, while this one runs."""
     checkers: dict[int, ProgramChecker] = field(default_factory=dict)
     """Checker programs by the identity of the ``Checker`` that they belong to."""
-    talk: Talk | None = None
+    interaction: InteractionRunner | None = None
     answers: dict[str, bytes] = field(default_factory=dict)
     """Submitted answers by file name, where answers are submitted."""
     job_id: str = ""
@@ -100,80 +100,80 @@ class CaseRunner:
 
     async def run(self, case: Case) -> CaseResult:
         """Run and check one test; a fault of the sandbox raises, a fault of the jury's programs is SE."""
-        with self.workspace.desk() as desk:
-            question = Question(
+        with self.workspace.scratch() as desk:
+            question = CheckRequest(
                 input=self.files.locate(case.input),
                 answer=self.files.locate(case.answer) if case.answer else self.workspace.empty,
                 output=desk.output,
                 args=case.checker_args,
                 feedback=desk.feedback,
             )
-            if self.checkers or self.talk:
+            if self.checkers or self.interaction:
                 desk.clear_feedback()
             passes, passed = 1, await self._pass(case, question, desk)
             worst = passed
             while self.problem.max_passes > 1 and (following := _next_input(desk, passed)) is not None:
                 if passes >= self.problem.max_passes:
                     message = f"the output validator wants more than {self.problem.max_passes} passes"
-                    passed = Passed(passed.run, Checked(Verdict.SE, message))
+                    passed = PassResult(passed.usage, CheckResult(Verdict.SE, message))
                     break
                 if failure := feedback_failure(desk.feedback):
-                    passed = Passed(passed.run, failure)
+                    passed = PassResult(passed.usage, failure)
                     break
                 passes += 1
                 question = replace(question, input=_keep(following, desk, passes))
-                passed = _after(passed.checked, await self._pass(case, question, desk))
+                passed = _after(passed.check, await self._pass(case, question, desk))
                 worst = worst if _slower(worst, passed) else passed
             row = _row(case, passed, passes, worst)
-            return replace(row, written=_written(question, desk)) if self._may_show(row) else row
+            return replace(row, output_excerpt=_written(question, desk)) if self._may_show(row) else row
 
     def _may_show(self, row: CaseResult) -> bool:
         """Whether the author may see output and answer: public tests only, where the two can be compared at all."""
-        is_plain = self.talk is None and self.problem.max_passes == 1
+        is_plain = self.interaction is None and self.problem.max_passes == 1
         return row.is_sample and row.verdict is Verdict.WA and is_plain
 
-    async def _pass(self, case: Case, question: Question, desk: Desk) -> Passed:
-        if self.problem.mode is Mode.SUBMIT_ANSWER:
+    async def _pass(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
+        if self.problem.mode is ProblemMode.SUBMIT_ANSWER:
             return await self._submitted(case, question, desk)
-        if self.talk is not None:
-            return await self.talk(self, case, question, desk)
+        if self.interaction is not None:
+            return await self.interaction(self, case, question, desk)
         report, run, first = await self._run_repeated(case, question, desk)
         if run.verdict is not Verdict.AC and not self._checker(case).runs_on_rejected:
-            return Passed(run, Checked(run.verdict, failure_message(run, report)), first)
+            return PassResult(run, CheckResult(run.verdict, failure_message(run, report)), first)
         checked = await self.check(case, question, desk)
         if run.verdict is not Verdict.AC:
-            checked = Checked(run.verdict, failure_message(run, report), score=checked.score)
-        return Passed(run, checked, first)
+            checked = CheckResult(run.verdict, failure_message(run, report), score=checked.score)
+        return PassResult(run, checked, first)
 
-    async def _submitted(self, case: Case, question: Question, desk: Desk) -> Passed:
+    async def _submitted(self, case: Case, question: CheckRequest, desk: Scratch) -> PassResult:
         """An answer that was handed in: nothing runs."""
         data = self.answers.get(case.output_name or f"{case.name}.out")
         if data is None:
-            return Passed(None, Checked(Verdict.WA, f"no file {case.output_name} was submitted"))
+            return PassResult(None, CheckResult(Verdict.WA, f"no file {case.output_name} was submitted"))
         os.pwrite(desk.clear(), data, 0)
-        return Passed(None, await self.check(case, question, desk))
+        return PassResult(None, await self.check(case, question, desk))
 
     async def _run_repeated(
-        self, case: Case, question: Question, desk: Desk
-    ) -> tuple[RunReport, Figures, Figures | None]:
+        self, case: Case, question: CheckRequest, desk: Scratch
+    ) -> tuple[SandboxRunReport, ResourceUsage, ResourceUsage | None]:
         spec = self._spec(case, question, desk)
-        async with self.running():
+        async with self.acquire_slot():
             report = await self._run_once(spec, desk)
-        run = self.figures(report)
-        if not near_limit(run, report):
+        run = self.usage(report)
+        if not is_near_limit(run, report):
             return report, run, None
-        async with self.quiet.alone():
+        async with self.exclusive_gate.alone():
             report = await self._run_once(spec, desk)
-        return report, self.figures(report), run
+        return report, self.usage(report), run
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def acquire_slot(self) -> AsyncIterator[None]:
         """A run beside others; when it ends, the next one starts before this one's output is looked at."""
-        async with self.gate, self.quiet.shared():
+        async with self.slots, self.exclusive_gate.shared():
             yield
         await asyncio.sleep(0)
 
-    async def _run_once(self, spec: RunSpec, desk: Desk) -> RunReport:
+    async def _run_once(self, spec: SandboxRunSpec, desk: Scratch) -> SandboxRunReport:
         desk.clear()
         report = self.ended(await self.box.run(spec))
         refuse_lost(report)
@@ -181,7 +181,7 @@ class CaseRunner:
             _take_output(self.problem, desk, report)
         return report
 
-    def ended(self, report: RunReport) -> RunReport:
+    def ended(self, report: SandboxRunReport) -> SandboxRunReport:
         """The report of a run of the submission; a fault of the sandbox raises."""
         return ended(report, self._program, "the submission")
 
@@ -190,11 +190,13 @@ class CaseRunner:
         assert self.program is not None, "only submitted answers have no program"  # noqa: S101  # the pipeline compiled it
         return self.program
 
-    def figures(self, report: RunReport) -> Figures:
+    def usage(self, report: SandboxRunReport) -> ResourceUsage:
         """Read a report of the submission's against what it was promised."""
-        return figures(report, self.limits.promised.cpu_ms, self.program.out_of_memory if self.program else ())
+        return usage_from_report(
+            report, self.limits.stated.cpu_ms, self.program.out_of_memory_messages if self.program else ()
+        )
 
-    def _spec(self, case: Case, question: Question, desk: Desk) -> RunSpec:
+    def _spec(self, case: Case, question: CheckRequest, desk: Scratch) -> SandboxRunSpec:
         """The submission's run, stdin and stdout or named files."""
         named_input, named_output = self.problem.input_file, self.problem.output_file
         files = self.case_files(case)
@@ -219,12 +221,12 @@ class CaseRunner:
         collect: tuple[str, ...] = (),
         collect_to: Path | None = None,
         args: Sequence[str] = (),
-    ) -> RunSpec:
+    ) -> SandboxRunSpec:
         """A run of the submission, however it is connected."""
         program = self._program
-        return RunSpec(
+        return SandboxRunSpec(
             argv=program.argv(self.limits.memory_bytes, (*args, *case.args)),
-            limits=self.limits.stopped_at,
+            limits=self.limits.enforced,
             env=program.env,
             stdin=stdin,
             stdout=stdout,
@@ -243,7 +245,7 @@ class CaseRunner:
     def _checker(self, case: Case) -> Checker:
         return case.checker or self.problem.checker
 
-    async def check(self, case: Case, question: Question, desk: Desk) -> Checked:
+    async def check(self, case: Case, question: CheckRequest, desk: Scratch) -> CheckResult:
         """Check what lies on the desk with the case's checker."""
         checker = self._checker(case)
         if checker.protocol is not CheckerProtocol.NATIVE:
@@ -252,13 +254,17 @@ class CaseRunner:
         output_bytes = desk.output_bytes()
         if output_bytes <= SMALL_BYTES and question.answer.stat().st_size <= SMALL_BYTES:
             output = os.pread(desk.output_fd, output_bytes, 0)
-            return read_comparison(comparator.compare_bytes(question.answer.read_bytes(), output))
-        return read_comparison(await asyncio.to_thread(comparator.compare_files, question.answer, desk.output))
+            return check_result_from_comparison(comparator.compare_bytes(question.answer.read_bytes(), output))
+        return check_result_from_comparison(
+            await asyncio.to_thread(comparator.compare_files, question.answer, desk.output)
+        )
 
     def _comparator(self, checker: Checker, args: tuple[str, ...]) -> Comparator:
         key = id(checker), args
         if key not in self._comparators:
-            self._comparators[key] = comparators.build(checker.native, (*checker.args, *args), checker.options)
+            self._comparators[key] = comparators.build_comparator(
+                checker.native, (*checker.args, *args), checker.options
+            )
         return self._comparators[key]
 
 
@@ -271,34 +277,34 @@ def _with_siblings(files: tuple[InputFile, ...], siblings: tuple[InputFile, ...]
     return (*files, *beside) if len(files) + len(beside) <= FILES_MAX else files
 
 
-def read_comparison(said: Comparison) -> Checked:
+def check_result_from_comparison(said: Comparison) -> CheckResult:
     """A comparison as a checker's answer."""
-    score = None if said.score is None else GivenScore(said.score, ScoreUnit.FRACTION)
-    if said.outcome is Outcome.FAULT:
-        return Checked(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
+    score = None if said.score is None else CheckerScore(said.score, ScoreUnit.FRACTION)
+    if said.status is ComparisonStatus.JURY_ERROR:
+        return CheckResult(Verdict.SE, f"the jury's answer cannot be compared: {said.message}")
     if score is not None and score.value > 0:
-        return Checked(Verdict.AC, said.message, score=score)
-    return Checked(Verdict.AC if said.accepted else Verdict.WA, said.message)
+        return CheckResult(Verdict.AC, said.message, score=score)
+    return CheckResult(Verdict.AC if said.accepted else Verdict.WA, said.message)
 
 
-def near_limit(run: Figures, report: RunReport) -> bool:
+def is_near_limit(run: ResourceUsage, report: SandboxRunReport) -> bool:
     """Whether the program ended by itself, a little late: worth a second look without neighbours."""
     return run.verdict is Verdict.TLE and report.verdict.value in ("OK", "RE")
 
 
-def failure_message(run: Figures, report: RunReport) -> str:
+def failure_message(run: ResourceUsage, report: SandboxRunReport) -> str:
     """How the program ended, and the end of what it said on stderr."""
     said = report.stderr[-2000:].decode("utf-8", "replace").strip()
-    return clip(f"{run.reason}\n{said}" if said else run.reason)
+    return truncate_message(f"{run.reason}\n{said}" if said else run.reason)
 
 
-def _written(question: Question, desk: Desk) -> Written:
+def _written(question: CheckRequest, desk: Scratch) -> OutputExcerpt:
     with question.answer.open("rb") as answer:
-        expected = answer.read(OPENING_BYTES + 1)
-    return Written(opening(expected), opening(os.pread(desk.output_fd, OPENING_BYTES + 1, 0)))
+        expected = answer.read(EXCERPT_BYTES + 1)
+    return OutputExcerpt(text_excerpt(expected), text_excerpt(os.pread(desk.output_fd, EXCERPT_BYTES + 1, 0)))
 
 
-def _take_output(problem: Problem, desk: Desk, report: RunReport) -> None:
+def _take_output(problem: Problem, desk: Scratch, report: SandboxRunReport) -> None:
     """Make the named file that the program wrote the output; none is an empty one. What stdout has stays before it."""
     if not problem.keeps_stdio:
         desk.clear()
@@ -311,48 +317,48 @@ def _take_output(problem: Problem, desk: Desk, report: RunReport) -> None:
         written.unlink()
 
 
-def _next_input(desk: Desk, passed: Passed) -> Path | None:
+def _next_input(desk: Scratch, passed: PassResult) -> Path | None:
     """The next pass's input, if the validator asked for one and was content with this pass."""
     path = desk.feedback / FEEDBACK / "nextpass.in"
     if not path.is_file() or path.is_symlink():
         return None
-    return path if passed.checked.verdict is Verdict.AC else None
+    return path if passed.check.verdict is Verdict.AC else None
 
 
-def _keep(following: Path, desk: Desk, number: int) -> Path:
+def _keep(following: Path, desk: Scratch, number: int) -> Path:
     kept = desk.feedback / f"input-{number}"
     following.rename(kept)
     return kept
 
 
-def _after(before: Checked, passed: Passed) -> Passed:
+def _after(before: CheckResult, passed: PassResult) -> PassResult:
     """A pass, with what was said of those before it where it ended before the output validator could speak again."""
-    if passed.run is None or passed.run.verdict is Verdict.AC:
+    if passed.usage is None or passed.usage.verdict is Verdict.AC:
         return passed
-    now = passed.checked
-    message = now.message if before.message in now.message else clip(f"{before.message}\n{now.message}")
+    now = passed.check
+    message = now.message if before.message in now.message else truncate_message(f"{before.message}\n{now.message}")
     kept = replace(now, message=message, author_message=now.author_message or before.author_message)
-    return replace(passed, checked=kept)
+    return replace(passed, check=kept)
 
 
-def _slower(one: Passed, other: Passed) -> bool:
-    if one.run is None or other.run is None:
-        return one.run is not None
-    return one.run.time_ms >= other.run.time_ms
+def _slower(one: PassResult, other: PassResult) -> bool:
+    if one.usage is None or other.usage is None:
+        return one.usage is not None
+    return one.usage.time_ms >= other.usage.time_ms
 
 
-def _row(case: Case, passed: Passed, passes: int, slowest: Passed) -> CaseResult:
+def _row(case: Case, passed: PassResult, passes: int, slowest: PassResult) -> CaseResult:
     """The case's row: limits hold for each pass, so the slowest pass's figures are shown."""
-    run = passed.run if passed.checked.verdict is not Verdict.AC else slowest.run
+    run = passed.usage if passed.check.verdict is not Verdict.AC else slowest.usage
     return CaseResult(
         name=case.name,
         group=case.group,
-        verdict=passed.checked.verdict,
+        verdict=passed.check.verdict,
         is_sample=case.is_sample,
         run=run,
         first_run=passed.first_run,
         passes=passes,
-        score=passed.checked.score,
-        message=passed.checked.message,
-        author_message=passed.checked.author_message,
+        score=passed.check.score,
+        message=passed.check.message,
+        author_message=passed.check.author_message,
     )

@@ -16,17 +16,17 @@ from math import prod
 from adjudge.domain.problem import Aggregate, Case, Group, GroupVerdict, OnReject, Problem
 from adjudge.domain.programs import ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, GivenScore
+from adjudge.judge.cases import CaseResult, CheckerScore
 
 
 @dataclass(frozen=True, slots=True)
-class Earned:
+class Score:
     """What a case or a group came to."""
 
     verdict: Verdict | None
     """None: skipped as a whole."""
     points: Fraction
-    most: Fraction | None
+    max_points: Fraction | None
     """The maximum, where there is one."""
     fault: str = ""
 
@@ -41,62 +41,62 @@ class GroupScore:
     """A group's row in the result."""
 
     path: str
-    earned: Earned
+    earned: Score
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class SubmissionScore:
     """The whole submission."""
 
     verdict: Verdict
     points: Fraction
-    most: Fraction | None
+    max_points: Fraction | None
     groups: tuple[GroupScore, ...]
     fault: str = ""
 
 
 @lru_cache(maxsize=4096)
-def exact(number: float) -> Fraction:
+def exact_fraction(number: float) -> Fraction:
     """The decimal that a setter wrote, not the binary fraction nearest to it."""
     return Fraction(repr(number))
 
 
-def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Earned:
+def score_case(problem: Problem, case: Case, result: CaseResult | None) -> Score:
     """Points of one case."""
-    base = None if case.points is None else exact(case.points)
+    base = None if case.points is None else exact_fraction(case.points)
     most = base if problem.has_maximum(case) else None
     if result is None or result.is_skipped:
-        return Earned(None, Fraction(0), most)
+        return Score(None, Fraction(0), most)
     if result.is_rejected:
-        return Earned(result.verdict, exact(case.reject_points), most)
+        return Score(result.verdict, exact_fraction(case.reject_points), most)
     if result.score is None:
         missing = base is None and problem.is_scored
         fault = f"{case.name}: its checker gave no score, and it has no maximum" if missing else ""
-        return Earned(Verdict.SE if fault else result.verdict, base or Fraction(0), most, fault)
+        return Score(Verdict.SE if fault else result.verdict, base or Fraction(0), most, fault)
     return _given(case, result.score, base, most)
 
 
-def _given(case: Case, score: GivenScore, base: Fraction | None, most: Fraction | None) -> Earned:
+def _given(case: Case, score: CheckerScore, base: Fraction | None, most: Fraction | None) -> Score:
     """Points where the checker gave a number; nothing of a known maximum is a rejection."""
     points = _points(score.value, score.unit, base)
     if points is None:
-        return Earned(
+        return Score(
             Verdict.SE,
             Fraction(0),
             None,
             f"{case.name}: the checker gave a fraction, but the case has no maximum score",
         )
     if most and points > most:
-        return Earned(Verdict.SE, Fraction(0), most, f"{case.name}: its checker gave {float(points):g}, over {most}")
+        return Score(Verdict.SE, Fraction(0), most, f"{case.name}: its checker gave {float(points):g}, over {most}")
     if most and points < most:
-        return Earned(Verdict.PA if points > 0 else Verdict.WA, points, most)
+        return Score(Verdict.PA if points > 0 else Verdict.WA, points, most)
     if most == 0 and not case.is_sample and (part := _part(score)) < 1:
         # Worth nothing, and still only partly right: later tests may depend on it.
-        return Earned(Verdict.PA if part > 0 else Verdict.WA, points, most)
-    return Earned(Verdict.AC, points, most)
+        return Score(Verdict.PA if part > 0 else Verdict.WA, points, most)
+    return Score(Verdict.AC, points, most)
 
 
-def _part(score: GivenScore) -> Fraction:
+def _part(score: CheckerScore) -> Fraction:
     """How much of the maximum a score is, where it says so."""
     return {ScoreUnit.FRACTION: score.value, ScoreUnit.PERCENT: score.value / 100}.get(score.unit, Fraction(1))
 
@@ -109,14 +109,14 @@ def _points(value: Fraction, unit: ScoreUnit, base: Fraction | None) -> Fraction
     return base * (value / 100 if unit is ScoreUnit.PERCENT else value)
 
 
-class Tree:
+class ScoreTree:
     """A problem's groups with what their cases came to so far."""
 
     def __init__(self, problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None):
         self._problem, self._results, self._static = problem, results, static or {}
-        self._earned: dict[str, Earned] = {}
+        self._earned: dict[str, Score] = {}
 
-    def group(self, path: str) -> Earned:
+    def group(self, path: str) -> Score:
         """What a group came to, counting only what ran."""
         if path not in self._earned:
             self._earned[path] = self._score(self._problem.group(path))
@@ -125,40 +125,40 @@ class Tree:
     def passed(self, path: str) -> bool:
         """Whether a group was accepted wholly."""
         earned = self.group(path)
-        return earned.verdict is Verdict.AC and (earned.most is None or earned.points >= earned.most)
+        return earned.verdict is Verdict.AC and (earned.max_points is None or earned.points >= earned.max_points)
 
-    def _score(self, group: Group) -> Earned:
+    def _score(self, group: Group) -> Score:
         children = self._children(group)
         points, most = self._aggregate(group, children)
         verdict = _group_verdict(group, [child.verdict for child in children])
         fault = next((child.fault for child in children if child.fault), "") or _range_fault(group, points)
         if self._static.get(group.path):
-            points += exact(group.static_points)
-        return Earned(Verdict.SE if fault else verdict, points, most, fault)
+            points += exact_fraction(group.static_points)
+        return Score(Verdict.SE if fault else verdict, points, most, fault)
 
-    def _children(self, group: Group) -> list[Earned]:
+    def _children(self, group: Group) -> list[Score]:
         """The children that count: none after the first failure of a group that stops there, however many ran."""
-        found: list[Earned] = []
+        found: list[Score] = []
         broken = False
         for child in self._problem.children(group.path):
             if group.ignore_sample and not group.path and _is_sample(child):
                 continue
             earned = self._child(child)
-            found.append(Earned(None, Fraction(0), earned.most) if broken else earned)
+            found.append(Score(None, Fraction(0), earned.max_points) if broken else earned)
             broken = broken or (earned.is_rejected and group.on_reject is OnReject.BREAK)
         return found
 
-    def _child(self, child: Group | Case) -> Earned:
+    def _child(self, child: Group | Case) -> Score:
         if isinstance(child, Case):
             return score_case(self._problem, child, self._results.get(child.name))
         if not all(self.passed(path) for path in child.depends_on):
-            return Earned(None, Fraction(0), self.group(child.path).most)
+            return Score(None, Fraction(0), self.group(child.path).max_points)
         return self.group(child.path)
 
-    def _aggregate(self, group: Group, children: Sequence[Earned]) -> tuple[Fraction, Fraction | None]:
-        limit = None if group.max_points is None else exact(group.max_points)
+    def _aggregate(self, group: Group, children: Sequence[Score]) -> tuple[Fraction, Fraction | None]:
+        limit = None if group.max_points is None else exact_fraction(group.max_points)
         points = [child.points for child in children] or [Fraction(0)]
-        mosts = [child.most for child in children]
+        mosts = [child.max_points for child in children]
         known = [most for most in mosts if most is not None]
         whole = len(known) == len(mosts)
         match group.aggregate:
@@ -175,19 +175,19 @@ class Tree:
         return self._all_or_product(group, children, limit or Fraction(0))
 
     @staticmethod
-    def _all_or_product(group: Group, children: Sequence[Earned], limit: Fraction) -> tuple[Fraction, Fraction]:
+    def _all_or_product(group: Group, children: Sequence[Score], limit: Fraction) -> tuple[Fraction, Fraction]:
         if group.aggregate is Aggregate.MUL:
             return limit * prod((_fraction(child) for child in children), start=Fraction(1)), limit
         if group.aggregate is Aggregate.THRESHOLD:
-            threshold = exact(group.threshold)
+            threshold = exact_fraction(group.threshold)
             return (limit if all(0 < _fraction(child) <= threshold for child in children) else Fraction(0)), limit
         return (limit if all(child.verdict is Verdict.AC for child in children) else Fraction(0)), limit
 
 
-def _fraction(child: Earned) -> Fraction:
+def _fraction(child: Score) -> Fraction:
     if child.verdict is None or child.is_rejected:
         return Fraction(0)
-    return child.points / child.most if child.most else child.points
+    return child.points / child.max_points if child.max_points else child.points
 
 
 def _is_sample(child: Group | Case) -> bool:
@@ -218,23 +218,25 @@ def _group_verdict(group: Group, verdicts: Sequence[Verdict | None]) -> Verdict 
     return failed[0] if group.verdict is GroupVerdict.FIRST else max(failed, key=lambda verdict: verdict.severity)
 
 
-def score(problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None) -> Scored:
+def score(
+    problem: Problem, results: Mapping[str, CaseResult], static: Mapping[str, bool] | None = None
+) -> SubmissionScore:
     """Score a whole submission. Where points are earned, a failure with some of them, or less than all, is PA."""
-    tree = Tree(problem, results, static)
+    tree = ScoreTree(problem, results, static)
     groups = tuple(GroupScore(group.path, tree.group(group.path)) for group in problem.groups)
     root = tree.group("")
     verdict = root.verdict or Verdict.SE
     if not problem.cases:
-        return Scored(Verdict.SE, Fraction(0), root.most, groups, "the problem has no tests")
+        return SubmissionScore(Verdict.SE, Fraction(0), root.max_points, groups, "the problem has no tests")
     if problem.is_scored and verdict is not Verdict.SE:
         verdict = _scored_verdict(verdict, root)
-    return Scored(verdict, root.points, root.most, groups, root.fault)
+    return SubmissionScore(verdict, root.points, root.max_points, groups, root.fault)
 
 
-def _scored_verdict(verdict: Verdict, root: Earned) -> Verdict:
+def _scored_verdict(verdict: Verdict, root: Score) -> Verdict:
     accepted = verdict in (Verdict.AC, Verdict.PA)
-    if root.most is not None and root.most > 0:
-        if accepted and root.points >= root.most:
+    if root.max_points is not None and root.max_points > 0:
+        if accepted and root.points >= root.max_points:
             return Verdict.AC
         return Verdict.PA if root.points > 0 else (Verdict.WA if accepted else verdict)
     if accepted:

@@ -38,7 +38,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ProgramSource:
     """A program as it was handed in, or as its package holds it."""
 
     files: tuple[SourceFile, ...]
@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SourceLayout:
     """Sources under their final names, ready to be compiled."""
 
     files: tuple[SourceFile, ...]
@@ -69,7 +69,9 @@ class Layout:
     main_class: str = ""
 
 
-def lay_out(language: Language, source: Source, extra: Iterable[SourceFile] = (), entry_point: str = "") -> Layout:
+def layout_sources(
+    language: Language, source: ProgramSource, extra: Iterable[SourceFile] = (), entry_point: str = ""
+) -> SourceLayout:
     """Name the files; ``extra`` ones (a grader, a header) are merged in and win where names are the same."""
     merged = {file.name: file for file in extra}
     own = [_named(language, source)] if len(source.files) == 1 else list(source.files)
@@ -82,7 +84,7 @@ def lay_out(language: Language, source: Source, extra: Iterable[SourceFile] = ()
     entry = entry_point or source.entry_point
     main = _main_file(language, sources, entry)
     main_class = _main_class(files, main, entry) if language.names == "java" else ""
-    return Layout(files, sources, main, main_class)
+    return SourceLayout(files, sources, main, main_class)
 
 
 def _check_names(files: Sequence[SourceFile]) -> None:
@@ -101,17 +103,17 @@ def _is_source(language: Language, name: str) -> bool:
     return name.rpartition(".")[2] in language.extensions
 
 
-def _named(language: Language, source: Source) -> SourceFile:
+def _named(language: Language, source: ProgramSource) -> SourceFile:
     file = source.files[0]
     is_file = language.names != "java" and _is_source(language, source.entry_point)
-    return SourceFile(source.entry_point if is_file else name_alone(language, file.data), file.data)
+    return SourceFile(source.entry_point if is_file else single_file_name(language, file.data), file.data)
 
 
-def name_alone(language: Language, data: bytes) -> str:
+def single_file_name(language: Language, data: bytes) -> str:
     """What a program of one file is called in the box; Java names it by what is in it."""
     if language.names != "java":
         return language.source
-    shape = read_java(data)
+    shape = parse_java(data)
     return f"{shape.public or shape.main or 'Main'}.java"
 
 
@@ -130,7 +132,7 @@ def _main_file(language: Language, sources: Sequence[str], entry: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class JavaShape:
+class JavaFileInfo:
     """What the judge must know of a Java file."""
 
     package: str = ""
@@ -144,7 +146,7 @@ class JavaShape:
         return f"{self.package}.{self.main}" if self.package and self.main else self.main
 
 
-def read_java(data: bytes) -> JavaShape:
+def parse_java(data: bytes) -> JavaFileInfo:
     """Find package, public type and main class, in one pass over text without comments and strings."""
     text = _JAVA_NOISE.sub(" ", data.decode("utf-8", "replace"))
     package = _JAVA_PACKAGE.search(text)
@@ -161,7 +163,7 @@ def read_java(data: bytes) -> JavaShape:
                 public = public or (current if mark["public"] else "")
         elif depth == 1 and not main:
             main = current
-    return JavaShape(package[1] if package else "", public, main)
+    return JavaFileInfo(package[1] if package else "", public, main)
 
 
 def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:
@@ -172,6 +174,6 @@ def _main_class(files: Sequence[SourceFile], main: str, entry: str) -> str:
         (file for file in files if file.name.endswith(".java")), key=lambda file: (file.name != main, file.name)
     )
     for file in ordered:
-        if qualified := read_java(file.data).qualified_main:
+        if qualified := parse_java(file.data).qualified_main:
             return qualified
     return PurePosixPath(main).stem

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from adjudge.domain.limits import Limits
 from adjudge.domain.problem import Group, Problem
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import Checked
+from adjudge.judge.cases import CheckResult
 from adjudge.judge.checkers import FEEDBACK, read_icpc
 from adjudge.judge.compile import Executable, ended
 from adjudge.judge.languages import Language
-from adjudge.judge.sources import Source
+from adjudge.judge.sources import ProgramSource
 from adjudge.judge.workspace import Workspace
-from adjudge.sandbox import InputFile, RunSpec, Sandbox
+from adjudge.sandbox import InputFile, Sandbox, SandboxRunSpec
 
 
 @dataclass(frozen=True, slots=True)
-class StaticOutcome:
+class StaticValidationResult:
     """What static validation said: for each group whether it accepted, and the rejection that counts for everything."""
 
     accepted: dict[str, bool] = field(default_factory=dict)
-    rejection: Checked | None = None
+    rejection: CheckResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,14 @@ class StaticValidator:
     limits: Limits
     box: Sandbox
 
-    async def validate(self, problem: Problem, source: Source, language: Language, main: str) -> StaticOutcome:
+    async def validate(
+        self, problem: Problem, source: ProgramSource, language: Language, main: str
+    ) -> StaticValidationResult:
         """Ask once for every group that wants to know; where no points depend on it, a rejection is the verdict."""
-        outcome, place = StaticOutcome(), _free_name(source)
-        with Workspace() as workspace, workspace.desk() as desk:
+        outcome, place = StaticValidationResult(), _free_name(source)
+        with Workspace() as workspace, workspace.scratch() as desk:
             for group in _asking(problem):
-                spec = RunSpec(
+                spec = SandboxRunSpec(
                     argv=self.program.argv(
                         self.limits.memory_bytes,
                         [language.code, main, f"/work/{place}/", *group.static_validator_args],
@@ -58,11 +60,11 @@ class StaticValidator:
                 said = read_icpc(report, desk.feedback)
                 outcome.accepted[group.path] = said.verdict is Verdict.AC
                 if said.verdict is Verdict.SE or (said.verdict is not Verdict.AC and not group.static_points):
-                    return StaticOutcome(outcome.accepted, said)
+                    return StaticValidationResult(outcome.accepted, said)
         return outcome
 
 
-def _free_name(source: Source) -> str:
+def _free_name(source: ProgramSource) -> str:
     """What the feedback directory is called: a name that nothing of the submission has."""
     taken = {file.name.partition("/")[0] for file in source.files}
     names = (FEEDBACK, *(f"{FEEDBACK}-{number}" for number in range(1, len(taken) + 1)))

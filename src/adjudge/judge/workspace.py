@@ -14,7 +14,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Scratch:
     """What one run at a time has to itself: an output file that is used again and again, and a feedback directory."""
 
     output: Path
@@ -43,8 +43,8 @@ class Workspace:
 
     def __init__(self, parent: Path | None = None) -> None:
         self._parent = parent
-        self._free: list[Desk] = []
-        self._all: list[Desk] = []
+        self._free: list[Scratch] = []
+        self._all: list[Scratch] = []
 
     def __enter__(self) -> Self:
         """Make the directory."""
@@ -63,7 +63,7 @@ class Workspace:
         shutil.rmtree(self.root, ignore_errors=True)
 
     @contextmanager
-    def desk(self) -> Iterator[Desk]:
+    def scratch(self) -> Iterator[Scratch]:
         """Lend a desk."""
         desk = self._free.pop() if self._free else self._new_desk()
         try:
@@ -71,10 +71,10 @@ class Workspace:
         finally:
             self._free.append(desk)
 
-    def _new_desk(self) -> Desk:
+    def _new_desk(self) -> Scratch:
         number = len(self._all)
         output, feedback = self.root / f"output-{number}", self.root / f"feedback-{number}"
         feedback.mkdir()
-        desk = Desk(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
+        desk = Scratch(output, os.open(output, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), feedback)
         self._all.append(desk)
         return desk

@@ -19,7 +19,7 @@ SILENCE_SEC: Final = 30.0
 _REQUEST_BYTES: Final = 8192
 
 
-class Pulse:
+class LoopHeartbeat:
     """The heartbeat of one loop: it beats on every turn, and rests while it waits for something on purpose."""
 
     def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,19 +31,19 @@ class Pulse:
         """The loop has come round."""
         self._last = self._clock()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """The loop waits, for as long as it takes."""
         self._last = None
 
     @property
-    def silent_sec(self) -> float:
+    def stalled_sec(self) -> float:
         """How long it has made no progress; 0 while it rests."""
         return 0.0 if self._last is None else self._clock() - self._last
 
 
 @asynccontextmanager
-async def open_door(
-    port: int, pulses: Sequence[Pulse], *, host: str = "127.0.0.1", silence_sec: float = SILENCE_SEC
+async def serve_health(
+    port: int, pulses: Sequence[LoopHeartbeat], *, host: str = "127.0.0.1", silence_sec: float = SILENCE_SEC
 ) -> AsyncIterator[int]:
     """Answer while the block lasts, on ``port`` or on any free one if it is 0; yields the port.
 
@@ -66,16 +66,16 @@ async def open_door(
         await server.wait_closed()
 
 
-def _response(request: bytes, pulses: Sequence[Pulse], silence_sec: float) -> bytes:
+def _response(request: bytes, pulses: Sequence[LoopHeartbeat], silence_sec: float) -> bytes:
     method, _, rest = request.partition(b" ")
     path = rest.partition(b" ")[0].partition(b"?")[0]
     if method not in (b"GET", b"HEAD"):
         status, kind, body = "405 Method Not Allowed", "text/plain", b"Ask with GET.\n"
     elif path == b"/metrics":
-        status, kind, body = "200 OK", metrics.CONTENT_TYPE, metrics.exposition()
+        status, kind, body = "200 OK", metrics.CONTENT_TYPE, metrics.render_metrics()
     elif path == b"/health/live":
-        silent = [pulse for pulse in pulses if pulse.silent_sec > silence_sec]
-        words = [f"{pulse.name}: no progress for {pulse.silent_sec:.0f} s" for pulse in silent] or ["ok"]
+        silent = [pulse for pulse in pulses if pulse.stalled_sec > silence_sec]
+        words = [f"{pulse.name}: no progress for {pulse.stalled_sec:.0f} s" for pulse in silent] or ["ok"]
         status, kind = ("503 Service Unavailable" if silent else "200 OK"), "text/plain; charset=utf-8"
         body = "\n".join([*words, ""]).encode()
     else:

@@ -36,7 +36,7 @@ _COLOURS: Final = {"debug": "\033[2m", "info": "\033[32m", "warning": "\033[33m"
 _PLAIN: Final = "\033[0m"
 
 
-class _Road:
+class _LogOutput:
     """Where lines go and how they look: what :func:`configure` sets, looked at with every line."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Logger:
         if _road.least <= logging.INFO:
             self._say("info", event, fields)
 
-    def info_each(self, event: str, each: Iterable[Fields], /) -> None:
+    def info_many(self, event: str, each: Iterable[Fields], /) -> None:
         """The same for many things that went their way at the same moment, a line for each."""
         if _road.least <= logging.INFO:
             head = _head("info", event, self._name)
@@ -204,4 +204,4 @@ def _shown(value: object) -> object:
 _encode: Final = json.JSONEncoder(default=repr).encode
 """Made once: the library's own way makes one for every line."""
 _context: Final[ContextVar[Fields]] = ContextVar("log_context", default={})  # noqa: B039 — nobody changes it in place
-_road: Final = _Road()
+_road: Final = _LogOutput()

@@ -21,7 +21,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricInfo:
     """What the reference page says of one metric."""
 
     name: str
@@ -30,7 +30,7 @@ class Metric:
     purpose: str
 
 
-DECLARED: Final[list[Metric]] = []
+ALL_METRICS: Final[list[MetricInfo]] = []
 
 _FAST_SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """For one statement or one delivery."""
@@ -39,17 +39,17 @@ _LONG_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 
 
 def _counter(name: str, purpose: str, *labels: str) -> Counter:
-    DECLARED.append(Metric(PREFIX + name, "counter", labels, purpose))
+    ALL_METRICS.append(MetricInfo(PREFIX + name, "counter", labels, purpose))
     return Counter(PREFIX + name, purpose, labels, registry=REGISTRY)
 
 
 def _gauge(name: str, purpose: str, *labels: str) -> Gauge:
-    DECLARED.append(Metric(PREFIX + name, "gauge", labels, purpose))
+    ALL_METRICS.append(MetricInfo(PREFIX + name, "gauge", labels, purpose))
     return Gauge(PREFIX + name, purpose, labels, registry=REGISTRY)
 
 
 def _histogram(name: str, purpose: str, *labels: str, buckets: tuple[float, ...]) -> Histogram:
-    DECLARED.append(Metric(PREFIX + name, "histogram", labels, purpose))
+    ALL_METRICS.append(MetricInfo(PREFIX + name, "histogram", labels, purpose))
     return Histogram(PREFIX + name, purpose, labels, registry=REGISTRY, buckets=buckets)
 
 
@@ -149,6 +149,6 @@ CHAIN_NODES_INFLIGHT: Final = _gauge("chain_nodes_inflight", "Nodes currently ex
 ProcessCollector(registry=REGISTRY)
 
 
-def exposition() -> bytes:
+def render_metrics() -> bytes:
     """All figures in the text format that scrapers read."""
     return generate_latest(REGISTRY)

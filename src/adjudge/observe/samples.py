@@ -27,7 +27,7 @@ HISTOGRAMS: Final = ("queue_wait_seconds", "judge_run_duration_seconds")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MetricSample:
     """Figures by name, then by labels (``decision=refused,reason=quota``) or by a bucket's upper bound."""
 
     counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Sample:
     histograms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def take() -> Sample:
+def take_sample() -> MetricSample:
     """What has been counted since the process began."""
     counters: dict[str, dict[str, float]] = {}
     gauges: dict[str, dict[str, float]] = {}
@@ -52,12 +52,12 @@ def take() -> Sample:
                 if item.name.endswith("_bucket"):
                     bound = item.labels["le"]
                     buckets[bound] = buckets.get(bound, 0.0) + item.value
-    return Sample(counters, gauges, histograms)
+    return MetricSample(counters, gauges, histograms)
 
 
-def since(now: Sample, before: Sample) -> Sample:
+def diff_samples(now: MetricSample, before: MetricSample) -> MetricSample:
     """What was counted between two samples; figures that did not move are left out, gauges are as they are now."""
-    return Sample(
+    return MetricSample(
         _differences(now.counters, before.counters), now.gauges, _differences(now.histograms, before.histograms)
     )
 
@@ -79,7 +79,7 @@ def quantile(buckets: Mapping[str, float], share: float) -> float | None:
     return lower
 
 
-def added(items: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def sum_samples(items: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """Figures of several processes, or moments, as one."""
     total: dict[str, float] = {}
     for item in items:

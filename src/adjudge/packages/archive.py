@@ -23,8 +23,8 @@ from pathlib import Path
 from adjudge.domain.errors import NotFound
 from adjudge.domain.limits import MIB
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.findings import refuse
-from adjudge.packages.names import is_junk, link_target, safe_name
+from adjudge.packages.findings import package_error
+from adjudge.packages.names import is_junk, link_target, safe_path
 
 _CHUNK = 256 * 1024
 _MAX_LINKS = 40
@@ -33,7 +33,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotIm
 
 
 @dataclass(frozen=True, slots=True)
-class OpenLimits:
+class ArchiveLimits:
     """How large a package may be, so that a small archive cannot fill the disk."""
 
     entries: int = 50_000
@@ -56,11 +56,11 @@ class Links(StrEnum):
 
 
 @contextmanager
-def opened(
-    source: Path, limits: OpenLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
+def open_package(
+    source: Path, limits: ArchiveLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
 ) -> Iterator[PackageFiles]:
     """Open a package for as long as the block runs; unpacked and derived files are gone after it."""
-    limits = limits or OpenLimits()
+    limits = limits or ArchiveLimits()
     if not source.exists():
         raise NotFound("package", str(source))
     work = Path(tempfile.mkdtemp(prefix="adjudge-package-", dir=scratch))
@@ -71,10 +71,10 @@ def opened(
         shutil.rmtree(work, ignore_errors=True)
 
 
-def mount(files: PackageFiles, name: str, limits: OpenLimits | None = None) -> None:
+def mount_archive(files: PackageFiles, name: str, limits: ArchiveLimits | None = None) -> None:
     """Open an archive inside the package: its entries appear below its own name, ``tests.zip/1.in``."""
-    objects = files.new_derived()
-    inner = _from_zip(files.locate(name), objects, limits or OpenLimits())
+    objects = files.new_derived_path()
+    inner = _from_zip(files.locate(name), objects, limits or ArchiveLimits())
     for entry, real in inner.items():
         files.put(f"{name}/{entry}", real)
 
@@ -91,7 +91,7 @@ def _without_top_folder(found: dict[str, Path]) -> dict[str, Path]:
 # ---- folders
 
 
-def _from_folder(root: Path, limits: OpenLimits, links: Links) -> dict[str, Path]:
+def _from_folder(root: Path, limits: ArchiveLimits, links: Links) -> dict[str, Path]:
     real_root = root.resolve(strict=True)
     bounds = _Bounds(real_root, links)
     found: dict[str, Path] = {}
@@ -103,20 +103,20 @@ def _from_folder(root: Path, limits: OpenLimits, links: Links) -> dict[str, Path
             name = f"{prefix}{entry.name}"
             if is_junk(name):
                 continue
-            if safe_name(name) != name:
-                raise refuse(name, "has a backslash in its name.", "Rename it.")
+            if safe_path(name) != name:
+                raise package_error(name, "has a backslash in its name.", "Rename it.")
             real = bounds.resolved(name, entry)
             mode = real.stat().st_mode
             if stat.S_ISDIR(mode):
                 if real in chain:
-                    raise refuse(name, "is a link to a folder that it is in.", "Remove the link.")
+                    raise package_error(name, "is a link to a folder that it is in.", "Remove the link.")
                 pending.append((f"{name}/", real, (*chain, real)))
             elif stat.S_ISREG(mode):
                 found[name] = real
                 total += real.stat().st_size
                 _bound(name, len(found), total, real.stat().st_size, limits)
             else:
-                raise refuse(name, "is neither a file nor a folder.", "Remove it.")
+                raise package_error(name, "is neither a file nor a folder.", "Remove it.")
     return found
 
 
@@ -135,7 +135,7 @@ class _Bounds:
         try:
             real = entry.resolve(strict=True)
         except (OSError, RuntimeError):
-            raise refuse(name, "is a dangling symbolic link.", "Remove it, or add what it points to.") from None
+            raise package_error(name, "is a dangling symbolic link.", "Remove it, or add what it points to.") from None
         if self._links is Links.ANYWHERE:
             return real
         # The repository's own files may hold credentials.
@@ -143,32 +143,32 @@ class _Bounds:
             fix = "Replace it by the file it points to"
             if self._links is Links.REPOSITORY:
                 fix += ", or add --follow-links if you trust the package"
-            raise refuse(name, "is a link that leaves the package.", f"{fix}.")
+            raise package_error(name, "is a link that leaves the package.", f"{fix}.")
         return real
 
 
-def _bound(name: str, entries: int, total: int, size: int, limits: OpenLimits) -> None:
+def _bound(name: str, entries: int, total: int, size: int, limits: ArchiveLimits) -> None:
     if entries > limits.entries:
-        raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+        raise package_error("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
     if size > limits.file_bytes:
-        raise refuse(name, f"is larger than {limits.file_bytes} bytes.", "Make it smaller.")
+        raise package_error(name, f"is larger than {limits.file_bytes} bytes.", "Make it smaller.")
     if total > limits.total_bytes:
-        raise refuse("", f"is larger than {limits.total_bytes} bytes in all.", "Make the test data smaller.")
+        raise package_error("", f"is larger than {limits.total_bytes} bytes in all.", "Make the test data smaller.")
 
 
 # ---- archives
 
 
-def _from_zip(source: Path, objects: Path, limits: OpenLimits) -> dict[str, Path]:
+def _from_zip(source: Path, objects: Path, limits: ArchiveLimits) -> dict[str, Path]:
     objects.mkdir(parents=True)
     try:
         with zipfile.ZipFile(source) as archive:
             return _unpacked(archive, source.stat().st_size, objects, limits)
     except _DAMAGED as error:
-        raise refuse(source.name, f"is not a valid ZIP archive: {error}.", "Pack the package again.") from error
+        raise package_error(source.name, f"is not a valid ZIP archive: {error}.", "Pack the package again.") from error
 
 
-def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: OpenLimits) -> dict[str, Path]:
+def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits: ArchiveLimits) -> dict[str, Path]:
     entries = _entries(archive, limits)
     ceiling = min(limits.total_bytes, max(limits.ratio_floor_bytes, packed_bytes * limits.ratio))
     found: dict[str, Path] = {}
@@ -180,7 +180,7 @@ def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits
             links[name] = _link_text(archive, entry, name)
             continue
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise refuse(name, "is neither a file nor a folder.", "Remove it.")
+            raise package_error(name, "is neither a file nor a folder.", "Remove it.")
         target = objects / f"{number:06d}"
         total += _unpack(archive, entry, target, min(limits.file_bytes, ceiling - total), name)
         target.chmod(0o755 if mode & 0o111 else 0o644)
@@ -188,26 +188,26 @@ def _unpacked(archive: zipfile.ZipFile, packed_bytes: int, objects: Path, limits
     return _with_links(found, links, limits)
 
 
-def _entries(archive: zipfile.ZipFile, limits: OpenLimits) -> dict[str, zipfile.ZipInfo]:
+def _entries(archive: zipfile.ZipFile, limits: ArchiveLimits) -> dict[str, zipfile.ZipInfo]:
     entries: dict[str, zipfile.ZipInfo] = {}
     for entry in archive.infolist():
         if entry.is_dir():
             continue
-        name = safe_name(_decoded(entry))
+        name = safe_path(_decoded(entry))
         if not name or is_junk(name):
             continue
         if entry.flag_bits & 0x1:
-            raise refuse(name, "is encrypted.", "Pack the package without a password.")
+            raise package_error(name, "is encrypted.", "Pack the package without a password.")
         if name in entries:
-            raise refuse(name, "is in the archive twice.", "Pack the package again.")
+            raise package_error(name, "is in the archive twice.", "Pack the package again.")
         entries[name] = entry
         if len(entries) > limits.entries:
-            raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+            raise package_error("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
     for name in entries:
         steps = name.split("/")
         for depth in range(1, len(steps)):
             if "/".join(steps[:depth]) in entries and not _is_link(entries["/".join(steps[:depth])]):
-                raise refuse("/".join(steps[:depth]), "is both a file and a folder.", "Pack the package again.")
+                raise package_error("/".join(steps[:depth]), "is both a file and a folder.", "Pack the package again.")
     return entries
 
 
@@ -229,7 +229,7 @@ def _link_text(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> s
     with archive.open(entry) as stream:
         data = stream.read(4097)
     if len(data) > 4096:
-        raise refuse(name, "is a link with an impossible target.", "Remove it.")
+        raise package_error(name, "is a link with an impossible target.", "Remove it.")
     return data.decode(errors="surrogateescape")
 
 
@@ -239,12 +239,12 @@ def _unpack(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, allo
         while chunk := stream.read(_CHUNK):
             written += len(chunk)
             if written > allowed_bytes:
-                raise refuse(name, "unpacks to more than a package may.", "Make the test data smaller.")
+                raise package_error(name, "unpacks to more than a package may.", "Make the test data smaller.")
             out.write(chunk)
     return written
 
 
-def _with_links(found: dict[str, Path], links: dict[str, str], limits: OpenLimits) -> dict[str, Path]:
+def _with_links(found: dict[str, Path], links: dict[str, str], limits: ArchiveLimits) -> dict[str, Path]:
     """Add what links name: a file under a second name, or a folder's files under a second folder."""
     targets = {name: link_target(name, target) for name, target in links.items()}
     result = dict(found)
@@ -255,13 +255,13 @@ def _with_links(found: dict[str, Path], links: dict[str, str], limits: OpenLimit
             continue
         prefix = f"{target}/" if target else ""
         if f"{name}/".startswith(prefix):
-            raise refuse(name, "is a link to a folder that it is in.", "Remove the link.")
+            raise package_error(name, "is a link to a folder that it is in.", "Remove the link.")
         inner = {f"{name}/{other[len(prefix) :]}": real for other, real in found.items() if other.startswith(prefix)}
         if not inner:
-            raise refuse(name, "is a dangling symbolic link.", "Remove it, or add what it points to.")
+            raise package_error(name, "is a dangling symbolic link.", "Remove it, or add what it points to.")
         result.update(inner)
         if len(result) > limits.entries:
-            raise refuse("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
+            raise package_error("", f"has more than {limits.entries} files.", "Remove what the problem does not need.")
     return result
 
 
@@ -276,4 +276,4 @@ def _followed(name: str, targets: dict[str, str]) -> str:
                 break
         else:
             return name
-    raise refuse(name, "is a link that leads back to itself.", "Remove it.")
+    raise package_error(name, "is a link that leads back to itself.", "Remove it.")

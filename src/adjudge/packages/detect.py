@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.findings import refuse
+from adjudge.packages.findings import package_error
 from adjudge.packages.plain import has_tests
 
 FORMATS = ("icpc", "polygon", "dmoj", "cms", "plain")
@@ -21,7 +21,7 @@ def detect(files: PackageFiles) -> str:
         return "cms"
     if has_tests(files):
         return "plain"
-    raise refuse(
+    raise package_error(
         "",
         "Unknown package format.",
         "It needs problem.yaml (ICPC), problem.xml (Polygon), init.yml (DMOJ), task.yaml (CMS) or pairs of .in/.out.",

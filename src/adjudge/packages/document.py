@@ -20,12 +20,12 @@ from adjudge.domain.problem import Problem
 SCHEMA_VERSION = 1
 
 
-def to_document(problem: Problem) -> dict[str, Any]:
+def problem_to_json(problem: Problem) -> dict[str, Any]:
     """Turn a problem into JSON values."""
     return {"schema_version": SCHEMA_VERSION, "problem": encode(problem)}
 
 
-def from_document(document: Mapping[str, Any]) -> Problem:
+def problem_from_json(document: Mapping[str, Any]) -> Problem:
     """Turn JSON values back into a problem."""
     if document.get("schema_version") != SCHEMA_VERSION:
         raise InvalidInput(f"schema_version: expected problem document version {SCHEMA_VERSION}.")

@@ -108,13 +108,13 @@ class PackageFiles:
             return None
         return text.replace("\r\n", "\n")
 
-    def derive(self, name: str, data: bytes) -> None:
+    def put_derived(self, name: str, data: bytes) -> None:
         """Put a file made from the package's own under ``name``, over what was there."""
-        target = self.new_derived()
+        target = self.new_derived_path()
         target.write_bytes(data)
         self.put(name, target)
 
-    def new_derived(self) -> Path:
+    def new_derived_path(self) -> Path:
         """Name a fresh place for a derived file; ``put`` it when it is written."""
         self._derived_dir.mkdir(parents=True, exist_ok=True)
         self._derived += 1

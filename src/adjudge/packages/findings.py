@@ -98,7 +98,7 @@ class ConversionRefused(PackageRefused):
     advice = "Publish it without converting it ('adjudge problem publish SRC'), or change what the messages name."
 
 
-def refuse(path: str, message: str, fix: str = "") -> PackageRefused:
+def package_error(path: str, message: str, fix: str = "") -> PackageRefused:
     """Make the error for a fault after which nothing more can be read."""
     findings = Findings()
     findings.error(path, message, fix)

@@ -12,7 +12,7 @@ MAX_STARS = 8
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_glob(pattern: str) -> re.Pattern[str]:
     """Turn a glob into a regular expression; braces become alternatives, so nothing is multiplied out."""
     if len(pattern) > MAX_LENGTH or pattern.count("*") > MAX_STARS or "**" in pattern:
         raise InvalidInput(f"{pattern[:60]!r}: a pattern has at most {MAX_STARS} stars, and never two together.")
@@ -40,6 +40,6 @@ def matches(pattern: str, path: str) -> bool:
     """Whether a glob names the path or a folder that it is in; the empty glob names everything."""
     if not pattern:
         return True
-    expression = compiled(pattern)
+    expression = compile_glob(pattern)
     steps = path.split("/")
     return any(expression.fullmatch("/".join(steps[:depth])) for depth in range(1, len(steps) + 1))

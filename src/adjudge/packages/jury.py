@@ -14,15 +14,15 @@ from adjudge.domain.problem import Case, Problem, SelfTest, SelfTestKind
 from adjudge.domain.programs import CheckerProtocol, FileRef, InputValidator, ValidatorProtocol
 from adjudge.domain.verdict import Verdict
 from adjudge.judge import comparators
-from adjudge.judge.checkers import Question
-from adjudge.judge.compile import Executable, LanguageMissing, refuse_fault
+from adjudge.judge.checkers import CheckRequest
+from adjudge.judge.compile import Executable, LanguageMissing, raise_on_sandbox_fault
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.prepare import JuryFault, Prepared, Preparer
+from adjudge.judge.prepare import JuryFault, JuryProgramBuilder, JuryPrograms
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.findings import refuse
+from adjudge.packages.findings import package_error
 from adjudge.packages.load import Package
-from adjudge.packages.recipes import DEFAULT_MEMORY_BYTES, Recipe
-from adjudge.sandbox import InputFile, RunReport, RunSpec
+from adjudge.packages.recipes import DEFAULT_MEMORY_BYTES, GeneratedFile
+from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec
 
 _VALID = {ValidatorProtocol.ICPC: 42, ValidatorProtocol.TESTLIB: 0}
 _MADE_BYTES = 256 * MIB
@@ -33,23 +33,23 @@ UNUSABLE = (LanguageMissing, InvalidInput, JuryFault)
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class VerifyIssue:
     """Something that one of the jury's programs says against the package."""
 
     where: str
     message: str
 
 
-class Jury:
+class JuryRunner:
     """The programs of one package, compiled when they are first needed."""
 
     def __init__(self, judge: Judge, problem: Problem, files: PackageFiles) -> None:
         self._judge, self._problem, self._files = judge, problem, files
-        self._preparer = Preparer(judge.compiler, judge.box, files)
-        self._prepared: Prepared | None = None
+        self._preparer = JuryProgramBuilder(judge.compiler, judge.box, files)
+        self._prepared: JuryPrograms | None = None
         self._usable = problem.input_validators
 
-    async def check_validators(self) -> list[Complaint]:
+    async def check_validators(self) -> list[VerifyIssue]:
         """Compile the input validators; those that cannot be used are named here and not asked afterwards."""
         complaints, usable = [], []
         for validator in self._problem.input_validators:
@@ -58,35 +58,37 @@ class Jury:
                 usable.append(validator)
             except UNUSABLE as error:
                 complaints.append(
-                    Complaint(validator.program.name, f"this input validator cannot be run: {error.message}")
+                    VerifyIssue(validator.program.name, f"this input validator cannot be run: {error.message}")
                 )
         self._usable = tuple(usable)
         return complaints
 
-    async def validate_case(self, case: Case) -> list[Complaint]:
+    async def validate_case(self, case: Case) -> list[VerifyIssue]:
         """Ask every input validator about a test."""
         refs = case.files
         args = (*case.input_validator_args, *case.args)
         return [
-            Complaint(case.name, f"{validator.program.name} rejects the input: {said}")
+            VerifyIssue(case.name, f"{validator.program.name} rejects the input: {said}")
             for validator in self._usable
-            if (said := await self.rejects(validator, case.input, args, refs)) is not None
+            if (said := await self.find_rejection(validator, case.input, args, refs)) is not None
         ]
 
-    async def self_test(self, test: SelfTest) -> list[Complaint]:
+    async def self_test(self, test: SelfTest) -> list[VerifyIssue]:
         """Ask the jury's programs about a test that is there for them alone."""
         if test.kind in (SelfTestKind.VALID_OUTPUT, SelfTestKind.INVALID_OUTPUT):
             return await self._check_output(test)
-        said = [await self.rejects(validator, test.input, test.input_validator_args) for validator in self._usable]
+        said = [
+            await self.find_rejection(validator, test.input, test.input_validator_args) for validator in self._usable
+        ]
         rejected = [reason for reason in said if reason is not None]
         is_complete = len(self._usable) == len(self._problem.input_validators)
         if test.kind is SelfTestKind.INVALID_INPUT and not rejected and is_complete:
-            return [Complaint(test.name, "no input validator rejects it, and one must")]
+            return [VerifyIssue(test.name, "no input validator rejects it, and one must")]
         if test.kind is SelfTestKind.VALID_INPUT and rejected:
-            return [Complaint(test.name, f"an input validator rejects it: {rejected[0]}")]
+            return [VerifyIssue(test.name, f"an input validator rejects it: {rejected[0]}")]
         return []
 
-    async def rejects(
+    async def find_rejection(
         self, validator: InputValidator, path: str, args: Sequence[str], refs: Sequence[FileRef] = ()
     ) -> str | None:
         """Return what a validator says against an input; None where it accepts it."""
@@ -111,8 +113,8 @@ class Jury:
         stdin: Path | None = None,
         stdout: Path | None = None,
         refs: Sequence[FileRef] = (),
-    ) -> RunReport:
-        spec = RunSpec(
+    ) -> SandboxRunReport:
+        spec = SandboxRunSpec(
             argv=program.argv(limits.memory_bytes, tuple(args)),
             limits=limits,
             env=program.env,
@@ -122,19 +124,19 @@ class Jury:
             mounts=program.mounts,
         )
         report = await self._judge.box.run(spec)
-        refuse_fault(report, "a program of the package")
+        raise_on_sandbox_fault(report, "a program of the package")
         return report
 
-    async def _check_output(self, test: SelfTest) -> list[Complaint]:
+    async def _check_output(self, test: SelfTest) -> list[VerifyIssue]:
         if test.output is None or test.answer is None or self._problem.interactor is not None:
             return []
         try:
             accepted, said = await self._accepts(test)
         except UNUSABLE as error:
-            return [Complaint("checker", f"it cannot be run: {error.message}")]
+            return [VerifyIssue("checker", f"it cannot be run: {error.message}")]
         if accepted is (test.kind is SelfTestKind.VALID_OUTPUT):
             return []
-        return [Complaint(test.name, f"the checker {'accepts' if accepted else 'rejects'} it, and must not: {said}")]
+        return [VerifyIssue(test.name, f"the checker {'accepts' if accepted else 'rejects'} it, and must not: {said}")]
 
     async def _accepts(self, test: SelfTest) -> tuple[bool, str]:
         given = {
@@ -145,20 +147,20 @@ class Jury:
         checker = self._problem.checker
         if checker.protocol is CheckerProtocol.NATIVE:
             args = (*checker.args, *test.checker_args)
-            comparator = comparators.build(checker.native, args, checker.options)
+            comparator = comparators.build_comparator(checker.native, args, checker.options)
             said = comparator.compare_files(given["answer"], given["output"])
             return said.accepted, said.message
         if self._prepared is None:
             self._prepared = await self._preparer.prepare(self._problem)
         with tempfile.TemporaryDirectory(prefix="adjudge-check-") as feedback:
-            question = Question(**given, args=test.checker_args, feedback=Path(feedback))
+            question = CheckRequest(**given, args=test.checker_args, feedback=Path(feedback))
             checked = await self._prepared.checkers[id(checker)].check(question)
         return checked.verdict in (Verdict.AC, Verdict.PA), checked.message
 
-    async def make(self, recipe: Recipe) -> None:
+    async def generate(self, recipe: GeneratedFile) -> None:
         """Make a file that the package only describes; refuse the package where that fails."""
         program = await self._preparer.program(recipe.program, self._problem)
-        made = {name: self._files.new_derived() for name in (recipe.target, recipe.error_target) if name}
+        made = {name: self._files.new_derived_path() for name in (recipe.target, recipe.error_target) if name}
         for path in made.values():
             path.touch(mode=0o644)
         report = await self._made(recipe, program, made)
@@ -166,14 +168,14 @@ class Jury:
             message = (
                 f"could not be made: {recipe.program.name} ended with {report.verdict}. {_said(recipe, report, made)}"
             )
-            raise refuse(recipe.target, message, "Fix the program, or add the file.")
+            raise package_error(recipe.target, message, "Fix the program, or add the file.")
         for name, path in made.items():
             self._files.put(name, path)
         for validator in recipe.validators:
-            if (reason := await self.rejects(validator, recipe.target, ())) is not None:
-                raise refuse(recipe.target, f"was made and is rejected by {validator.program.name}: {reason}")
+            if (reason := await self.find_rejection(validator, recipe.target, ())) is not None:
+                raise package_error(recipe.target, f"was made and is rejected by {validator.program.name}: {reason}")
 
-    async def _made(self, recipe: Recipe, program: Executable, made: dict[str, Path]) -> RunReport:
+    async def _made(self, recipe: GeneratedFile, program: Executable, made: dict[str, Path]) -> SandboxRunReport:
         stdin = self._files.locate(recipe.stdin) if recipe.stdin else None
         default_bytes = max(DEFAULT_MEMORY_BYTES, self._problem.limits.run.memory_bytes)
         limits = Limits(
@@ -185,7 +187,7 @@ class Jury:
             work_bytes=2 * _MADE_BYTES,
         )
         with tempfile.TemporaryDirectory(prefix="adjudge-make-") as folder:
-            spec = RunSpec(
+            spec = SandboxRunSpec(
                 argv=program.argv(limits.memory_bytes, recipe.args),
                 limits=limits,
                 env=program.env,
@@ -198,13 +200,13 @@ class Jury:
                 collect_to=Path(folder) if recipe.output_file else None,
             )
             report = await self._judge.box.run(spec)
-            refuse_fault(report, "a program of the package")
+            raise_on_sandbox_fault(report, "a program of the package")
             if recipe.output_file:
                 _keep(Path(folder) / recipe.output_file, made[recipe.target])
         return report
 
 
-def _said(recipe: Recipe, report: RunReport, made: dict[str, Path]) -> str:
+def _said(recipe: GeneratedFile, report: SandboxRunReport, made: dict[str, Path]) -> str:
     """Return what a program that failed said on stderr, wherever that went."""
     data = report.stderr
     if recipe.error_target:
@@ -219,11 +221,11 @@ def _keep(written: Path, target: Path) -> None:
         shutil.copyfile(written, target)
 
 
-async def completed(package: Package, judge: Judge) -> Package:
+async def generate_missing_files(package: Package, judge: Judge) -> Package:
     """Return the package with everything made that it only describes."""
-    if not package.recipes:
+    if not package.generated_files:
         return package
-    jury = Jury(judge, package.problem, package.files)
-    for recipe in package.recipes:
-        await jury.make(recipe)
-    return replace(package, recipes=())
+    jury = JuryRunner(judge, package.problem, package.files)
+    for recipe in package.generated_files:
+        await jury.generate(recipe)
+    return replace(package, generated_files=())

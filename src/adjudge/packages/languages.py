@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.domain.problem import Mode, Problem
+from adjudge.domain.problem import Problem, ProblemMode
 from adjudge.domain.programs import Program
 from adjudge.judge.languages import Languages
 from adjudge.packages.findings import Findings
-from adjudge.packages.recipes import Recipe
+from adjudge.packages.recipes import GeneratedFile
 
 _FIX = "Rewrite it, or give its file the extension of its language; 'adjudge languages' lists them."
 
@@ -25,7 +25,7 @@ def is_known(program: Program) -> bool:
     if program.is_binary or program.has_build_script:
         return True
     if not program.language:
-        return any(_languages().of_file(ref.name) for ref in program.files)
+        return any(_languages().for_file(ref.name) for ref in program.files)
     try:
         _languages().get(program.language)
     except InvalidInput:
@@ -33,20 +33,20 @@ def is_known(program: Program) -> bool:
     return True
 
 
-def check_languages(problem: Problem, recipes: Sequence[Recipe], findings: Findings) -> None:
+def check_languages(problem: Problem, recipes: Sequence[GeneratedFile], findings: Findings) -> None:
     """Say which programs cannot be run: an error where judging needs them, else a warning."""
     for what, program in _needed(problem, recipes):
         if not is_known(program):
             findings.error(_path(program), f"is a {what} in no language that is known here.", _FIX)
     others = [("input validator", validator.program) for validator in problem.input_validators]
-    if problem.mode is not Mode.SUBMIT_ANSWER:
+    if problem.mode is not ProblemMode.SUBMIT_ANSWER:
         others += [("solution of the jury's", submission.program) for submission in problem.submissions]
     for what, program in others:
         if not is_known(program):
             findings.warning(_path(program), f"is a {what} in no language that is known here.", _FIX)
 
 
-def _needed(problem: Problem, recipes: Sequence[Recipe]) -> Iterator[tuple[str, Program]]:
+def _needed(problem: Problem, recipes: Sequence[GeneratedFile]) -> Iterator[tuple[str, Program]]:
     for recipe in recipes:
         yield "program that makes tests", recipe.program
     for checker in (problem.checker, *(case.checker for case in problem.cases if case.checker)):

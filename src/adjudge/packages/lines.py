@@ -8,7 +8,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 
 
-def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> bool:
+def normalize_line_endings(files: PackageFiles, path: str, findings: Findings, *, final_newline: bool = False) -> bool:
     """Turn CRLF (and with ``final_newline`` also a missing last LF) into LF, in a derived copy, and say so.
 
     Returns whether there was a CRLF.
@@ -17,7 +17,7 @@ def normalise(files: PackageFiles, path: str, findings: Findings, *, final_newli
     lacks_end = final_newline and lacks_final_newline(files, path)
     if not line and not lacks_end:
         return False
-    target = files.new_derived()
+    target = files.new_derived_path()
     held = b""
     with target.open("wb") as out:
         for chunk in files.chunks(path):
@@ -57,7 +57,7 @@ def lacks_final_newline(files: PackageFiles, path: str) -> bool:
         return stream.read(1) != b"\n"
 
 
-def inspect(files: PackageFiles, path: str, findings: Findings) -> None:
+def check_line_endings(files: PackageFiles, path: str, findings: Findings) -> None:
     """Name what is unusual about a file of test data; nothing is changed."""
     if line := first_carriage_return(files, path):
         findings.warning(path, "has Windows line ends.", "Convert it to LF, or programs will read a CR.", line)

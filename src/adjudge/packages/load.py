@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adjudge.domain.problem import Problem, ProblemLimits
-from adjudge.packages.archive import Links, OpenLimits, opened
+from adjudge.packages.archive import ArchiveLimits, Links, open_package
 from adjudge.packages.cms.reader import read_cms
 from adjudge.packages.detect import detect
 from adjudge.packages.dmoj.reader import read_dmoj
@@ -17,11 +17,11 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused
 from adjudge.packages.icpc.reader import read_icpc
 from adjudge.packages.languages import check_languages
-from adjudge.packages.lines import inspect
+from adjudge.packages.lines import check_line_endings
 from adjudge.packages.manifest import all_paths
 from adjudge.packages.plain import read_plain
 from adjudge.packages.polygon.reader import read_polygon
-from adjudge.packages.recipes import Recipe
+from adjudge.packages.recipes import GeneratedFile
 from adjudge.packages.supplement import supplemented
 
 MAX_TIME_MS = 3_600_000
@@ -37,24 +37,24 @@ class Package:
     problem: Problem
     files: PackageFiles
     findings: tuple[Finding, ...]
-    recipes: tuple[Recipe, ...] = ()
+    generated_files: tuple[GeneratedFile, ...] = ()
     """What must be made before the problem can be judged."""
 
 
 @contextmanager
-def loaded(
-    source: Path, limits: OpenLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
+def load_package(
+    source: Path, limits: ArchiveLimits | None = None, scratch: Path | None = None, links: Links = Links.INSIDE
 ) -> Iterator[Package]:
     """Open and read a package; refuse it, with every finding, where it has errors."""
     findings = Findings()
-    with opened(source, limits, scratch, links) as files:
-        package = read_package(files, name_from(source), findings)
+    with open_package(source, limits, scratch, links) as files:
+        package = read_package(files, default_name(source), findings)
         if findings.has_errors:
             raise PackageRefused(findings)
         yield package
 
 
-def name_from(source: Path) -> str:
+def default_name(source: Path) -> str:
     """Name a problem after its folder or archive."""
     base = source.resolve().name
     for suffix in (".zip", ".kpp", "$linux", "$windows"):
@@ -65,7 +65,7 @@ def name_from(source: Path) -> str:
 def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
     """Read whatever format the files are in."""
     kind = detect(files)
-    recipes: tuple[Recipe, ...] = ()
+    recipes: tuple[GeneratedFile, ...] = ()
     if kind == "polygon":
         problem, recipes = read_polygon(files, name, findings)
     elif kind == "dmoj":
@@ -86,7 +86,7 @@ def read_package(files: PackageFiles, name: str, findings: Findings) -> Package:
     return Package(problem, files, findings.in_order(), recipes)
 
 
-def _targets(recipe: Recipe) -> tuple[str, ...]:
+def _targets(recipe: GeneratedFile) -> tuple[str, ...]:
     return (recipe.target, recipe.error_target) if recipe.error_target else (recipe.target,)
 
 
@@ -134,9 +134,9 @@ def _check_tree(problem: Problem, findings: Findings) -> None:
             findings.error(case.input, f"belongs to the group {case.group!r}, which does not exist.")
 
 
-def inspect_tests(package: Package, findings: Findings) -> None:
+def check_test_files(package: Package, findings: Findings) -> None:
     """Name what is unusual about the text of tests: line ends, encodings. Every byte of them is read."""
     for case in package.problem.cases:
         for path in (case.input, case.answer):
             if path and path in package.files:
-                inspect(package.files, path, findings)
+                check_line_endings(package.files, path, findings)

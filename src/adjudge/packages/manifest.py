@@ -51,7 +51,7 @@ def manifest(problem: Problem, files: ProblemFiles) -> tuple[ManifestEntry, ...]
     return tuple(ManifestEntry(path, files.size_bytes(path), files.sha256(path)) for path in paths)
 
 
-def revision(problem: Problem, files: ProblemFiles) -> str:
+def revision_digest(problem: Problem, files: ProblemFiles) -> str:
     """Name the test data: a digest over the manifest and over all that decides how it is used."""
     names = (*_DECISIVE, *(name for name in _DECISIVE_IF_SET if getattr(problem, name)))
     decisive = {name: encode(getattr(problem, name)) for name in names}

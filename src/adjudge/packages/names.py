@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import posixpath
 
-from adjudge.packages.findings import refuse
+from adjudge.packages.findings import package_error
 
-MAX_NAME_BYTES = 1024
+MAX_PATH_BYTES = 1024
 MAX_DEPTH = 32
 _JUNK_FOLDERS = frozenset({"__MACOSX", ".git", ".svn", ".hg"})
 _JUNK_FILES = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 
-def safe_name(raw: str) -> str:
+def safe_path(raw: str) -> str:
     """Return a name in its one spelling, or refuse one that leaves the package or could deceive a reader of it."""
     name = raw.replace("\\", "/").rstrip("/")
     shown = raw[:100].encode("unicode_escape").decode()
     if name.startswith("/") or (len(name) > 1 and name[1] == ":"):
-        raise refuse(shown, "is an absolute name.", "Pack the files with relative names.")
+        raise package_error(shown, "is an absolute name.", "Pack the files with relative names.")
     steps = [step for step in name.split("/") if step not in ("", ".")]
     if ".." in steps:
-        raise refuse(shown, "leaves the package.", "Remove the '..' from the name.")
+        raise package_error(shown, "leaves the package.", "Remove the '..' from the name.")
     if any(not character.isprintable() for character in name):
-        raise refuse(shown, "has a control character in its name.", "Rename it.")
-    if len(name.encode(errors="replace")) > MAX_NAME_BYTES or len(steps) > MAX_DEPTH:
-        raise refuse(shown, f"has a name longer than {MAX_NAME_BYTES} bytes or {MAX_DEPTH} folders.", "Shorten it.")
+        raise package_error(shown, "has a control character in its name.", "Rename it.")
+    if len(name.encode(errors="replace")) > MAX_PATH_BYTES or len(steps) > MAX_DEPTH:
+        raise package_error(
+            shown, f"has a name longer than {MAX_PATH_BYTES} bytes or {MAX_DEPTH} folders.", "Shorten it."
+        )
     return "/".join(steps)
 
 
@@ -38,5 +40,5 @@ def link_target(name: str, target: str) -> str:
     """Return the name that a link at ``name`` points to; refuse one that leaves the package."""
     joined = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     if target.startswith("/") or joined == ".." or joined.startswith("../") or "\0" in target:
-        raise refuse(name, "is a link that leaves the package.", "Replace it by the file it points to.")
+        raise package_error(name, "is a link that leaves the package.", "Replace it by the file it points to.")
     return "" if joined == "." else joined

@@ -22,7 +22,7 @@ _OPTIONAL = re.compile(r"\)\?|[^*+?}(]\?|\|")
 _FORBIDDEN = re.compile(r"\(\?(?!P<|:)|\(\?P=|\\[0-9]")
 
 
-def safe_pattern(text: str, names: Sequence[str]) -> re.Pattern[str]:
+def compile_safe_regex(text: str, names: Sequence[str]) -> re.Pattern[str]:
     """Compile a pattern that is to be matched against ``names``, or say why not."""
     if len(text) > MAX_LENGTH:
         raise InvalidInput(f"A pattern has at most {MAX_LENGTH} characters.")

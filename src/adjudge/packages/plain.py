@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from adjudge.domain.limits import MIB
-from adjudge.domain.problem import Case, Group, Origin, Problem, ProblemLimits
+from adjudge.domain.problem import Case, Group, PackageFormat, Problem, ProblemLimits
 from adjudge.packages import supplement
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.lines import normalise
+from adjudge.packages.lines import normalize_line_endings
 
 _NUMBER = re.compile(r"(\d+)")
 _ANSWERS = (".ans", ".out")
@@ -29,12 +29,12 @@ def read_plain(files: PackageFiles, name: str, findings: Findings) -> Problem:
     for path in files.names():
         if path.endswith(_ANSWERS) and f"{path.rpartition('.')[0]}.in" not in files:
             findings.warning(path, "is an answer to no input.", "Add the input, or remove it.")
-    limits = ProblemLimits(is_time_given=False)
+    limits = ProblemLimits(has_explicit_time_limit=False)
     if supplement.FILE not in files:
         held = f"{limits.run.cpu_ms / 1000:g} s and {limits.run.memory_bytes // MIB} MiB hold"
         findings.info("", f"states no limits: {held}.", supplement.HOW)
     groups = (Group(""), Group("secret"))
-    return Problem(name, Origin("plain"), cases=cases, groups=groups, limits=limits)
+    return Problem(name, PackageFormat("plain"), cases=cases, groups=groups, limits=limits)
 
 
 def _case(files: PackageFiles, base: str, findings: Findings) -> Case | None:
@@ -45,7 +45,7 @@ def _case(files: PackageFiles, base: str, findings: Findings) -> Case | None:
     if len(answers) > 1:
         findings.warning(answers[1], f"is not used, because {answers[0]} is there.", "Remove one of the two.")
     for path in (f"{base}.in", answers[0]):
-        normalise(files, path, findings)
+        normalize_line_endings(files, path, findings)
     steps = base.split("/")
     is_sample = any(step.lower().startswith("sample") for step in steps)
     return Case(f"secret/{base}", "secret", f"{base}.in", answers[0], is_sample=is_sample, full_feedback=is_sample)

@@ -15,7 +15,7 @@ DEFAULT_MEMORY_BYTES = 512 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class GeneratedFile:
     """Run a program and keep its output as a file of the package."""
 
     target: str

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 
 from adjudge.packages.tex import tex_to_html
 
-Locate = Callable[[str], str | None]
+AssetUrl = Callable[[str], str | None]
 """Where a file that a statement names is served; None where the package has no such file."""
 
 _TAGS: Final = {
@@ -44,18 +44,18 @@ _UNDESCRIBED: Final = re.compile(r"<img(?![^>]*\salt=)")
 _LANGUAGE_CLASS: Final = re.compile(r"language-[A-Za-z0-9+#-]{1,20}")
 
 
-def render(text: str, kind: str, locate: Locate) -> str:
+def render_statement(text: str, kind: str, locate: AssetUrl) -> str:
     """Render a statement of one format; a format that is no text renders as nothing."""
     if kind == "md":
-        return clean(_MARKDOWN.render(text), locate)
+        return sanitize_html(_MARKDOWN.render(text), locate)
     if kind == "html":
-        return clean(text, locate)
+        return sanitize_html(text, locate)
     if kind == "tex":
-        return clean(tex_to_html(text), locate)
+        return sanitize_html(tex_to_html(text), locate)
     return f"<pre>{escape(text)}</pre>" if kind == "txt" else ""
 
 
-def clean(html: str, locate: Locate) -> str:
+def sanitize_html(html: str, locate: AssetUrl) -> str:
     """Keep what is allowed and nothing else."""
 
     def attribute(tag: str, name: str, value: str) -> str | None:

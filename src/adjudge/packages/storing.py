@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
-from adjudge.domain.ids import NewId, new_id
-from adjudge.packages.document import to_document
+from adjudge.domain.ids import IdFactory, new_id
+from adjudge.packages.document import problem_to_json
 from adjudge.packages.load import Package
-from adjudge.packages.manifest import judging_paths, revision
+from adjudge.packages.manifest import judging_paths, revision_digest
 from adjudge.store.problems import ManifestFile, NewRevision
 
 
-async def store_files(blobs: Blobs, package: Package) -> tuple[ManifestFile, ...]:
+async def store_package_files(blobs: BlobStore, package: Package) -> tuple[ManifestFile, ...]:
     """Store every file of a package; return what names them. Nothing refers to them until a revision does."""
-    if package.recipes:
+    if package.generated_files:
         raise InvalidInput("package: some of its tests are still to be made; build them before storing it.")
     decisive = set(judging_paths(package.problem))
     files = []
@@ -25,15 +25,15 @@ async def store_files(blobs: Blobs, package: Package) -> tuple[ManifestFile, ...
 
 
 def new_revision(
-    package: Package, files: tuple[ManifestFile, ...], *, problem_id: str, created_by: str, mint: NewId = new_id
+    package: Package, files: tuple[ManifestFile, ...], *, problem_id: str, created_by: str, new_id: IdFactory = new_id
 ) -> NewRevision:
     """The revision that pins those files."""
     return NewRevision(
-        id=mint(),
+        id=new_id(),
         problem_id=problem_id,
-        format=package.problem.origin.format,
-        manifest_digest=revision(package.problem, package.files),
+        format=package.problem.package_format.format,
+        manifest_digest=revision_digest(package.problem, package.files),
         created_by=created_by,
-        definition=to_document(package.problem),
+        definition=problem_to_json(package.problem),
         files=files,
     )

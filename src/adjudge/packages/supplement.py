@@ -11,7 +11,7 @@ from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.limits import MAX_MIB
 from adjudge.packages.icpc.statements import read_statements, titles_from
-from adjudge.packages.yaml import Section
+from adjudge.packages.yaml import YamlSection
 
 FILE = "adjudge.yaml"
 HOW = f"To set others, write them into {FILE}: 'limits: {{time_limit: 2, memory: 256}}' (seconds and MiB)."
@@ -20,7 +20,7 @@ _FORMATS = ("dmoj", "plain")
 
 def supplemented(problem: Problem, files: PackageFiles, findings: Findings) -> Problem:
     """Return the problem with what its package adds; every other format says these things itself."""
-    if problem.origin.format not in _FORMATS:
+    if problem.package_format.format not in _FORMATS:
         if FILE in files:
             findings.warning(FILE, "is not used: this format states its own limits.", "Remove it.")
         return problem
@@ -33,21 +33,21 @@ def supplemented(problem: Problem, files: PackageFiles, findings: Findings) -> P
         limits=_limits(section, problem.limits),
         statements=statements,
     )
-    section.leave_unknown(is_error=True)
+    section.report_unknown_keys(is_error=True)
     return made
 
 
-def _limits(section: Section, limits: ProblemLimits) -> ProblemLimits:
+def _limits(section: YamlSection, limits: ProblemLimits) -> ProblemLimits:
     stated = section.take_section("limits")
     run = limits.run
     time_ms = round(stated.take_number("time_limit", 0.0, above=True) * 1000)
     memory_mib = stated.take_integer("memory", run.memory_bytes // MIB, least=1)
     if memory_mib > MAX_MIB:
-        stated.wrong("memory", f"{memory_mib} MiB is more than any machine has.", "The unit is MiB.")
+        stated.error("memory", f"{memory_mib} MiB is more than any machine has.", "The unit is MiB.")
         memory_mib = run.memory_bytes // MIB
-    stated.leave_unknown(is_error=True)
+    stated.report_unknown_keys(is_error=True)
     run = replace(run, memory_bytes=memory_mib * MIB)
     if not time_ms:
         return replace(limits, run=run)
     wall_ms = round(run.wall_ms * time_ms / run.cpu_ms)
-    return replace(limits, run=replace(run, cpu_ms=time_ms, wall_ms=wall_ms), is_time_given=True)
+    return replace(limits, run=replace(run, cpu_ms=time_ms, wall_ms=wall_ms), has_explicit_time_limit=True)

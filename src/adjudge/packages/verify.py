@@ -15,7 +15,7 @@ from adjudge.packages.globs import matches
 
 
 @dataclass(frozen=True, slots=True)
-class CaseOutcome:
+class VerifyCaseResult:
     """What became of one test; ``time_ms`` is scaled to the problem's own limit where its language has more."""
 
     name: str
@@ -27,12 +27,12 @@ class CaseOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class VerifyResult:
     """What became of a submission."""
 
     verdict: Verdict
     score: float = 0.0
-    cases: tuple[CaseOutcome, ...] = ()
+    cases: tuple[VerifyCaseResult, ...] = ()
     group_scores: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -41,19 +41,19 @@ class Outcome:
         return max((case.time_ms for case in self.cases), default=0.0)
 
 
-def covered(expectation: Expectation, outcome: Outcome) -> list[CaseOutcome]:
+def cases_covered_by(expectation: Expectation, outcome: VerifyResult) -> list[VerifyCaseResult]:
     """List the tests that an expectation speaks of and that ran."""
     return [case for case in outcome.cases if case.verdict is not None and matches(expectation.cases, case.name)]
 
 
-def unmet(expectations: Iterable[Expectation], outcome: Outcome) -> tuple[str, ...]:
+def unmet_expectations(expectations: Iterable[Expectation], outcome: VerifyResult) -> tuple[str, ...]:
     """Say what the submission did otherwise than expected; nothing where all is as it should be."""
     return tuple(reason for item in expectations for reason in _unmet(item, outcome))
 
 
-def _unmet(item: Expectation, outcome: Outcome) -> list[str]:
+def _unmet(item: Expectation, outcome: VerifyResult) -> list[str]:
     where = f" in {item.cases}" if item.cases else ""
-    cases = covered(item, outcome)
+    cases = cases_covered_by(item, outcome)
     reasons = []
     if item.result and outcome.verdict not in item.result:
         reasons.append(f"ended with {outcome.verdict}, expected {_words(item.result)}")
@@ -77,7 +77,7 @@ def _words(verdicts: frozenset[Verdict]) -> str:
     return "/".join(verdict for verdict in Verdict if verdict in verdicts)
 
 
-def expected_words(expectations: Sequence[Expectation]) -> str:
+def describe_expectations(expectations: Sequence[Expectation]) -> str:
     """Say in short what is expected of a submission as a whole."""
     for item in expectations:
         if item.cases:
@@ -96,7 +96,7 @@ def expected_words(expectations: Sequence[Expectation]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class TimeLimitSuggestion:
     """The bounds that the jury's times put on the time limit, and the smallest limit within them."""
 
     lower_ms: float
@@ -109,7 +109,7 @@ class Suggestion:
     """None: no multiple of the resolution lies between the bounds."""
 
 
-def bounds_above(expectations: Iterable[Expectation]) -> bool:
+def must_exceed_time_limit(expectations: Iterable[Expectation]) -> bool:
     """Whether a submission is there to show what is too slow."""
     return any(_is_upper(item) for item in expectations)
 
@@ -126,12 +126,14 @@ def _is_lower(item: Expectation) -> bool:
     return item.time_bound in (TimeBound.LOWER, TimeBound.BOTH)
 
 
-def suggest(limits: ProblemLimits, judged: Iterable[tuple[str, Sequence[Expectation], Outcome]]) -> Suggestion | None:
+def suggest_time_limit(
+    limits: ProblemLimits, judged: Iterable[tuple[str, Sequence[Expectation], VerifyResult]]
+) -> TimeLimitSuggestion | None:
     """Suggest a time limit by the rule of 2025-09; None where no submission bounds it from below."""
     lower, upper = (0.0, ""), (math.inf, "")
     for name, expectations, outcome in judged:
         for item in expectations:
-            times = [math.inf if case.is_stopped else case.time_ms for case in covered(item, outcome)]
+            times = [math.inf if case.is_stopped else case.time_ms for case in cases_covered_by(item, outcome)]
             if not times:
                 continue
             if _is_lower(item) and math.isfinite(max(times)):
@@ -142,4 +144,4 @@ def suggest(limits: ProblemLimits, judged: Iterable[tuple[str, Sequence[Expectat
         return None
     resolution = limits.time_resolution_ms
     smallest = max(1, math.ceil(lower[0] / resolution - 1e-9)) * resolution
-    return Suggestion(lower[0], upper[0], lower[1], upper[1], smallest if smallest <= upper[0] else None)
+    return TimeLimitSuggestion(lower[0], upper[0], lower[1], upper[1], smallest if smallest <= upper[0] else None)

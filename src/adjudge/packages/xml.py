@@ -16,24 +16,24 @@ MAX_ELEMENTS = 500_000
 
 
 @dataclass(slots=True)
-class Element:
+class XmlElement:
     """An element with its attributes, its children and its line."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    children: list[Element] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     text: str = ""
 
     def get(self, name: str, default: str = "") -> str:
         """Read an attribute."""
         return self.attributes.get(name, default)
 
-    def first(self, path: str) -> Element | None:
+    def first(self, path: str) -> XmlElement | None:
         """Find the first element at a path of tags."""
         return next(iter(self.all(path)), None)
 
-    def all(self, path: str) -> list[Element]:
+    def all(self, path: str) -> list[XmlElement]:
         """Find every element at a path of tags."""
         found = [self]
         for step in path.split("/"):
@@ -53,17 +53,17 @@ class _Refused(Exception):
 class _Tree:
     def __init__(self, parser: expat.XMLParserType) -> None:
         self._parser = parser
-        self._stack: list[Element] = []
+        self._stack: list[XmlElement] = []
         self._texts: list[list[str]] = []
         """Pieces of text by depth: an element's text can come in as many pieces as it has children."""
         self._count = 0
-        self.root: Element | None = None
+        self.root: XmlElement | None = None
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._count += 1
         if len(self._stack) >= MAX_DEPTH or self._count > MAX_ELEMENTS:
             raise _Refused(f"is deeper than {MAX_DEPTH} elements or has more than {MAX_ELEMENTS}.")
-        element = Element(tag, attributes, self._parser.CurrentLineNumber)
+        element = XmlElement(tag, attributes, self._parser.CurrentLineNumber)
         if self._stack:
             self._stack[-1].children.append(element)
         else:
@@ -82,7 +82,7 @@ class _Tree:
         raise _Refused("declares a document type or an entity, which packages may not.")
 
 
-def parse_xml(data: bytes, path: str, findings: Findings) -> Element | None:
+def parse_xml(data: bytes, path: str, findings: Findings) -> XmlElement | None:
     """Parse a document; None, with a finding, where it is unusable."""
     parser = expat.ParserCreate()
     tree = _Tree(parser)

@@ -22,7 +22,7 @@ _FALSE = frozenset({"false", "no", "off", "n"})
 
 
 @dataclass(slots=True)
-class Scalar:
+class YamlScalar:
     """A value as it was written."""
 
     text: str
@@ -36,23 +36,23 @@ class Scalar:
 
 
 @dataclass(slots=True)
-class Listing:
+class YamlList:
     """A list."""
 
-    items: list[Node]
+    items: list[YamlNode]
     line: int
 
 
 @dataclass(slots=True)
-class Mapping:
+class YamlMap:
     """A map; keys are text. ``key_lines`` says where each stands."""
 
-    items: dict[str, Node]
+    items: dict[str, YamlNode]
     line: int
     key_lines: dict[str, int] = field(default_factory=dict)
 
 
-Node = Scalar | Listing | Mapping
+YamlNode = YamlScalar | YamlList | YamlMap
 
 
 class _Unusable(Exception):
@@ -62,7 +62,7 @@ class _Unusable(Exception):
         super().__init__(message)
 
 
-def parse(text: str, path: str, findings: Findings) -> Node | None:
+def parse_yaml(text: str, path: str, findings: Findings) -> YamlNode | None:
     """Parse one document; None where it is empty or, with a finding, where it is not YAML."""
     try:
         return _Builder().build(text)
@@ -80,13 +80,13 @@ class _Builder:
     """Builds the tree with a stack of its own, as deep as ``MAX_DEPTH`` and no deeper."""
 
     def __init__(self) -> None:
-        self._stack: list[tuple[Listing | Mapping, Scalar | None]] = []
-        self._root: Node | None = None
-        self._anchors: dict[str, Node] = {}
+        self._stack: list[tuple[YamlList | YamlMap, YamlScalar | None]] = []
+        self._root: YamlNode | None = None
+        self._anchors: dict[str, YamlNode] = {}
         self._nodes = 0
         self._documents = 0
 
-    def build(self, text: str) -> Node | None:
+    def build(self, text: str) -> YamlNode | None:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             line = event.start_mark.line + 1
             if isinstance(event, yaml.DocumentStartEvent):
@@ -94,20 +94,20 @@ class _Builder:
                 if self._documents > 1:
                     raise _Unusable("has more than one YAML document.", line)
             elif isinstance(event, yaml.ScalarEvent):
-                self._add(Scalar(event.value, line, event.style is not None), event.anchor)
+                self._add(YamlScalar(event.value, line, event.style is not None), event.anchor)
             elif isinstance(event, yaml.SequenceStartEvent):
-                self._open(Listing([], line), event.anchor)
+                self._open(YamlList([], line), event.anchor)
             elif isinstance(event, yaml.MappingStartEvent):
-                self._open(Mapping({}, line), event.anchor)
+                self._open(YamlMap({}, line), event.anchor)
             elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
                 self._stack.pop()
             elif isinstance(event, yaml.AliasEvent):
                 self._alias(event.anchor, line)
-        if isinstance(self._root, Scalar) and self._root.is_null:
+        if isinstance(self._root, YamlScalar) and self._root.is_null:
             return None
         return self._root
 
-    def _open(self, node: Listing | Mapping, anchor: str | None) -> None:
+    def _open(self, node: YamlList | YamlMap, anchor: str | None) -> None:
         if len(self._stack) >= MAX_DEPTH:
             raise _Unusable(f"is nested deeper than {MAX_DEPTH} levels.", node.line)
         self._add(node, anchor)
@@ -125,7 +125,7 @@ class _Builder:
         if self._nodes > MAX_NODES:
             raise _Unusable(f"has more than {MAX_NODES} values.", line)
 
-    def _add(self, node: Node, anchor: str | None) -> None:
+    def _add(self, node: YamlNode, anchor: str | None) -> None:
         self._count(1, node.line)
         if anchor:
             self._anchors[anchor] = node
@@ -133,10 +133,10 @@ class _Builder:
             self._root = node
             return
         parent, key = self._stack[-1]
-        if isinstance(parent, Listing):
+        if isinstance(parent, YamlList):
             parent.items.append(node)
         elif key is None:
-            if not isinstance(node, Scalar):
+            if not isinstance(node, YamlScalar):
                 raise _Unusable("has a key that is no text.", node.line)
             if node.text in parent.items:
                 raise _Unusable(f"has the key {node.text[:60]!r} twice.", node.line)
@@ -147,22 +147,22 @@ class _Builder:
             self._stack[-1] = (parent, None)
 
 
-def _size(node: Node) -> int:
+def _size(node: YamlNode) -> int:
     """Count the values in a tree, aliases written out: bounded, since every alias in it was counted when added."""
     pending, seen = [node], 0
     while pending:
         item = pending.pop()
         seen += 1
-        if not isinstance(item, Scalar):
-            pending.extend(item.items if isinstance(item, Listing) else item.items.values())
+        if not isinstance(item, YamlScalar):
+            pending.extend(item.items if isinstance(item, YamlList) else item.items.values())
     return seen
 
 
-class Section:
+class YamlSection:
     """A map read by schema: each ``take_…`` converts one key and says what is wrong with it, file and line."""
 
-    def __init__(self, mapping: Mapping | None, path: str, findings: Findings, prefix: str = "") -> None:
-        self._mapping = mapping or Mapping({}, 0)
+    def __init__(self, mapping: YamlMap | None, path: str, findings: Findings, prefix: str = "") -> None:
+        self._mapping = mapping or YamlMap({}, 0)
         self._path = path
         self._findings = findings
         self._prefix = prefix
@@ -170,7 +170,7 @@ class Section:
 
     def __contains__(self, key: str) -> bool:
         node = self._mapping.items.get(key)
-        return node is not None and not (isinstance(node, Scalar) and node.is_null)
+        return node is not None and not (isinstance(node, YamlScalar) and node.is_null)
 
     def keys(self) -> list[str]:
         """List the keys in the order written."""
@@ -180,16 +180,16 @@ class Section:
         """Tell where a key stands."""
         return self._mapping.key_lines.get(key, self._mapping.line)
 
-    def node(self, key: str) -> Node | None:
+    def node(self, key: str) -> YamlNode | None:
         """Take a value as it is; nothing where it is absent or null."""
         self._taken.add(key)
         return self._mapping.items[key] if key in self else None
 
-    def wrong(self, key: str, message: str, fix: str = "") -> None:
+    def error(self, key: str, message: str, fix: str = "") -> None:
         """Say what is wrong with a key's value."""
         self._findings.error(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
 
-    def doubtful(self, key: str, message: str, fix: str = "") -> None:
+    def warning(self, key: str, message: str, fix: str = "") -> None:
         """Say what may be wrong with a key's value."""
         self._findings.warning(self._path, f"{self._prefix}{key}: {message}", fix, self.line(key))
 
@@ -198,8 +198,8 @@ class Section:
         node = self.node(key)
         if node is None:
             return default
-        if not isinstance(node, Scalar):
-            self.wrong(key, "must be a string.")
+        if not isinstance(node, YamlScalar):
+            self.error(key, "must be a string.")
             return default
         return node.text
 
@@ -208,9 +208,9 @@ class Section:
         if key not in self:
             self._taken.add(key)
             return default
-        value = number(self.take_text(key))
+        value = parse_number(self.take_text(key))
         if value is None or value < least or (above and value == least):
-            self.wrong(
+            self.error(
                 key, f"must be a number {'above' if above else 'of at least'} {least:g}, at most {MAX_NUMBER:g}."
             )
             return default
@@ -220,7 +220,7 @@ class Section:
         """Take a whole number that is at least ``least``."""
         value = self.take_number(key, default, least=least)
         if value != int(value):
-            self.wrong(key, "must be a whole number.")
+            self.error(key, "must be a whole number.")
             return default
         return int(value)
 
@@ -231,44 +231,44 @@ class Section:
             return default
         if value in _TRUE or value in _FALSE:
             return value in _TRUE
-        self.wrong(key, "must be true or false.")
+        self.error(key, "must be true or false.")
         return default
 
     def take_choice(self, key: str, options: tuple[str, ...], default: str) -> str:
         """Take one of some words."""
         value = self.take_text(key, default)
         if value not in options:
-            self.wrong(key, f"{value[:60]!r} is none of {', '.join(options)}.")
+            self.error(key, f"{value[:60]!r} is none of {', '.join(options)}.")
             return default
         return value
 
     def take_texts(self, key: str, *, split: bool = False) -> tuple[str, ...]:
         """Take a list of texts; one text stands for a list of one, or with ``split`` for its words."""
-        return texts(self, key, self.node(key), split=split)
+        return parse_strings(self, key, self.node(key), split=split)
 
-    def take_section(self, key: str) -> Section:
+    def take_section(self, key: str) -> YamlSection:
         """Take a map; an absent one is empty."""
         node = self.node(key)
-        if node is not None and not isinstance(node, Mapping):
-            self.wrong(key, "must be a map.")
+        if node is not None and not isinstance(node, YamlMap):
+            self.error(key, "must be a map.")
             node = None
-        return Section(node, self._path, self._findings, f"{self._prefix}{key}.")
+        return YamlSection(node, self._path, self._findings, f"{self._prefix}{key}.")
 
-    def sections(self, key: str) -> list[Section]:
+    def sections(self, key: str) -> list[YamlSection]:
         """Take a list of maps."""
         node = self.node(key)
         if node is None:
             return []
-        if not isinstance(node, Listing) or not all(isinstance(item, Mapping) for item in node.items):
-            self.wrong(key, "must be a list of maps.")
+        if not isinstance(node, YamlList) or not all(isinstance(item, YamlMap) for item in node.items):
+            self.error(key, "must be a list of maps.")
             return []
         return [
-            Section(item, self._path, self._findings, f"{self._prefix}{key}[{index}].")
+            YamlSection(item, self._path, self._findings, f"{self._prefix}{key}[{index}].")
             for index, item in enumerate(node.items)
-            if isinstance(item, Mapping)
+            if isinstance(item, YamlMap)
         ]
 
-    def leave_unknown(self, *, is_error: bool = False) -> None:
+    def report_unknown_keys(self, *, is_error: bool = False) -> None:
         """Say which keys nobody took."""
         for key in self._mapping.items:
             if key not in self._taken:
@@ -276,7 +276,7 @@ class Section:
                 note(self._path, f"{self._prefix}{key}: is not a key of this format.", "Remove it.", self.line(key))
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Read a number of at most ``MAX_NUMBER``; underscores, names of infinities and the like are none.
 
     What is larger is a mistake, and would become infinite when it is converted to another unit.
@@ -291,13 +291,13 @@ def number(text: str) -> float | None:
     return value if abs(value) <= MAX_NUMBER else None
 
 
-def texts(section: Section, key: str, node: Node | None, *, split: bool = False) -> tuple[str, ...]:
+def parse_strings(section: YamlSection, key: str, node: YamlNode | None, *, split: bool = False) -> tuple[str, ...]:
     """Read a list of texts from a node, or one text as a list of one."""
     if node is None:
         return ()
-    if isinstance(node, Scalar):
+    if isinstance(node, YamlScalar):
         return tuple(node.text.split()) if split else (node.text,)
-    if isinstance(node, Listing) and all(isinstance(item, Scalar) for item in node.items):
-        return tuple(item.text for item in node.items if isinstance(item, Scalar))
-    section.wrong(key, "must be a list of texts.")
+    if isinstance(node, YamlList) and all(isinstance(item, YamlScalar) for item in node.items):
+        return tuple(item.text for item in node.items if isinstance(item, YamlScalar))
+    section.error(key, "must be a list of texts.")
     return ()

@@ -1,5 +1,5 @@
 """Who is alive, and what they can do."""
 
-from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, Registry, WorkerInfo
+from adjudge.registry.driver import LEASE_SEC, LiveWorker, Registry, WorkerHealth, WorkerInfo
 
-__all__ = ["LEASE_SEC", "Health", "LiveWorker", "Registry", "WorkerInfo"]
+__all__ = ["LEASE_SEC", "LiveWorker", "Registry", "WorkerHealth", "WorkerInfo"]

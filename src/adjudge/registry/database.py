@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, check_name
+from adjudge.registry.driver import LEASE_SEC, LiveWorker, WorkerHealth, WorkerInfo, check_worker_name
 from adjudge.store import Database, workers
 from adjudge.store.workers import WorkerRow
 
@@ -14,10 +14,10 @@ class DatabaseRegistry:
         self._database = database
         self._lease_us = int(lease_sec * 1e6)
 
-    async def announce(self, info: WorkerInfo) -> None:
+    async def register(self, info: WorkerInfo) -> None:
         """Write the worker's row."""
         row = WorkerRow(
-            id=check_name(info.name),
+            id=check_worker_name(info.name),
             host=info.host,
             pid=info.pid,
             version=info.version,
@@ -25,17 +25,17 @@ class DatabaseRegistry:
             capabilities={"languages": dict(info.languages), "isolation": info.isolation},
             health=info.health,
         )
-        await self._database.transact(lambda tx: workers.announce(tx, row, lease_us=self._lease_us))
+        await self._database.transact(lambda tx: workers.register(tx, row, lease_us=self._lease_us))
 
-    async def keep_alive(self, name: str, *, health: Health) -> bool:
+    async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
         """Renew the row's lease."""
         return await self._database.transact(
             lambda tx: workers.keep_alive(tx, name, health=health, lease_us=self._lease_us)
         )
 
-    async def leave(self, name: str) -> None:
+    async def deregister(self, name: str) -> None:
         """Remove the row."""
-        await self._database.transact(lambda tx: workers.leave(tx, name))
+        await self._database.transact(lambda tx: workers.deregister(tx, name))
 
     async def list(self) -> list[LiveWorker]:
         """Read the rows whose lease holds."""
@@ -49,11 +49,11 @@ class DatabaseRegistry:
                     slots=row.slots,
                     languages=row.capabilities["languages"],
                     isolation=row.capabilities["isolation"],
-                    health=Health(row.health),
+                    health=WorkerHealth(row.health),
                 ),
                 row.lease_left_us / 1e6,
             )
-            for row in await self._database.read(workers.alive)
+            for row in await self._database.read(workers.list_alive)
         ]
 
     async def close(self) -> None:

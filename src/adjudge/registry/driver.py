@@ -18,7 +18,7 @@ LEASE_SEC: Final = 15.0
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
-class Health(StrEnum):
+class WorkerHealth(StrEnum):
     """How a worker feels."""
 
     STARTING = "starting"
@@ -42,7 +42,7 @@ class WorkerInfo:
     """Language → version of its toolchain."""
     isolation: str = ""
     """What holds its programs: whose rights the launcher has, and what keeps their memory."""
-    health: Health = Health.STARTING
+    health: WorkerHealth = WorkerHealth.STARTING
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class LiveWorker:
 class Registry(Protocol):
     """The workers that are alive. ``Unavailable`` while the registry is away."""
 
-    async def announce(self, info: WorkerInfo) -> None:
+    async def register(self, info: WorkerInfo) -> None:
         """Enter a worker with a fresh lease; an entry of the same name is replaced."""
         ...
 
-    async def keep_alive(self, name: str, *, health: Health) -> bool:
+    async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
         """Renew the lease. False where it has passed: announce again."""
         ...
 
-    async def leave(self, name: str) -> None:
+    async def deregister(self, name: str) -> None:
         """Disappear at once."""
         ...
 
@@ -77,7 +77,7 @@ class Registry(Protocol):
         ...
 
 
-def check_name(name: str) -> str:
+def check_worker_name(name: str) -> str:
     """Return ``name`` if a worker may have it."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(

@@ -19,7 +19,7 @@ import httpx
 from adjudge.domain.errors import InternalFault, InvalidInput, Unavailable
 from adjudge.domain.keepalive import SOCKET_OPTIONS
 from adjudge.domain.reactions import Reaction, reaction_to
-from adjudge.registry.driver import LEASE_SEC, Health, LiveWorker, WorkerInfo, check_name
+from adjudge.registry.driver import LEASE_SEC, LiveWorker, WorkerHealth, WorkerInfo, check_worker_name
 from adjudge.registry.http_failures import REACTIONS
 
 _TIMEOUT_SEC: Final = 5.0
@@ -57,9 +57,9 @@ class EtcdRegistry:
         )
         self._announced: dict[str, tuple[int, WorkerInfo]] = {}
 
-    async def announce(self, info: WorkerInfo) -> None:
+    async def register(self, info: WorkerInfo) -> None:
         """Take a lease and bind the worker's key to it; an older lease of ours is given back."""
-        check_name(info.name)
+        check_worker_name(info.name)
         granted = await self._call("lease/grant", {"TTL": self._lease_sec})
         lease = int(granted["ID"])
         try:
@@ -72,7 +72,7 @@ class EtcdRegistry:
         if older is not None:
             await self._revoke(older[0])
 
-    async def keep_alive(self, name: str, *, health: Health) -> bool:
+    async def keep_alive(self, name: str, *, health: WorkerHealth) -> bool:
         """Renew the lease; a changed health is written too, unless the key went away meanwhile."""
         if name not in self._announced:
             return False
@@ -85,7 +85,7 @@ class EtcdRegistry:
             self._announced.pop(name, None)
         return alive
 
-    async def leave(self, name: str) -> None:
+    async def deregister(self, name: str) -> None:
         """Give the lease back, which removes the key; without a lease of ours, remove the key itself."""
         announced = self._announced.pop(name, None)
         if announced is not None:
@@ -201,4 +201,4 @@ def _info(value: str) -> WorkerInfo:
     """What a worker said; what a newer one says beyond that is left alone."""
     said = json.loads(b64decode(value))
     known = {name: said[name] for name in _FIELDS & said.keys()}
-    return WorkerInfo(**(known | {"health": Health(known["health"])}))
+    return WorkerInfo(**(known | {"health": WorkerHealth(known["health"])}))

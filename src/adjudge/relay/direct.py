@@ -13,19 +13,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from adjudge.relay.patrol import patrolling
-from adjudge.relay.pump import Pump
+from adjudge.relay.patrol import periodic_task
+from adjudge.relay.pump import Dispatcher
 
 _AGAIN_MS = 1_000
 
 
 @asynccontextmanager
-async def delivering(pump: Pump) -> AsyncIterator[None]:
+async def dispatch_inline(pump: Dispatcher) -> AsyncIterator[None]:
     """Deliver while the block lasts; a fault of delivery is logged, and does not end what else the process does."""
 
     async def run() -> int:
         await pump.run()
         return 0
 
-    async with patrolling(run, every_ms=_AGAIN_MS, name="direct-delivery"):
+    async with periodic_task(run, interval_ms=_AGAIN_MS, name="direct-delivery"):
         yield

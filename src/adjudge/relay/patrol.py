@@ -22,7 +22,7 @@ from adjudge.store import Database, dead_letters, outbox
 from adjudge.store.job_accounts import log_fields
 from adjudge.store.job_isolation import Isolation
 from adjudge.store.job_values import QueuedJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream.driver import Stream
 
 _log = get_logger(__name__)
@@ -34,20 +34,20 @@ _FRONT: Final[_Place] = (0, "")
 class Watchdog:
     """Frees the jobs of lost workers."""
 
-    def __init__(self, database: Database, jobs: Jobs, *, name: str) -> None:
+    def __init__(self, database: Database, jobs: JobCommands, *, name: str) -> None:
         self._database = database
         self._jobs = jobs
         self._name = name
         self._isolation = Isolation(database, jobs, actor=name)
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Free what has expired; return how many jobs that were. A kind whose owner fails stops no other.
 
         Each job is looked at once in a round, so that a batch of failing ones does not hide those behind it.
         """
         freed, after = 0, ""
         while True:
-            operation = partial(self._jobs.expired, at_most=_BATCH, after=after)
+            operation = partial(self._jobs.expired, limit=_BATCH, after=after)
             found = await self._database.read(operation)
             freed += sum([await self._free(job_ids) for job_ids in found.values()])
             looked_at = sorted(job_id for job_ids in found.values() for job_id in job_ids)
@@ -56,7 +56,9 @@ class Watchdog:
             after = looked_at[-1]
 
     async def _free(self, job_ids: Sequence[str]) -> int:
-        batch = await self._isolation.run(job_ids, lambda tx, ids: self._jobs.expire(tx, ids, actor=self._name))
+        batch = await self._isolation.run(
+            job_ids, lambda tx, ids: self._jobs.release_expired(tx, ids, actor=self._name)
+        )
         for job in batch:
             buried = job.status is JobStatus.FAILED
             _log.warning("job_lease_expired", stage="lost", buried=buried, **log_fields(job))
@@ -70,23 +72,23 @@ class Reconciler:
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
+        jobs: JobCommands,
         stream: Stream,
         *,
         name: str,
-        older_ms: int = 10_000,
+        older_than_ms: int = 10_000,
         batch: int = _BATCH,
     ) -> None:
         self._database = database
         self._jobs = jobs
         self._stream = stream
         self._name = name
-        self._older_ms = older_ms
+        self._older_ms = older_than_ms
         self._batch = batch
         self._place = _FRONT
         self._isolation = Isolation(database, jobs, actor=name)
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Put jobs whose message is gone back into the outbox; return how many.
 
         Whoever has waited longest is looked at in every round; of what stands behind, another part each time, so that a
@@ -113,45 +115,45 @@ class Reconciler:
             restored += await self._requeue(lost) if lost else 0
             if len(queued) < self._batch:
                 return restored, None
-            place = queued[-1].place
+            place = queued[-1].scan_position
             if not lost:
                 return restored, place
 
     async def _look(self, place: _Place) -> tuple[list[QueuedJob], list[str]]:
         queued = await self._database.read(
-            lambda tx: self._jobs.queued_long(tx, older_ms=self._older_ms, at_most=self._batch, after=place)
+            lambda tx: self._jobs.find_long_queued(tx, older_than_ms=self._older_ms, limit=self._batch, after=place)
         )
-        known = await self._stream.holds([(job.priority, job.entry_id) for job in queued]) if queued else set()
+        known = await self._stream.find_existing([(job.priority, job.entry_id) for job in queued]) if queued else set()
         return queued, [job.job_id for job in queued if (job.priority, job.entry_id) not in known]
 
     async def _requeue(self, lost: Sequence[str]) -> int:
         return len(await self._isolation.run(lost, lambda tx, ids: self._jobs.requeue(tx, ids, actor=self._name)))
 
 
-class Census:
+class QueueGauges:
     """Counts what waits: the figures that say whether the drive keeps up."""
 
     def __init__(self, database: Database, stream: Stream) -> None:
         self._database = database
         self._stream = stream
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Count once; return how many jobs wait."""
         metrics.OUTBOX_PENDING.set(await self._database.read(outbox.count_pending))
         metrics.DEAD_LETTERS.set(await self._database.read(dead_letters.count_open))
-        depth = await self._stream.depth()
+        depth = await self._stream.depths()
         for band, waiting in depth.items():
             metrics.QUEUE_DEPTH.labels(str(band)).set(waiting)
         return sum(depth.values())
 
 
-async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
+async def run_periodically(tick: Callable[[], Awaitable[int]], *, interval_ms: int) -> None:
     """Make the round for ever; a database or a stream that cannot serve is waited out with growing pauses."""
-    every_sec = every_ms / 1_000
-    outage = Outage(_log, "periodic_task_retrying", first_sec=every_sec, longest_sec=max(LONGEST_SEC, every_sec))
+    interval_sec = interval_ms / 1_000
+    outage = Outage(_log, "periodic_task_retrying", first_sec=interval_sec, longest_sec=max(LONGEST_SEC, interval_sec))
     name = getattr(tick, "__qualname__", "tick")
     while True:
-        pause_sec = every_sec
+        pause_sec = interval_sec
         try:
             await tick()
             outage.over()
@@ -163,9 +165,9 @@ async def patrol(tick: Callable[[], Awaitable[int]], *, every_ms: int) -> None:
 
 
 @asynccontextmanager
-async def patrolling(tick: Callable[[], Awaitable[int]], *, every_ms: int, name: str) -> AsyncIterator[None]:
+async def periodic_task(tick: Callable[[], Awaitable[int]], *, interval_ms: int, name: str) -> AsyncIterator[None]:
     """Make the round beside whatever else the process does, for as long as the block lasts."""
-    task = asyncio.create_task(patrol(tick, every_ms=every_ms), name=name)
+    task = asyncio.create_task(run_periodically(tick, interval_ms=interval_ms), name=name)
     try:
         yield
     finally:

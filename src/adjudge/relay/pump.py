@@ -19,17 +19,17 @@ from typing import Any
 
 from adjudge.domain.errors import Unavailable
 from adjudge.observe import metrics
-from adjudge.observe.door import Pulse
+from adjudge.observe.door import LoopHeartbeat
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx, outbox
-from adjudge.store.bells import OUTBOX, Wakeup
-from adjudge.store.job_accounts import origin_fields
+from adjudge.store.bells import CHANNEL_OUTBOX, Wakeup
+from adjudge.store.job_accounts import request_fields
 from adjudge.store.job_isolation import Isolation
-from adjudge.store.job_values import Burial, Delivery
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import DispatchedMessage, PoisonJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.outbox import DueRow
-from adjudge.stream.driver import BANDS, Hint, Published, Stream, band_of
+from adjudge.stream.driver import BANDS, MessageBody, PublishResult, Stream, band_of
 
 _log = get_logger(__name__)
 _SECOND_US = 1_000_000
@@ -45,7 +45,7 @@ UNDELIVERABLE = "UNDELIVERABLE"
 _FINAL_TRIES = 3
 
 
-class _Room:
+class _BandCapacity:
     """How many more messages each band of the stream should hold.
 
     The stream is asked once what was known to be free is used up, and after each whole batch, because other pumps fill
@@ -64,7 +64,7 @@ class _Room:
         """The room of each band, in their order."""
         if min(self._left.values()) < batch:
             try:
-                depth = await self._stream.depth()
+                depth = await self._stream.depths()
             except Unavailable:
                 depth = {}  # away: what is published now fails, and each row remembers why
             self._left = {band: max(0, self._ahead - depth.get(band, 0)) for band in BANDS}
@@ -90,7 +90,7 @@ class _Room:
             self._left[band] = max(0, self._left[band] - 1)
 
 
-class Pump:
+class Dispatcher:
     """Delivers the outbox, in batches: two transactions and one round trip to the stream for each.
 
     After a whole batch there is another round trip, to ask how much room is left.
@@ -99,14 +99,14 @@ class Pump:
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
+        jobs: JobCommands,
         stream: Stream,
         *,
         name: str,
         batch: int = 512,
         poll_ms: int = 1_000,
         ahead: int = 4_000,
-        pulse: Pulse | None = None,
+        pulse: LoopHeartbeat | None = None,
     ) -> None:
         self._database = database
         self._jobs = jobs
@@ -114,9 +114,9 @@ class Pump:
         self._name = name
         self._batch = batch
         self._poll_ms = poll_ms
-        self._room = _Room(stream, ahead)
+        self._room = _BandCapacity(stream, ahead)
         self._isolation = Isolation(database, jobs, actor=name)
-        self._pulse = pulse or Pulse("pump")
+        self._pulse = pulse or LoopHeartbeat("pump")
         self._outage = Outage(_log, "dispatch_retrying")
         self._pause_sec = 0.0
         """How long to wait because the stream took nothing of the last batch."""
@@ -124,7 +124,7 @@ class Pump:
     async def run(self) -> None:
         """Deliver for ever: when a commit rings, when a row comes due, and at every poll in case a ring was lost."""
         wakeup = Wakeup()
-        silence = self._database.listen(OUTBOX, wakeup.set)
+        silence = self._database.listen(CHANNEL_OUTBOX, wakeup.set)
         try:
             while True:
                 wakeup.clear()
@@ -141,7 +141,7 @@ class Pump:
 
     async def _turn(self) -> int:
         """Deliver, and say how long to wait for a ring; when the next row is due is asked only of a quiet outbox."""
-        delivered = await self.deliver()
+        delivered = await self.dispatch_batch()
         if self._pause_sec:
             await asyncio.sleep(self._pause_sec)
             return 0
@@ -152,19 +152,21 @@ class Pump:
         due_ms = await self._database.read(outbox.next_due_ms)
         return self._poll_ms if due_ms is None else min(self._poll_ms, max(_LEAST_MS, due_ms))
 
-    async def deliver(self) -> int:
+    async def dispatch_batch(self) -> int:
         """Deliver one batch of what is due, of each band what the stream has room for; return how many were taken."""
         self._pause_sec = 0.0
         rooms = await self._room.left(self._batch)
-        due = await self._database.transact(lambda tx: outbox.take_due(tx, at_most=self._batch, rooms=rooms))
+        due = await self._database.transact(lambda tx: outbox.take_due(tx, limit=self._batch, rooms=rooms))
         if not due:
             return 0
         self._room.use(due, self._batch)
         hints, broken = _hints(due)
         published, failure = await self._publish(hints)
-        taking = {row.job_id: row.taking for row in due}
+        taking = {row.job_id: row.dispatch_seq for row in due}
         sent = [
-            Delivery(item.job_id, item.entry_id, taking[item.job_id]) for item in published if item.entry_id is not None
+            DispatchedMessage(item.job_id, item.entry_id, taking[item.job_id])
+            for item in published
+            if item.entry_id is not None
         ]
         unsent = {item.job_id: item for item in [*published, *broken] if item.entry_id is None}
         failed = {job_id: item for job_id, item in unsent.items() if not item.is_outage}
@@ -185,12 +187,12 @@ class Pump:
             self._outage.over()
         return len(due)
 
-    async def _note_failures(self, failed: Mapping[str, Published], attempts: Mapping[str, int]) -> None:
+    async def _note_failures(self, failed: Mapping[str, PublishResult], attempts: Mapping[str, int]) -> None:
         """Keep why deliveries failed; a row that can never be delivered is buried with its job after a few tries."""
         rows = [(job_id, item.error or "unknown") for job_id, item in failed.items()]
         await self._database.transact(lambda tx: self._jobs.not_delivered(tx, rows))
         burials = {
-            job_id: Burial(job_id, UNDELIVERABLE, item.error or "unknown")
+            job_id: PoisonJob(job_id, UNDELIVERABLE, item.error or "unknown")
             for job_id, item in failed.items()
             if item.is_final and attempts[job_id] >= _FINAL_TRIES
         }
@@ -198,7 +200,7 @@ class Pump:
             return
 
         async def bury(tx: Tx, job_ids: Sequence[str]) -> list[str]:
-            done = (await self._jobs.bury(tx, [burials[job_id] for job_id in job_ids], actor=self._name)).done
+            done = (await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._name)).done
             return [job.id for job in done]
 
         for job_id in await self._isolation.run(list(burials), bury):
@@ -208,33 +210,35 @@ class Pump:
         """Try deliveries again later that the stream could not take, without counting the try."""
 
         async def note(tx: Tx) -> None:
-            await self._jobs.hold(tx, [row[0] for row in rows])
+            await self._jobs.lock(tx, [row[0] for row in rows])
             await outbox.postpone(tx, sorted(rows))
 
         await self._database.transact(note)
 
-    async def _publish(self, hints: Sequence[Hint]) -> tuple[list[Published], Unavailable | None]:
+    async def _publish(self, hints: Sequence[MessageBody]) -> tuple[list[PublishResult], Unavailable | None]:
         """Tell the stream; what becomes of each hint, and why not even one could be told."""
         try:
             return (await self._stream.publish(hints) if hints else []), None
         except Unavailable as error:
-            return [Published(hint.job_id, None, error.message, is_outage=True) for hint in hints], error
+            return [PublishResult(hint.job_id, None, error.message, is_outage=True) for hint in hints], error
 
 
-def _hints(due: Sequence[DueRow]) -> tuple[list[Hint], list[Published]]:
+def _hints(due: Sequence[DueRow]) -> tuple[list[MessageBody], list[PublishResult]]:
     """What to publish, and the rows that cannot be: a poisoned one never holds its neighbours up."""
     hints, broken = [], []
     for row in due:
         try:
             payload = dict(json.loads(row.payload))
         except (TypeError, ValueError) as error:
-            broken.append(Published(row.job_id, None, f"payload is not an object: {error}", is_final=True))
+            broken.append(PublishResult(row.job_id, None, f"payload is not an object: {error}", is_final=True))
             continue
-        hints.append(Hint(row.job_id, row.priority, row.kind, row.trace_id, payload))
+        hints.append(MessageBody(row.job_id, row.priority, row.kind, row.trace_id, payload))
     return hints, broken
 
 
-def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapping[str, Mapping[str, Any]]) -> None:
+def _count(
+    due: Sequence[DueRow], published: Sequence[PublishResult], payloads: Mapping[str, Mapping[str, Any]]
+) -> None:
     rows = {row.job_id: row for row in due}
     for item in published:
         if item.entry_id is None:
@@ -245,8 +249,8 @@ def _count(due: Sequence[DueRow], published: Sequence[Published], payloads: Mapp
     _DELIVERED.inc(len(delivered))
     for row in delivered:
         metrics.OUTBOX_DISPATCH_LATENCY.observe(row.waited_us / _SECOND_US)
-    _log.info_each("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
+    _log.info_many("job_dispatched", (_fields(row, payloads[row.job_id]) for row in delivered))
 
 
 def _fields(row: DueRow, payload: Mapping[str, Any]) -> dict[str, object]:
-    return {"stage": "delivered", "job_id": row.job_id, "trace_id": row.trace_id, **origin_fields(payload)}
+    return {"stage": "delivered", "job_id": row.job_id, "trace_id": row.trace_id, **request_fields(payload)}

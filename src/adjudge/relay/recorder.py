@@ -8,32 +8,32 @@ from dataclasses import asdict
 from typing import Final
 
 from adjudge.observe import samples
-from adjudge.relay.patrol import patrolling
+from adjudge.relay.patrol import periodic_task
 from adjudge.store import Database, figures
 
 EVERY_MS: Final = 10_000
 _KEPT_MS: Final = 24 * 3600 * 1_000
 
 
-class Recorder:
+class MetricsRecorder:
     """Writes one process's figures."""
 
     def __init__(self, database: Database, *, source: str) -> None:
         self._database = database
         self._source = source
-        self._before = samples.take()
+        self._before = samples.take_sample()
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Write what was counted since the last round."""
-        now = samples.take()
-        sample = asdict(samples.since(now, self._before))
-        await self._database.transact(lambda tx: figures.keep(tx, self._source, sample, older_ms=_KEPT_MS))
+        now = samples.take_sample()
+        sample = asdict(samples.diff_samples(now, self._before))
+        await self._database.transact(lambda tx: figures.insert(tx, self._source, sample, older_than_ms=_KEPT_MS))
         self._before = now
         return 1
 
 
 @asynccontextmanager
-async def recorded(database: Database, source: str) -> AsyncIterator[None]:
+async def record_metrics(database: Database, source: str) -> AsyncIterator[None]:
     """Write this process's figures while the block lasts."""
-    async with patrolling(Recorder(database, source=source).tick, every_ms=EVERY_MS, name="recorder"):
+    async with periodic_task(MetricsRecorder(database, source=source).run_once, interval_ms=EVERY_MS, name="recorder"):
         yield

@@ -22,14 +22,14 @@ class Retention:
     def __init__(self, database: Database, *, deliveries_ms: int) -> None:
         self._database = database
         self._rounds: dict[str, Callable[[Tx], Awaitable[int]]] = {
-            "executions": executions.forget,
-            "deliveries": lambda tx: webhooks.forget(tx, older_ms=deliveries_ms),
-            "jobs": lambda tx: job_retention.forget(tx, older_ms=_JOBS_MS),
-            "idempotency_keys": idempotency.forget,
-            "progress": lambda tx: progress.forget(tx, older_ms=_PROGRESS_MS),
+            "executions": executions.delete_expired,
+            "deliveries": lambda tx: webhooks.delete_old(tx, older_than_ms=deliveries_ms),
+            "jobs": lambda tx: job_retention.forget(tx, older_than_ms=_JOBS_MS),
+            "idempotency_keys": idempotency.delete_expired,
+            "progress": lambda tx: progress.delete_old(tx, older_than_ms=_PROGRESS_MS),
         }
 
-    async def tick(self) -> int:
+    async def run_once(self) -> int:
         """Forget what is due; return how much."""
         total = 0
         for name, forget in self._rounds.items():

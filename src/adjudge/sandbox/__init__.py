@@ -10,21 +10,30 @@
 
 from adjudge.domain.limits import Limits
 from adjudge.sandbox.launcher import Isolation, NoCgroup
-from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
+from adjudge.sandbox.metrics import NullSandboxMetrics, SandboxMetrics
 from adjudge.sandbox.pool import STDERR_LIMIT_BYTES, STDOUT_LIMIT_BYTES, Sandbox
 from adjudge.sandbox.report import (
-    Collected,
+    CollectedFile,
     LimitKind,
     MemorySource,
     ProtocolError,
     ProtocolReason,
-    RunReport,
-    RunVerdict,
     SandboxFault,
+    SandboxRunReport,
+    SandboxVerdict,
     parse_report,
 )
 from adjudge.sandbox.seats import Seat, all_together
-from adjudge.sandbox.spec import MERGE, TMP_DIRECTORY, WORK_DIRECTORY, Egress, InputFile, Merge, Mount, RunSpec
+from adjudge.sandbox.spec import (
+    MERGE,
+    TMP_DIRECTORY,
+    WORK_DIRECTORY,
+    Egress,
+    InputFile,
+    Mount,
+    SandboxRunSpec,
+    StderrTarget,
+)
 
 __all__ = [
     "MERGE",
@@ -32,26 +41,26 @@ __all__ = [
     "STDOUT_LIMIT_BYTES",
     "TMP_DIRECTORY",
     "WORK_DIRECTORY",
-    "Collected",
+    "CollectedFile",
     "Egress",
     "InputFile",
     "Isolation",
     "LimitKind",
     "Limits",
     "MemorySource",
-    "Merge",
     "Mount",
     "NoCgroup",
-    "NoMetrics",
+    "NullSandboxMetrics",
     "ProtocolError",
     "ProtocolReason",
-    "RunReport",
-    "RunSpec",
-    "RunVerdict",
     "Sandbox",
     "SandboxFault",
     "SandboxMetrics",
+    "SandboxRunReport",
+    "SandboxRunSpec",
+    "SandboxVerdict",
     "Seat",
+    "StderrTarget",
     "all_together",
     "parse_report",
 ]

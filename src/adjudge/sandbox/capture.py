@@ -6,7 +6,7 @@ import mmap
 import os
 
 
-class Capture:
+class CaptureBuffer:
     """An anonymous file of fixed size, mapped here. Programs never see it, so it may serve one run after another."""
 
     def __init__(self, stdout_bytes: int, stderr_bytes: int) -> None:

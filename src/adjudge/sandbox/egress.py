@@ -15,15 +15,15 @@ from typing import Final
 from adjudge.sandbox.spec import Egress
 
 CHUNK_BYTES: Final = 64 * 1024
-CONNECT_SECONDS: Final = 10.0
+CONNECT_TIMEOUT_SEC: Final = 10.0
 
 
 @contextlib.asynccontextmanager
-async def carrying(ways: Sequence[Egress], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
+async def forward_egress(ways: Sequence[Egress], listeners: Sequence[socket.socket]) -> AsyncIterator[None]:
     """Carry connections of each listener to its host for as long as the run lasts; the listeners are closed after."""
     connections: set[asyncio.Task[None]] = set()
     servers = [
-        await asyncio.start_server(_carrier(way, connections), sock=listener)
+        await asyncio.start_server(_Forwarder(way, connections), sock=listener)
         for way, listener in zip(ways, listeners, strict=False)
     ]
     try:
@@ -36,7 +36,7 @@ async def carrying(ways: Sequence[Egress], listeners: Sequence[socket.socket]) -
         await asyncio.gather(*connections, return_exceptions=True)
 
 
-class _carrier:  # noqa: N801  # used as a function
+class _Forwarder:  # used as a function
     """What happens to one accepted connection."""
 
     def __init__(self, way: Egress, connections: set[asyncio.Task[None]]) -> None:
@@ -50,7 +50,7 @@ class _carrier:  # noqa: N801  # used as a function
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(CONNECT_TIMEOUT_SEC):
                 far_reader, far_writer = await asyncio.open_connection(self._way.host, self._way.port)
         except OSError:
             writer.close()

@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import AdjudgeError, Unavailable
-from adjudge.sandbox.capture import Capture
-from adjudge.sandbox.egress import carrying
-from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, RunReport, SandboxFault, parse_report
-from adjudge.sandbox.spec import EGRESS_MAX, RunSpec
-from adjudge.sandbox.wire import CANCEL_MESSAGE, Packet, refuse_missing
+from adjudge.sandbox.capture import CaptureBuffer
+from adjudge.sandbox.egress import forward_egress
+from adjudge.sandbox.report import REPORT_BYTES_MAX, MemorySource, SandboxFault, SandboxRunReport, parse_report
+from adjudge.sandbox.spec import EGRESS_MAX, SandboxRunSpec
+from adjudge.sandbox.wire import CANCEL_MESSAGE, RequestPacket, check_executable_exists
 
 BINARY: Final = Path(__file__).parent / "bin" / "adjudge-box"
-HELLO_SECONDS: Final = 20.0
-STOP_SECONDS: Final = 5.0
-TICK_SECONDS: Final = 1.0
-OVERTIME_SECONDS: Final = 15.0
+READY_TIMEOUT_SEC: Final = 20.0
+STOP_TIMEOUT_SEC: Final = 5.0
+TICK_SEC: Final = 1.0
+REPORT_GRACE_SEC: Final = 15.0
 """How long beyond its wall limit a run may go unreported before the launcher counts as hung."""
 
 
@@ -105,15 +105,15 @@ def close_all(fds: list[int]) -> None:
         os.close(fds.pop())
 
 
-def _blame(spec: RunSpec, fault: SandboxFault) -> None:
+def _blame(spec: SandboxRunSpec, fault: SandboxFault) -> None:
     if fault.step == "file" and 0 <= fault.index < len(spec.files):
-        refuse_missing(spec.files[fault.index])
+        check_executable_exists(spec.files[fault.index])
 
 
 class Launcher:
     """A running ``adjudge-box`` and our end of its socket."""
 
-    def __init__(self, options: LauncherOptions, *, once: bool, capture: Capture | None = None) -> None:
+    def __init__(self, options: LauncherOptions, *, once: bool, capture: CaptureBuffer | None = None) -> None:
         if not os.access(BINARY, os.X_OK):
             raise Unavailable(
                 f"Sandbox launcher {BINARY} not found: install a C compiler (gcc), then run "
@@ -131,7 +131,9 @@ class Launcher:
         self._listeners: list[socket.socket] = []
         self.alive = True
         """False once it hung up on us."""
-        self._capture: Capture | None = capture or Capture(options.stdout_limit_bytes, options.stderr_limit_bytes)
+        self._capture: CaptureBuffer | None = capture or CaptureBuffer(
+            options.stdout_limit_bytes, options.stderr_limit_bytes
+        )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._process = subprocess.Popen(  # noqa: S603  # argv only, our own binary
@@ -166,9 +168,9 @@ class Launcher:
         """The keeper's process id."""
         return self._process.pid
 
-    async def hello(self) -> Isolation:
+    async def wait_ready(self) -> Isolation:
         """Wait until the box stands; raises ``LauncherRefused`` with the step that failed."""
-        body = json.loads(await self._next_line(HELLO_SECONDS))
+        body = json.loads(await self._next_line(READY_TIMEOUT_SEC))
         self._greeted = True
         if body["sandbox_error"]:
             raise LauncherRefused(
@@ -182,14 +184,14 @@ class Launcher:
             memory_source=MemorySource(body["memory_source"]),
         )
 
-    async def run(self, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def run(self, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         """Send one run and wait for its report; a cancelled wait must be followed by ``abort``.
 
         ``handover`` are descriptors that only the launcher shall hold from then on. A launcher that was just started
         need not have said hello yet: the run waits in its socket meanwhile.
         """
         self._expects_listeners = bool(spec.egress)
-        packet = Packet(spec)
+        packet = RequestPacket(spec)
         try:
             message = packet.message()
             while not self._send(message, packet.fds):  # noqa: ASYNC110  # a full socket, which no event tells of
@@ -199,8 +201,8 @@ class Launcher:
         if handover:
             close_all(handover)
         if not self._greeted:
-            await self.hello()
-        seconds = spec.limits.wall_ms / 1000 + OVERTIME_SECONDS
+            await self.wait_ready()
+        seconds = spec.limits.wall_ms / 1000 + REPORT_GRACE_SEC
         line = await (self._run_with_egress(spec, seconds) if spec.egress else self._expect(seconds))
         self._waiter = None
         report, stdout_bytes, stderr_bytes = parse_report(
@@ -213,15 +215,15 @@ class Launcher:
         stdout, stderr = self._capture.read(stdout_bytes, stderr_bytes)
         return report._replace(stdout=stdout, stderr=stderr)
 
-    def give_capture(self) -> Capture | None:
+    def detach_capture(self) -> CaptureBuffer | None:
         """Hand the capture on to the next launcher: after an orderly report nothing is put there any more."""
         capture, self._capture = self._capture, None
         return capture
 
-    async def _run_with_egress(self, spec: RunSpec, seconds: float) -> bytes:
+    async def _run_with_egress(self, spec: SandboxRunSpec, seconds: float) -> bytes:
         """The launcher first hands over its listeners, unless it failed before that; then its report comes."""
-        first = await self._next_line(HELLO_SECONDS)
-        async with carrying(spec.egress, self._listeners):
+        first = await self._next_line(READY_TIMEOUT_SEC)
+        async with forward_egress(spec.egress, self._listeners):
             return await self._next_line(seconds) if self._listeners else first
 
     async def abort(self) -> None:
@@ -240,7 +242,7 @@ class Launcher:
         with contextlib.suppress(OSError):
             self._socket.send(CANCEL_MESSAGE)
         with contextlib.suppress(LauncherDied):
-            await self._next_line(STOP_SECONDS)
+            await self._next_line(STOP_TIMEOUT_SEC)
             return
         await self.close()
 
@@ -251,11 +253,11 @@ class Launcher:
     async def close(self) -> None:
         """Hang up; the launcher kills what runs, cleans up and ends. One that does not is killed."""
         self._hang_up()
-        if self._process.poll() is None and not await self._wait_for_end(STOP_SECONDS):
+        if self._process.poll() is None and not await self._wait_for_end(STOP_TIMEOUT_SEC):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            await self._wait_for_end(STOP_SECONDS)
-        self._process.wait(0 if self._process.poll() is not None else STOP_SECONDS)
+            await self._wait_for_end(STOP_TIMEOUT_SEC)
+        self._process.wait(0 if self._process.poll() is not None else STOP_TIMEOUT_SEC)
 
     def _hang_up(self) -> None:
         if self._closed:
@@ -315,9 +317,9 @@ class Launcher:
             waiter.set_result(self._unclaimed)
             self._unclaimed = b""
         self._patience_seconds = seconds
-        self._seconds_left = seconds + TICK_SECONDS
+        self._seconds_left = seconds + TICK_SEC
         if self._clock is None:
-            self._clock = self._loop.call_later(TICK_SECONDS, self._on_tick)
+            self._clock = self._loop.call_later(TICK_SEC, self._on_tick)
         return waiter
 
     def _on_tick(self) -> None:
@@ -325,11 +327,11 @@ class Launcher:
         self._clock = None
         if self._waiter is None or self._waiter.done():
             return
-        self._seconds_left -= TICK_SECONDS
+        self._seconds_left -= TICK_SEC
         if self._seconds_left <= 0:
             self._fail(f"no report after {self._patience_seconds:.0f} s")
         else:
-            self._clock = self._loop.call_later(TICK_SECONDS, self._on_tick)
+            self._clock = self._loop.call_later(TICK_SEC, self._on_tick)
 
     def _fail(self, reason: str) -> None:
         if self._waiter is not None and not self._waiter.done():

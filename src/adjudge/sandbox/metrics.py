@@ -27,7 +27,7 @@ class SandboxMetrics(Protocol):
         """Count a run that fell back from the agent to the command."""
 
 
-class NoMetrics:
+class NullSandboxMetrics:
     """Counts nothing."""
 
     def protocol_error(self, reason: str) -> None:

@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.observe.logs import get_logger
-from adjudge.sandbox.capture import Capture
+from adjudge.sandbox.capture import CaptureBuffer
 from adjudge.sandbox.launcher import (
     Isolation,
     Launcher,
@@ -32,24 +32,24 @@ from adjudge.sandbox.launcher import (
     close_all,
     default_state_dir,
 )
-from adjudge.sandbox.metrics import NoMetrics, SandboxMetrics
+from adjudge.sandbox.metrics import NullSandboxMetrics, SandboxMetrics
 from adjudge.sandbox.report import (
     LimitKind,
     MemorySource,
     ProtocolError,
-    RunReport,
-    RunVerdict,
     SandboxFault,
+    SandboxRunReport,
+    SandboxVerdict,
     fault_report,
 )
 from adjudge.sandbox.seats import Seat, all_together
-from adjudge.sandbox.spec import RunSpec
+from adjudge.sandbox.spec import SandboxRunSpec
 
 _log = get_logger(__name__)
 
 STDOUT_LIMIT_BYTES: Final = 262_144
 STDERR_LIMIT_BYTES: Final = 1_048_576
-AGENT_RETRY_SECONDS: Final = 2.0
+AGENT_RETRY_SEC: Final = 2.0
 """How long a slot goes on with the command before it tries an agent again."""
 
 
@@ -60,7 +60,7 @@ class _Slot:
     options: LauncherOptions
     agent: Launcher | None = None
     retry_at: float = 0.0
-    spare: Capture | None = None
+    spare: CaptureBuffer | None = None
     """Of the last command that reported: making one takes longer than many a run."""
     failure: str = ""
     """Why it has no agent."""
@@ -96,7 +96,7 @@ class Sandbox:
             raise InvalidInput(f"slots: {slots} is too few; give at least 1.", field="slots")
         self.use_agent = use_agent
         self.unsafe = unsafe
-        self.metrics: SandboxMetrics = metrics or NoMetrics()
+        self.metrics: SandboxMetrics = metrics or NullSandboxMetrics()
         self.isolation: Isolation | None = None
         """What the first launcher could set up here; known once the sandbox is entered."""
         options = LauncherOptions(stdout_limit_bytes, stderr_limit_bytes, state_dir or default_state_dir())
@@ -150,12 +150,14 @@ class Sandbox:
                 slot.spare.close()
                 slot.spare = None
 
-    async def run(self, spec: RunSpec) -> RunReport:
+    async def run(self, spec: SandboxRunSpec) -> SandboxRunReport:
         """Run one program. Cancelling kills it completely before the slot is used again."""
         slot = self._idle.pop() if self._idle else await self._wait_for_slot()
         return await self._run_in(slot, spec, [])
 
-    async def run_interactive(self, contestant: RunSpec, interactor: RunSpec) -> tuple[RunReport, RunReport, int]:
+    async def run_interactive(
+        self, contestant: SandboxRunSpec, interactor: SandboxRunSpec
+    ) -> tuple[SandboxRunReport, SandboxRunReport, int]:
         """Run two programs joined by pipes; the third value is 0 where the contestant ended first, else 1.
 
         Their stdin and stdout are replaced; limits, stderr and everything else stay their own. A sandbox of one slot
@@ -163,7 +165,7 @@ class Sandbox:
         """
         if contestant.egress or interactor.egress:
             raise InvalidInput("egress: not for interactive runs.", field="egress")
-        async with self.seats(2) as (first, second):
+        async with self.reserve_slots(2) as (first, second):
             to_contestant, to_interactor = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
             ends = [to_contestant[0], to_interactor[1]], [to_interactor[0], to_contestant[1]]
             one = replace(contestant, stdin=to_contestant[0], stdout=to_interactor[1])
@@ -175,7 +177,7 @@ class Sandbox:
         return left, right, 0 if left.ended_ns <= right.ended_ns else 1
 
     @asynccontextmanager
-    async def seats(self, count: int) -> AsyncIterator[list[Seat]]:
+    async def reserve_slots(self, count: int) -> AsyncIterator[list[Seat]]:
         """Hold places for programs that must all run at the same time; beyond its slots the sandbox lends boxes."""
         seats = [Seat(partial(self._run_in, slot), partial(self._release, slot)) for slot in await self._take(count)]
         try:
@@ -218,7 +220,7 @@ class Sandbox:
                 return
         self._idle.append(slot)
 
-    async def _run_in(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def _run_in(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         """Run in a place that was taken; ``handover`` are descriptors to close once the launcher has its copies."""
         started = time.monotonic()
         result = "error"
@@ -235,9 +237,9 @@ class Sandbox:
             self.metrics.exec_finished(result, time.monotonic() - started)
             self._release(slot)
 
-    def _believed(self, report: RunReport) -> RunReport:
+    def _believed(self, report: SandboxRunReport) -> SandboxRunReport:
         """Refuse what was measured without a cgroup, should it have gone after the start."""
-        if self.unsafe or report.memory_source is not MemorySource.RLIMIT or report.verdict is RunVerdict.SE:
+        if self.unsafe or report.memory_source is not MemorySource.RLIMIT or report.verdict is SandboxVerdict.SE:
             return report
         return fault_report(SandboxFault("cgroup", 0, -1, NoCgroup().message), report.job_id, report.attempt_id)
 
@@ -254,7 +256,7 @@ class Sandbox:
     def _settling_of(self, slot: _Slot) -> asyncio.Task[None] | None:
         return next((task for task in self._settling if task.get_name() == _task_name(slot) and not task.done()), None)
 
-    async def _run_somehow(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def _run_somehow(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         if not self.use_agent or spec.egress or slot.retry_at == float("inf"):
             return await self._run_by_command(slot, spec, handover)
         if slot.agent is not None and not slot.agent.alive:
@@ -282,13 +284,13 @@ class Sandbox:
             slot.is_degraded = True
             _log.warning("sandbox_degraded", reason=reason, error=slot.failure, slot=self._all.index(slot))
 
-    async def _run_by_command(self, slot: _Slot, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def _run_by_command(self, slot: _Slot, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         capture, slot.spare = slot.spare, None
         launcher = Launcher(slot.options, once=True, capture=capture)
         try:
             report = await self._exchange(slot, launcher, spec, handover)
-            if report.verdict is not RunVerdict.SE:
-                slot.spare = launcher.give_capture()
+            if report.verdict is not SandboxVerdict.SE:
+                slot.spare = launcher.detach_capture()
             return report
         except LauncherRefused as error:
             return fault_report(error.fault, spec.job_id, spec.attempt_id)
@@ -297,7 +299,9 @@ class Sandbox:
         finally:
             self._settle(None, launcher.close())  # the box is empty already; only its walls come down
 
-    async def _exchange(self, slot: _Slot, launcher: Launcher, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def _exchange(
+        self, slot: _Slot, launcher: Launcher, spec: SandboxRunSpec, handover: list[int]
+    ) -> SandboxRunReport:
         """One run by one launcher; a report that breaks the protocol is a fault of ours, counted by reason."""
         try:
             return await launcher.run(spec, handover)
@@ -328,10 +332,10 @@ class Sandbox:
     async def _start_agent(self, slot: _Slot) -> None:
         agent = Launcher(slot.options, once=False)
         try:
-            isolation = await agent.hello()
+            isolation = await agent.wait_ready()
         except (LauncherRefused, LauncherDied) as error:
             await asyncio.shield(self._settle(slot, agent.close()))
-            slot.retry_at, slot.failure = time.monotonic() + AGENT_RETRY_SECONDS, error.message
+            slot.retry_at, slot.failure = time.monotonic() + AGENT_RETRY_SEC, error.message
         except BaseException:
             await asyncio.shield(self._settle(slot, agent.close()))
             raise
@@ -344,7 +348,7 @@ class Sandbox:
 
     async def _drop_agent(self, slot: _Slot) -> None:
         agent, slot.agent = slot.agent, None
-        slot.retry_at = time.monotonic() + AGENT_RETRY_SECONDS
+        slot.retry_at = time.monotonic() + AGENT_RETRY_SEC
         if agent is not None:
             await asyncio.shield(self._settle(slot, agent.close()))
 
@@ -357,7 +361,7 @@ class Sandbox:
         """Whether a box can be made at all; said at the start rather than by the first run."""
         launcher = Launcher(self._all[0].options, once=True)
         try:
-            self.isolation = await launcher.hello()
+            self.isolation = await launcher.wait_ready()
         except (LauncherRefused, LauncherDied) as error:
             raise Unavailable(f"No sandbox can be made here. {error.message} `adjudge doctor` says more.") from error
         finally:
@@ -368,13 +372,13 @@ def _task_name(slot: _Slot | None) -> str:
     return f"sandbox-settle-{id(slot)}"
 
 
-def _replayable(spec: RunSpec) -> bool:
+def _replayable(spec: SandboxRunSpec) -> bool:
     return not any(isinstance(stream, int) for stream in (spec.stdin, spec.stdout, spec.stderr))
 
 
-def _result_label(report: RunReport) -> str:
-    if report.verdict is RunVerdict.OK:
+def _result_label(report: SandboxRunReport) -> str:
+    if report.verdict is SandboxVerdict.OK:
         return "ok"
-    if report.verdict is RunVerdict.SE:
+    if report.verdict is SandboxVerdict.SE:
         return "error"
     return "timeout" if report.limit in (LimitKind.CPU, LimitKind.WALL) else "reject"

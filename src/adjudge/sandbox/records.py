@@ -23,7 +23,7 @@ _LIMITS: Final = struct.Struct(f"<{len(_LIMIT_NAMES)}Q")
 _limit_values: Final = attrgetter(*_LIMIT_NAMES)
 
 
-class Tag(IntEnum):
+class RecordTag(IntEnum):
     """What a record is about."""
 
     JOB_ID = 1
@@ -43,12 +43,12 @@ class Tag(IntEnum):
     EGRESS = 15
 
 
-def record(tag: Tag, payload: bytes) -> bytes:
+def encode_record(tag: RecordTag, payload: bytes) -> bytes:
     """One record of a packet."""
     return _RECORD.pack(tag, 0, len(payload)) + payload
 
 
-def encode(text: str) -> bytes:
+def encode_os_text(text: str) -> bytes:
     """Text as the bytes the kernel sees; names that are not UTF-8 come and go unchanged."""
     try:
         return text.encode(errors="surrogateescape")
@@ -56,14 +56,16 @@ def encode(text: str) -> bytes:
         raise InvalidInput(f"{text[:40]!r}: unpaired surrogate; cannot be passed to a program.") from error
 
 
-def named(job_id: str, attempt_id: int) -> bytes:
+def encode_identity(job_id: str, attempt_id: int) -> bytes:
     """Whose run it is."""
-    return record(Tag.JOB_ID, job_id.encode() + b"\0") + record(Tag.ATTEMPT_ID, _U64.pack(attempt_id))
+    return encode_record(RecordTag.JOB_ID, job_id.encode() + b"\0") + encode_record(
+        RecordTag.ATTEMPT_ID, _U64.pack(attempt_id)
+    )
 
 
-def limited(limits: Limits) -> bytes:
+def encode_limits(limits: Limits) -> bytes:
     """What the run may use, in the order in which limits are declared."""
     try:
-        return record(Tag.LIMITS, _LIMITS.pack(*_limit_values(limits)))
+        return encode_record(RecordTag.LIMITS, _LIMITS.pack(*_limit_values(limits)))
     except struct.error as error:
         raise InvalidInput(f"limits: {limits} hold a number that is too large.", field="limits") from error

@@ -23,7 +23,7 @@ _decode: Final = json.JSONDecoder().decode
 E = TypeVar("E", bound=StrEnum)
 
 
-class RunVerdict(StrEnum):
+class SandboxVerdict(StrEnum):
     """How a run ended; whether its answer is right is decided elsewhere."""
 
     OK = "OK"
@@ -97,7 +97,7 @@ class SandboxFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedFile:
     """What became of one name that was to be copied out: an empty ``error`` means it is there."""
 
     name: str
@@ -106,13 +106,13 @@ class Collected:
     error: str
 
 
-class RunReport(NamedTuple):
+class SandboxRunReport(NamedTuple):
     """One run, as measured over its whole process tree.
 
     A named tuple, because a frozen dataclass of so many fields takes three times as long to make, on every run's way.
     """
 
-    verdict: RunVerdict
+    verdict: SandboxVerdict
     time_ms: int
     """CPU time, user and system, of the whole tree."""
     wall_ms: int
@@ -127,7 +127,7 @@ class RunReport(NamedTuple):
     stderr_truncated: bool = False
     output_bytes: int = 0
     """stdout and stderr together, as far as they were let through."""
-    collected: tuple[Collected, ...] = ()
+    collected: tuple[CollectedFile, ...] = ()
     time_us: int = 0
     wall_us: int = 0
     ended_ns: int = 0
@@ -143,13 +143,13 @@ class RunReport(NamedTuple):
     @property
     def ok(self) -> bool:
         """The program ended by itself, within its limits, with exit code 0."""
-        return self.verdict is RunVerdict.OK
+        return self.verdict is SandboxVerdict.OK
 
 
-def fault_report(fault: SandboxFault, job_id: str = "", attempt_id: int = 0) -> RunReport:
+def fault_report(fault: SandboxFault, job_id: str = "", attempt_id: int = 0) -> SandboxRunReport:
     """Make the report of a run that never was, because of us."""
-    return RunReport(
-        verdict=RunVerdict.SE,
+    return SandboxRunReport(
+        verdict=SandboxVerdict.SE,
         time_ms=0,
         wall_ms=0,
         mem_kb=0,
@@ -162,17 +162,17 @@ def fault_report(fault: SandboxFault, job_id: str = "", attempt_id: int = 0) -> 
 
 
 _STATUS: Final = {
-    RunVerdict.OK: "Finished",
-    RunVerdict.TLE: "Time Limit Exceeded",
-    RunVerdict.MLE: "Memory Limit Exceeded",
-    RunVerdict.OLE: "Output Limit Exceeded",
-    RunVerdict.RE: "Runtime Error",
-    RunVerdict.SE: "System Error",
+    SandboxVerdict.OK: "Finished",
+    SandboxVerdict.TLE: "Time Limit Exceeded",
+    SandboxVerdict.MLE: "Memory Limit Exceeded",
+    SandboxVerdict.OLE: "Output Limit Exceeded",
+    SandboxVerdict.RE: "Runtime Error",
+    SandboxVerdict.SE: "System Error",
 }
 _PLAIN_VERDICTS: Final = {
     (verdict.value.encode(), status.encode()): verdict
     for verdict, status in _STATUS.items()
-    if verdict is not RunVerdict.SE
+    if verdict is not SandboxVerdict.SE
 }
 _PLAIN_LIMITS: Final[dict[bytes, LimitKind | None]] = {b"": None, **{kind.value.encode(): kind for kind in LimitKind}}
 _PLAIN_SOURCES: Final = {source.value.encode(): source for source in MemorySource}
@@ -238,19 +238,21 @@ _RANGES: Final[tuple[tuple[_Values, tuple[str, ...], int], ...]] = (
 
 def parse_report(
     line: bytes, *, job_id: str = "", attempt_id: int = 0, collect: tuple[str, ...] = ()
-) -> tuple[RunReport, int, int]:
+) -> tuple[SandboxRunReport, int, int]:
     """Read one report line; gives the report and how many captured bytes of stdout and of stderr belong to it."""
-    return parse_plain_report(line, job_id, attempt_id) or parse_any_report(line, job_id, attempt_id, collect)
+    return parse_report_fast(line, job_id, attempt_id) or parse_report_json(line, job_id, attempt_id, collect)
 
 
-def parse_any_report(line: bytes, job_id: str, attempt_id: int, collect: tuple[str, ...]) -> tuple[RunReport, int, int]:
+def parse_report_json(
+    line: bytes, job_id: str, attempt_id: int, collect: tuple[str, ...]
+) -> tuple[SandboxRunReport, int, int]:
     """Read any line, key by key; what is wrong with one is known here alone."""
     body = _load(line)
     _check_types(body)
     _check_identity(body, job_id, attempt_id)
-    verdict = _member(RunVerdict, body["verdict"], "verdict")
+    verdict = _member(SandboxVerdict, body["verdict"], "verdict")
     _check_consistency(body, verdict)
-    report = RunReport(
+    report = SandboxRunReport(
         verdict=verdict,
         time_ms=body["time_ms"],
         wall_ms=body["wall_ms"],
@@ -274,7 +276,7 @@ def parse_any_report(line: bytes, job_id: str, attempt_id: int, collect: tuple[s
     return report, body["stdout_bytes"], body["stderr_bytes"]
 
 
-def parse_plain_report(line: bytes, job_id: str, attempt_id: int) -> tuple[RunReport, int, int] | None:
+def parse_report_fast(line: bytes, job_id: str, attempt_id: int) -> tuple[SandboxRunReport, int, int] | None:
     """Read a line of the most common form, in half the time: no fault, nothing collected, keys in the launcher's order.
 
     Whatever is not exactly so is left to ``parse_any_report``: None here says nothing.
@@ -289,9 +291,9 @@ def parse_plain_report(line: bytes, job_id: str, attempt_id: int) -> tuple[RunRe
     verdict = _PLAIN_VERDICTS.get((name, status))
     if verdict is None or job != job_id.encode() or int(attempt) != attempt_id:
         return None
-    if verdict is RunVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
+    if verdict is SandboxVerdict.OK and (exit_code != b"0" or exit_signal != b"0"):
         return None
-    report = RunReport(
+    report = SandboxRunReport(
         verdict,
         int(time_ms),
         int(wall_ms),
@@ -351,11 +353,11 @@ def _check_identity(body: dict[str, Any], job_id: str, attempt_id: int) -> None:
         raise ProtocolError(ProtocolReason.ATTEMPT_MISMATCH, str(body["attempt_id"]))
 
 
-def _check_consistency(body: dict[str, Any], verdict: RunVerdict) -> None:
+def _check_consistency(body: dict[str, Any], verdict: SandboxVerdict) -> None:
     """Refuse a report that says two things: a fault of ours must never read as theirs, or the reverse."""
-    if (verdict is RunVerdict.SE) != bool(body["sandbox_error"]):
+    if (verdict is SandboxVerdict.SE) != bool(body["sandbox_error"]):
         raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict SE and sandbox_error must come together")
-    if verdict is RunVerdict.OK and (body["exit_code"] != 0 or body["exit_signal"] != 0):
+    if verdict is SandboxVerdict.OK and (body["exit_code"] != 0 or body["exit_signal"] != 0):
         raise ProtocolError(ProtocolReason.CONTRADICTION, "verdict OK with a failed exit")
     if body["status"] != _STATUS[verdict]:
         raise ProtocolError(ProtocolReason.CONTRADICTION, "status and verdict differ")
@@ -371,7 +373,7 @@ def _fault(body: dict[str, Any]) -> SandboxFault | None:
     )
 
 
-def _collected(entries: Any, names: tuple[str, ...]) -> tuple[Collected, ...]:
+def _collected(entries: Any, names: tuple[str, ...]) -> tuple[CollectedFile, ...]:
     if not isinstance(entries, list) or len(entries) not in (0, len(names)):
         raise ProtocolError(ProtocolReason.WRONG_TYPE, "collected")
     result = []
@@ -381,12 +383,12 @@ def _collected(entries: Any, names: tuple[str, ...]) -> tuple[Collected, ...]:
         files, size_bytes, code = entry
         if min(entry) < 0:
             raise ProtocolError(ProtocolReason.OUT_OF_RANGE, "collected")
-        result.append(Collected(name, files, size_bytes, errno.errorcode.get(code, str(code)) if code else ""))
+        result.append(CollectedFile(name, files, size_bytes, errno.errorcode.get(code, str(code)) if code else ""))
     return tuple(result)
 
 
 _MEMBERS: Final[dict[type[StrEnum], dict[str, StrEnum]]] = {
-    kind: {member.value: member for member in kind} for kind in (RunVerdict, LimitKind, MemorySource)
+    kind: {member.value: member for member in kind} for kind in (SandboxVerdict, LimitKind, MemorySource)
 }
 
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from adjudge.sandbox.report import RunReport
-from adjudge.sandbox.spec import RunSpec
+from adjudge.sandbox.report import SandboxRunReport
+from adjudge.sandbox.spec import SandboxRunSpec
 
 
 class _Run(Protocol):
-    def __call__(self, spec: RunSpec, handover: list[int]) -> Coroutine[Any, Any, RunReport]: ...
+    def __call__(self, spec: SandboxRunSpec, handover: list[int]) -> Coroutine[Any, Any, SandboxRunReport]: ...
 
 
 class Seat:
@@ -22,7 +22,7 @@ class Seat:
         self._give_back = give_back
         self._is_used = False
 
-    async def run(self, spec: RunSpec, handover: list[int] | None = None) -> RunReport:
+    async def run(self, spec: SandboxRunSpec, handover: list[int] | None = None) -> SandboxRunReport:
         """Run one program here, once; ``handover`` are descriptors to close once the launcher has its copies."""
         if self._is_used:
             raise RuntimeError("this seat was used already")
@@ -36,7 +36,7 @@ class Seat:
             self._give_back()
 
 
-async def all_together(*runs: Coroutine[object, object, RunReport]) -> list[RunReport]:
+async def all_together(*runs: Coroutine[object, object, SandboxRunReport]) -> list[SandboxRunReport]:
     """Wait for runs that need each other; none goes on when another, or our waiting, comes to grief."""
     tasks = [asyncio.create_task(run) for run in runs]
     try:

@@ -15,7 +15,7 @@ from typing import Final
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
-from adjudge.sandbox.records import U32, Tag, encode, limited, named, record
+from adjudge.sandbox.records import U32, RecordTag, encode_identity, encode_limits, encode_os_text, encode_record
 
 WORK_DIRECTORY: Final = "/work"
 """Where the program starts: fresh, its own, and capped in bytes and inodes."""
@@ -34,13 +34,13 @@ JOB_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.:\-]{0,128}")
 _RESERVED_TARGETS: Final = ("/", "/proc", "/dev", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/tmp", "/work")  # noqa: S108  # names inside the box
 
 
-class Merge(Enum):
+class StderrTarget(Enum):
     """Where stderr may go besides a place of its own."""
 
     INTO_STDOUT = "into_stdout"
 
 
-MERGE: Final = Merge.INTO_STDOUT
+MERGE: Final = StderrTarget.INTO_STDOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,9 @@ class InputFile:
         object.__setattr__(self, "encoded_name", name)
         shown = b""
         if self.executable and not isinstance(self.source, bytes):
-            shown = record(Tag.FILE_BIND, U32.pack(1) + encode(str(self.source.absolute())) + b"\0" + name)
+            shown = encode_record(
+                RecordTag.FILE_BIND, U32.pack(1) + encode_os_text(str(self.source.absolute())) + b"\0" + name
+            )
         object.__setattr__(self, "shown_as", shown)
 
 
@@ -106,7 +108,7 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True)
-class RunSpec:
+class SandboxRunSpec:
     """One program, what it may use and what it gets to see.
 
     ``stdin``: a file, bytes, an open descriptor, or None for an empty one. ``stdout`` and ``stderr``: a file, an open
@@ -119,7 +121,7 @@ class RunSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: Path | bytes | int | None = None
     stdout: Path | int | None = None
-    stderr: Path | int | Merge | None = None
+    stderr: Path | int | StderrTarget | None = None
     files: tuple[InputFile, ...] = ()
     mounts: tuple[Mount, ...] = ()
     collect: tuple[str, ...] = ()
@@ -144,7 +146,9 @@ class RunSpec:
             raise InvalidInput(
                 f"stdin: {len(self.stdin)} bytes are over the limit of {self.limits.input_bytes}.", field="stdin"
             )
-        object.__setattr__(self, "head", named(self.job_id, self.attempt_id) + limited(self.limits) + strings)
+        object.__setattr__(
+            self, "head", encode_identity(self.job_id, self.attempt_id) + encode_limits(self.limits) + strings
+        )
 
     def _check_strings(self) -> bytes:
         """Check argv and the environment; gives their records."""
@@ -154,11 +158,11 @@ class RunSpec:
             raise InvalidInput(f"argv: {len(self.argv)} arguments, at most {ARGUMENTS_MAX}.", field="argv")
         if any(part == ".." for part in PurePosixPath(self.argv[0]).parts):
             raise InvalidInput(f"argv: the program {self.argv[0]!r} may not go up with '..'.", field="argv")
-        records = [record(Tag.ARGUMENT, _encode_string("argv", argument)) for argument in self.argv]
+        records = [encode_record(RecordTag.ARGUMENT, _encode_string("argv", argument)) for argument in self.argv]
         for name, value in self.env.items():
             if not name or "=" in name:
                 raise InvalidInput(f"env: {name!r} is not a name of a variable.", field="env")
-            records.append(record(Tag.VARIABLE, _encode_string("env", f"{name}={value}")))
+            records.append(encode_record(RecordTag.VARIABLE, _encode_string("env", f"{name}={value}")))
         encoded = b"".join(records)
         # A record is its string with a NUL and 8 bytes of head; the kernel needs a NUL and a pointer.
         if len(records) > ARGUMENTS_MAX or len(encoded) > ARGUMENTS_BYTES_MAX:
@@ -192,7 +196,7 @@ def check_name(label: str, name: str) -> bytes:
             f"{label}: {name!r} must be a plain name below the work directory, without '/' in front, '.' or '..'.",
             field=label,
         )
-    encoded = encode(name)
+    encoded = encode_os_text(name)
     if len(encoded) > NAME_BYTES_MAX or any(len(part) > 255 for part in encoded.split(b"/")):
         raise InvalidInput(f"{label}: the name {name[:40]!r}… is too long.", field=label)
     return encoded
@@ -205,13 +209,13 @@ def check_target(label: str, target: str) -> None:
         raise InvalidInput(f"{label}: target {target!r} must be an absolute path without '.' or '..'.", field=label)
     if target in _RESERVED_TARGETS or target.startswith(("/proc/", "/dev/")):
         raise InvalidInput(f"{label}: mount target {target!r} is reserved.", field=label)
-    if len(encode(target)) > NAME_BYTES_MAX:
+    if len(encode_os_text(target)) > NAME_BYTES_MAX:
         raise InvalidInput(f"{label}: target {target[:40]!r}… is too long.", field=label)
 
 
 def _encode_string(label: str, text: str) -> bytes:
     _refuse_nul(label, text)
-    encoded = encode(text)
+    encoded = encode_os_text(text)
     if len(encoded) > ARGUMENT_BYTES_MAX:
         raise InvalidInput(f"{label}: {text[:40]!r}… is over {ARGUMENT_BYTES_MAX} bytes.", field=label)
     return encoded + b"\0"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.sandbox.records import U32, Tag, encode, record
-from adjudge.sandbox.spec import InputFile, Merge, RunSpec
+from adjudge.sandbox.records import U32, RecordTag, encode_os_text, encode_record
+from adjudge.sandbox.spec import InputFile, SandboxRunSpec, StderrTarget
 
 MAGIC: Final = 0x314A4441
 TYPE_RUN: Final = 1
@@ -32,12 +32,12 @@ _SEALS: Final = 0x0001 | 0x0002 | 0x0004 | 0x0008  # F_SEAL_SEAL, SHRINK, GROW, 
 _F_ADD_SEALS: Final = 1033
 
 
-class Packet:
+class RequestPacket:
     """One request being put together; to be closed, because it owns the descriptors it opened."""
 
     __slots__ = ("_opened", "_records", "fds")
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, spec: SandboxRunSpec) -> None:
         self.fds: list[int] = []
         self._opened: list[int] = []
         self._records = [spec.head]
@@ -60,29 +60,34 @@ class Packet:
         self.fds.insert(0, self._anonymous(data))
         return _PACKET.pack(MAGIC, TYPE_IN_FD, 1)
 
-    def _add_all(self, spec: RunSpec) -> None:
+    def _add_all(self, spec: SandboxRunSpec) -> None:
         if spec.stdin is not None:
             self._add_stdin(spec.stdin, spec.limits.input_bytes)
         if spec.stdout is not None:
-            self._add_output(Tag.STDOUT, "stdout", spec.stdout)
+            self._add_output(RecordTag.STDOUT, "stdout", spec.stdout)
         if spec.stderr is not None:
-            self._add_output(Tag.STDERR, "stderr", spec.stderr)
+            self._add_output(RecordTag.STDERR, "stderr", spec.stderr)
         for entry in spec.files:
             self._add_file(entry)
         for mount in spec.mounts:
             self._add(
-                Tag.MOUNT, U32.pack(mount.writable) + encode(str(mount.source)) + b"\0" + encode(mount.target) + b"\0"
+                RecordTag.MOUNT,
+                U32.pack(mount.writable)
+                + encode_os_text(str(mount.source))
+                + b"\0"
+                + encode_os_text(mount.target)
+                + b"\0",
             )
         for name in spec.collect:
-            self._add(Tag.COLLECT, encode(name) + b"\0")
+            self._add(RecordTag.COLLECT, encode_os_text(name) + b"\0")
         if spec.collect and spec.collect_to is not None:
-            self._add(Tag.COLLECT_TO, self._open("collect_to", spec.collect_to, os.O_RDONLY | os.O_DIRECTORY))
+            self._add(RecordTag.COLLECT_TO, self._open("collect_to", spec.collect_to, os.O_RDONLY | os.O_DIRECTORY))
         for number, way in enumerate(spec.egress):
             address = f"127.0.1.{number + 1}"
-            self._add(Tag.EGRESS, U32.pack(way.port) + address.encode() + b"\0" + way.host.encode() + b"\0")
+            self._add(RecordTag.EGRESS, U32.pack(way.port) + address.encode() + b"\0" + way.host.encode() + b"\0")
 
-    def _add(self, tag: Tag, payload: bytes) -> None:
-        self._records.append(record(tag, payload))
+    def _add(self, tag: RecordTag, payload: bytes) -> None:
+        self._records.append(encode_record(tag, payload))
 
     def _pass(self, fd: int) -> bytes:
         self.fds.append(fd)
@@ -122,11 +127,11 @@ class Packet:
     def _add_stdin(self, source: Path | bytes | int, most_bytes: int) -> None:
         if isinstance(source, bytes):
             if source:
-                self._add(Tag.STDIN, U32.pack(1) + self._pass(self._anonymous(source)))
+                self._add(RecordTag.STDIN, U32.pack(1) + self._pass(self._anonymous(source)))
         elif isinstance(source, int):
             regular = stat.S_ISREG(os.fstat(source).st_mode)
             fd = self._copy_of(source, most_bytes) if regular else source
-            self._add(Tag.STDIN, U32.pack(1) + self._pass(fd))
+            self._add(RecordTag.STDIN, U32.pack(1) + self._pass(fd))
         else:
             self._add_stdin_path(source, most_bytes)
 
@@ -136,14 +141,14 @@ class Packet:
         except OSError as error:
             raise InvalidInput(f"stdin: {path} cannot be read: {error.strerror}.", field="stdin") from error
         if not stat.S_ISREG(info.st_mode):
-            self._add(Tag.STDIN, U32.pack(1) + self._open("stdin", path, os.O_RDONLY))
+            self._add(RecordTag.STDIN, U32.pack(1) + self._open("stdin", path, os.O_RDONLY))
             return
         if info.st_size > most_bytes:
             raise InvalidInput(f"stdin: {path} is over the limit of {most_bytes} bytes.", field="stdin")
-        self._add(Tag.STDIN, U32.pack(2) + _absolute(path) + b"\0")
+        self._add(RecordTag.STDIN, U32.pack(2) + _absolute(path) + b"\0")
 
-    def _add_output(self, tag: Tag, label: str, target: Path | int | Merge) -> None:
-        if isinstance(target, Merge):
+    def _add_output(self, tag: RecordTag, label: str, target: Path | int | StderrTarget) -> None:
+        if isinstance(target, StderrTarget):
             self._add(tag, U32.pack(2))
         elif isinstance(target, int):
             self._add(tag, U32.pack(1) + self._pass(target))
@@ -163,10 +168,10 @@ class Packet:
         if len(content) > INLINE_BYTES_MAX:
             self._add_copy(entry, self._pass(self._anonymous(content)))
         else:
-            self._add(Tag.FILE_INLINE, U32.pack(entry.executable) + entry.encoded_name + content)
+            self._add(RecordTag.FILE_INLINE, U32.pack(entry.executable) + entry.encoded_name + content)
 
     def _add_copy(self, entry: InputFile, passed: bytes) -> None:
-        self._add(Tag.FILE_COPY, U32.pack(entry.executable) + passed + entry.encoded_name)
+        self._add(RecordTag.FILE_COPY, U32.pack(entry.executable) + passed + entry.encoded_name)
 
 
 def _absolute(path: Path) -> bytes:
@@ -180,7 +185,7 @@ def _seal(fd: int) -> int:
     return fd
 
 
-def refuse_missing(entry: InputFile) -> None:
+def check_executable_exists(entry: InputFile) -> None:
     """Refuse a program that the launcher could not show and that cannot be read here either: the caller's error."""
     if isinstance(entry.source, bytes):
         return

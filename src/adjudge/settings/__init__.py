@@ -23,31 +23,40 @@ from adjudge.settings.job_knobs import Jobs
 from adjudge.settings.knob import PREFIX, Knob, variables
 from adjudge.settings.knobs import (
     SECTIONS,
-    Accounts,
-    Admission,
-    Cache,
-    Database,
-    Executions,
-    Files,
-    Judge,
-    Log,
-    Retry,
-    Server,
-    Webhooks,
-    Worker,
-    declared,
+    AccountsSettings,
+    AdmissionSettings,
+    CacheSettings,
+    DatabaseSettings,
+    ExecutionsSettings,
+    FilesSettings,
+    JudgeSettings,
+    LogSettings,
+    RetrySettings,
+    ServerSettings,
+    WebhooksSettings,
+    WorkerSettings,
+    all_settings,
 )
 from adjudge.settings.parse import parse
 from adjudge.settings.secret import DatabaseUrl, Secret
 from adjudge.settings.toml_file import TomlFile
 
-__all__ = ["CONFIG_VARIABLE", "DatabaseUrl", "Entry", "Secret", "Settings", "declared", "load", "variables"]
+__all__ = [
+    "CONFIG_VARIABLE",
+    "DatabaseUrl",
+    "EffectiveSetting",
+    "Secret",
+    "Settings",
+    "all_settings",
+    "load",
+    "variables",
+]
 
 CONFIG_VARIABLE: Final = "ADJUDGE_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EffectiveSetting:
     """One value in force, as ``adjudge config`` shows it."""
 
     name: str
@@ -60,30 +69,30 @@ class Entry:
 class Settings:
     """All knobs in force."""
 
-    server: Server
-    database: Database
+    server: ServerSettings
+    database: DatabaseSettings
     jobs: Jobs
-    files: Files
-    worker: Worker
-    retry: Retry
-    judge: Judge
-    accounts: Accounts
-    admission: Admission
-    cache: Cache
+    files: FilesSettings
+    worker: WorkerSettings
+    retry: RetrySettings
+    judge: JudgeSettings
+    accounts: AccountsSettings
+    admission: AdmissionSettings
+    cache: CacheSettings
     chains: Chains
-    executions: Executions
-    webhooks: Webhooks
-    log: Log
+    executions: ExecutionsSettings
+    webhooks: WebhooksSettings
+    log: LogSettings
     sources: Mapping[str, str]
     """``section.key`` → where its value came from."""
     strangers: tuple[str, ...] = ()
     """Variables that look like ours and are not."""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[EffectiveSetting]:
         """Every knob with its value and source, secrets blanked by their type."""
-        for name, _, knob in declared():
+        for name, _, knob in all_settings():
             section, key = name.split(".")
-            yield Entry(name, getattr(getattr(self, section), key), self.sources[name], knob)
+            yield EffectiveSetting(name, getattr(getattr(self, section), key), self.sources[name], knob)
 
 
 def load(
@@ -150,7 +159,7 @@ def _finished(settings: Settings) -> Settings:
 
 
 def _strangers(env: Mapping[str, str]) -> tuple[str, ...]:
-    known = {variable for _, _, knob in declared() for variable in variables(knob)} | {CONFIG_VARIABLE}
+    known = {variable for _, _, knob in all_settings() for variable in variables(knob)} | {CONFIG_VARIABLE}
     notes = []
     for variable in sorted(set(env) - known):
         close = difflib.get_close_matches(variable, known, n=1, cutoff=0.85)

@@ -23,7 +23,7 @@ _RETRY: Final = RetryPolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerSettings:
     """The process itself: where it listens, where its files are."""
 
     environment: str = _knob(
@@ -90,7 +90,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseSettings:
     """The truth."""
 
     url: DatabaseUrl = _knob(  # noqa: RUF009  # it is dataclasses.field
@@ -108,7 +108,7 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FilesSettings:
     """Where files are kept: S3 where a bucket is named, else a folder in the data folder."""
 
     s3_bucket: str = _knob("", "S3 bucket; empty: a local directory.", "S3_BUCKET")
@@ -125,7 +125,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class WorkerSettings:
     """How much a worker does at once."""
 
     name: str = _knob(
@@ -179,7 +179,7 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetrySettings:
     """How often and how soon a failure of ours is tried again."""
 
     max_retries: int = _knob(
@@ -199,7 +199,7 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class JudgeSettings:
     """How submissions are judged, and what is kept of it."""
 
     cache_dir: Path = _knob(  # noqa: RUF009  # it is dataclasses.field
@@ -266,7 +266,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class AccountsSettings:
     """People and programs: how they get in."""
 
     registration: Literal["open", "invitation", "closed"] = _knob(
@@ -302,7 +302,7 @@ class Accounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AdmissionSettings:
     """What is let in. Whoever holds submission:unlimited has no rate, quota or cap; 0 switches a limit off."""
 
     user_per_sec: float = _knob(1.0, "Sustained submissions per second and user.", "ADMISSION_USER_PER_SEC", least=0)
@@ -343,7 +343,7 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class CacheSettings:
     """What a server remembers of the database; beside it Redis remembers for all servers, where there is Redis."""
 
     entries: int = _knob(
@@ -353,7 +353,7 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class Executions:
+class ExecutionsSettings:
     """Programs that are run without a problem."""
 
     cpu_ms: int = _knob(10_000, "Maximum CPU time per run in milliseconds.", "EXECUTIONS_CPU_MS", least=1)
@@ -379,7 +379,7 @@ class Executions:
 
 
 @dataclass(frozen=True, slots=True)
-class Webhooks:
+class WebhooksSettings:
     """Telling others what happened."""
 
     allow: str = _knob(
@@ -401,7 +401,7 @@ class Webhooks:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogSettings:
     """What is logged, and how it looks."""
 
     level: Literal["debug", "info", "warning", "error"] = _knob("info", "Minimum log level.", "LOG_LEVEL")
@@ -410,25 +410,25 @@ class Log:
 
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     {
-        "server": Server,
-        "database": Database,
+        "server": ServerSettings,
+        "database": DatabaseSettings,
         "jobs": Jobs,
-        "files": Files,
-        "worker": Worker,
-        "retry": Retry,
-        "judge": Judge,
-        "accounts": Accounts,
-        "admission": Admission,
-        "cache": Cache,
+        "files": FilesSettings,
+        "worker": WorkerSettings,
+        "retry": RetrySettings,
+        "judge": JudgeSettings,
+        "accounts": AccountsSettings,
+        "admission": AdmissionSettings,
+        "cache": CacheSettings,
         "chains": Chains,
-        "executions": Executions,
-        "webhooks": Webhooks,
-        "log": Log,
+        "executions": ExecutionsSettings,
+        "webhooks": WebhooksSettings,
+        "log": LogSettings,
     }
 )
 
 
-def declared() -> Iterator[tuple[str, object, Knob]]:
+def all_settings() -> Iterator[tuple[str, object, Knob]]:
     """``section.key``, default and description of every knob."""
     for section, model in SECTIONS.items():
         for item in dataclasses.fields(model):

@@ -23,7 +23,7 @@ class Secret:
         return repr(str(self))
 
 
-class Url(Secret):
+class SecretUrl(Secret):
     """An address that prints without its password."""
 
     __slots__ = ()
@@ -32,13 +32,13 @@ class Url(Secret):
         return re.sub(r"(://[^:@/]*):[^@]*@", r"\1:[redacted]@", self._text)
 
 
-class DatabaseUrl(Url):
+class DatabaseUrl(SecretUrl):
     """Where the truth is kept: ``sqlite:///FILE`` or ``postgresql://…``."""
 
     __slots__ = ()
 
 
-class RedisUrl(Url):
+class RedisUrl(SecretUrl):
     """Where the stream is: ``redis://…`` or ``rediss://…``."""
 
     __slots__ = ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings.knobs import declared
+from adjudge.settings.knobs import all_settings
 
 DEFAULT_FILE: Final = Path("adjudge.toml")
 
@@ -54,7 +54,7 @@ class TomlFile:
         return str(self.path)
 
     def _refuse_unknown(self) -> None:
-        known = [name for name, _, _ in declared()]
+        known = [name for name, _, _ in all_settings()]
         for name in self.values:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)

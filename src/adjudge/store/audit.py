@@ -28,27 +28,27 @@ INSERT = Statement(
            given_object_id, :reason, given_details, {now}
     FROM {given}
     """,
-    given={"given_object_id": "text", "given_details": "jsonb"},
+    input_columns={"given_object_id": "text", "given_details": "jsonb"},
 )
 
 PAGE = Statement(
     "audit_log.page",
     "List audit log entries, newest first, keyset-paginated.",
-    f"{_ENTRIES} WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
+    f"{_ENTRIES} WHERE audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
 )
 
-PAGE_OF_ACTOR = Statement(
+PAGE_BY_ACTOR = Statement(
     "audit_log.page_by_actor",
     "List audit log entries of one actor, newest first, keyset-paginated.",
-    f"{_ENTRIES} WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :at_most",
+    f"{_ENTRIES} WHERE actor = :actor AND audit_log.id < :before ORDER BY audit_log.id DESC LIMIT :limit",
 )
 
-PAGE_OF_OBJECT = Statement(
+PAGE_BY_OBJECT = Statement(
     "audit_log.page_by_object",
     "List audit log entries of one object, newest first, keyset-paginated.",
     f"""
     {_ENTRIES} WHERE object_kind = :object_kind AND object_id = :object_id AND audit_log.id < :before
-    ORDER BY audit_log.id DESC LIMIT :at_most
+    ORDER BY audit_log.id DESC LIMIT :limit
     """,
 )
 
@@ -56,7 +56,7 @@ _NEWEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditLogRow:
     """One thing done by hand."""
 
     id: int
@@ -86,28 +86,28 @@ async def record(
         await tx.execute(INSERT, rows, actor=actor, action=action, object_kind=object_kind, reason=reason)
 
 
-async def page(tx: Tx, *, actor: str = "", before: int | None = None, at_most: int = 20) -> list[Entry]:
+async def page(tx: Tx, *, actor: str = "", before: int | None = None, limit: int = 20) -> list[AuditLogRow]:
     """Read the log, or what one actor did: ``before`` is the last id of the page before."""
     start = _NEWEST if before is None else before
     if actor:
-        rows = await tx.fetch(PAGE_OF_ACTOR, actor=actor, before=start, at_most=at_most)
+        rows = await tx.fetch(PAGE_BY_ACTOR, actor=actor, before=start, limit=limit)
     else:
-        rows = await tx.fetch(PAGE, before=start, at_most=at_most)
+        rows = await tx.fetch(PAGE, before=start, limit=limit)
     return [_entry(row) for row in rows]
 
 
-async def page_of_object(
-    tx: Tx, object_kind: str, object_id: str, *, before: int | None = None, at_most: int = 20
-) -> list[Entry]:
+async def page_by_object(
+    tx: Tx, object_kind: str, object_id: str, *, before: int | None = None, limit: int = 20
+) -> list[AuditLogRow]:
     """Read what was done to one object."""
     start = _NEWEST if before is None else before
-    rows = await tx.fetch(PAGE_OF_OBJECT, object_kind=object_kind, object_id=object_id, before=start, at_most=at_most)
+    rows = await tx.fetch(PAGE_BY_OBJECT, object_kind=object_kind, object_id=object_id, before=start, limit=limit)
     return [_entry(row) for row in rows]
 
 
-def _entry(row: Row) -> Entry:
+def _entry(row: Row) -> AuditLogRow:
     details = json.loads(row["details"]) if row["details"] else {}
-    return Entry(
+    return AuditLogRow(
         row["id"],
         row["actor"],
         row["actor_name"],

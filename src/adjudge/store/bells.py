@@ -11,25 +11,25 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
-OUTBOX = "adjudge_outbox"
+CHANNEL_OUTBOX = "adjudge_outbox"
 """Rung when the outbox has something to deliver at once."""
 
-WATCH = "adjudge_watch"
+CHANNEL_JUDGING = "adjudge_watch"
 """Rung when something that people watch has changed: a submission, an execution, the progress of a job."""
 
-CANCELED = "adjudge_canceled"
+CHANNEL_CANCELED = "adjudge_canceled"
 """Rung when a job was canceled that is running: whoever runs it stops at once instead of at the next heartbeat."""
 
-RUNS = "adjudge_chain_runs"
+CHANNEL_CHAIN_RUNS = "adjudge_chain_runs"
 """Rung when a node or a run changed, or a node wrote a line: whoever shows a run looks again."""
 
-UNHURRIED = frozenset({RUNS})
+COALESCED_CHANNELS = frozenset({CHANNEL_CHAIN_RUNS})
 """What is rung with every step of every run, for people to see: other processes may hear of it a moment later."""
 
 Callback = Callable[[], None]
 
 
-class Bells:
+class LocalNotifier:
     """The listeners of one process. Rings may come from any thread; each listener hears on its own event loop."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Bells:
         self._listeners[channel].append(listener)
         return lambda: self._listeners[channel].remove(listener)
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         """Tell everybody who listens here."""
         for loop, callback in tuple(self._listeners[channel]):
             with suppress(RuntimeError):  # its loop has gone: nobody is left to hear
@@ -66,9 +66,9 @@ class Wakeup:
         """Now looking for work."""
         self._event.clear()
 
-    async def wait(self, at_most_ms: int) -> bool:
+    async def wait(self, timeout_ms: int) -> bool:
         """Wait until there may be work, or until it is time to look anyway; whether the flag is up."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(at_most_ms / 1_000):
+            async with asyncio.timeout(timeout_ms / 1_000):
                 await self._event.wait()
         return self._event.is_set()

@@ -26,7 +26,7 @@ def _of(table: str, column: str, key: str, purpose: str) -> Statement:
         purpose,
         f"""
         SELECT {key} AS key, {column} AS digest FROM {table}
-        WHERE {key} > :after ORDER BY {key} LIMIT :at_most
+        WHERE {key} > :after ORDER BY {key} LIMIT :limit
         """,
     )
 
@@ -39,7 +39,7 @@ FILES = Statement(
     "Page through the distinct file digests of all revisions.",
     """
     SELECT digest AS key, digest FROM manifest_files WHERE digest > :after GROUP BY digest
-    ORDER BY digest LIMIT :at_most
+    ORDER BY digest LIMIT :limit
     """,
 )
 ARTIFACTS = Statement(
@@ -47,7 +47,7 @@ ARTIFACTS = Statement(
     "Page through the artifact digests of chain nodes, run by run.",
     """
     SELECT chain_runs.id AS key, artifact_digest AS digest
-    FROM (SELECT id FROM chain_runs WHERE id > :after ORDER BY id LIMIT :at_most) AS chain_runs
+    FROM (SELECT id FROM chain_runs WHERE id > :after ORDER BY id LIMIT :limit) AS chain_runs
     LEFT JOIN chain_nodes ON run_id = chain_runs.id
     ORDER BY chain_runs.id
     """,
@@ -72,7 +72,7 @@ def _within(table: str, column: str, key: str, part: str, purpose: str) -> State
         purpose,
         f"""
         SELECT {key} AS key, {part} AS part, CAST({column} AS TEXT) AS document FROM {table}
-        WHERE ({key}, {part}) > (:after, :after_part) ORDER BY {key}, {part} LIMIT :at_most
+        WHERE ({key}, {part}) > (:after, :after_part) ORDER BY {key}, {part} LIMIT :limit
         """,
     )
 
@@ -97,7 +97,7 @@ DOCUMENTS: Final[Mapping[str, tuple[Statement, str | int]]] = MappingProxyType(
 """Column → what pages through it, and the second part of the key from which it begins."""
 
 
-async def live_digests(database: Database) -> AsyncIterator[str]:
+async def iter_referenced_digests(database: Database) -> AsyncIterator[str]:
     """Every digest that a row names; one may come several times. Each page is a transaction of its own."""
     for statement in STATEMENTS.values():
         async for digest in _named(database, statement):
@@ -107,7 +107,7 @@ async def live_digests(database: Database) -> AsyncIterator[str]:
             yield digest
 
 
-async def artifacts(database: Database) -> AsyncIterator[str]:
+async def iter_artifact_digests(database: Database) -> AsyncIterator[str]:
     """The artifacts of nodes that lie in blobs: what those name is no garbage, either."""
     async for digest in _named(database, ARTIFACTS):
         yield digest
@@ -132,8 +132,8 @@ async def _named_within(database: Database, statement: Statement, first: str | i
 
 
 async def _documents(database: Database, statement: Statement, place: Mapping[str, Any]) -> list[Row]:
-    return await database.read(lambda tx: tx.fetch(statement, at_most=DOCUMENTS_PAGE, **place))
+    return await database.read(lambda tx: tx.fetch(statement, limit=DOCUMENTS_PAGE, **place))
 
 
 async def _page(database: Database, statement: Statement, after: str) -> list[Row]:
-    return await database.read(lambda tx: tx.fetch(statement, after=after, at_most=_PAGE))
+    return await database.read(lambda tx: tx.fetch(statement, after=after, limit=_PAGE))

@@ -13,13 +13,13 @@ from typing import Final
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
-BELL: Final = "adjudge_cache"
+CHANNEL_CACHE: Final = "adjudge_cache"
 """Rung when a revision was bumped."""
 CATALOGUE: Final = "catalogue"
 """Bumped by whatever changes the list of problems."""
 _COUNTER: Final = "*"
 
-COUNT = Statement(
+NEXT = Statement(
     "cache_revisions.next",
     "Increment the revision counter; the row stays locked until commit.",
     """
@@ -36,7 +36,7 @@ BUMP = Statement(
     INSERT INTO cache_revisions (name, revision) SELECT given_name, :revision FROM {given} WHERE true
     ON CONFLICT (name) DO UPDATE SET revision = :revision
     """,
-    given={"given_name": "text"},
+    input_columns={"given_name": "text"},
 )
 
 SELECT_SINCE = Statement(
@@ -46,18 +46,18 @@ SELECT_SINCE = Statement(
 )
 
 
-def of_problem(name: str) -> str:
+def problem_key(name: str) -> str:
     """What a problem's page hangs on; ``name`` is its slug or its id."""
     return f"problem:{name}"
 
 
 async def bump(tx: Tx, names: Iterable[str]) -> None:
     """Make everything cached under ``names`` obsolete once this transaction commits."""
-    rows = await tx.fetch(COUNT, name=_COUNTER)
+    rows = await tx.fetch(NEXT, name=_COUNTER)
     await tx.execute(BUMP, [(name,) for name in sorted(set(names))], revision=rows[0]["revision"])
-    tx.ring(BELL)
+    tx.notify(CHANNEL_CACHE)
 
 
-async def since(tx: Tx, revision: int) -> dict[str, int]:
+async def find_changed_since(tx: Tx, revision: int) -> dict[str, int]:
     """What was bumped after ``revision``."""
     return {row["name"]: int(row["revision"]) for row in await tx.fetch(SELECT_SINCE, revision=revision)}

@@ -18,7 +18,7 @@ OF_REVISION = Statement(
     WITH recent AS (
         SELECT judged_by_job_id AS job_id FROM submissions
         WHERE problem_id = :problem_id AND revision_id = :revision_id AND verdict IS NOT NULL
-        ORDER BY id DESC LIMIT :at_most)
+        ORDER BY id DESC LIMIT :limit)
     SELECT name, verdict, min(ordinal) AS place, count(*) AS runs, max(time_ms) AS time_ms, max(mem_kb) AS mem_kb
     FROM recent JOIN case_results ON case_results.job_id = recent.job_id
     GROUP BY name, verdict ORDER BY min(ordinal), name, verdict
@@ -46,7 +46,7 @@ class TestFigures:
 async def of_revision(tx: Tx, *, problem_id: str, revision_id: str) -> list[TestFigures]:
     """The tests that have been run, in the order in which they are."""
     found: dict[str, TestFigures] = {}
-    rows = await tx.fetch(OF_REVISION, problem_id=problem_id, revision_id=revision_id, at_most=SUBMISSIONS_MOST)
+    rows = await tx.fetch(OF_REVISION, problem_id=problem_id, revision_id=revision_id, limit=SUBMISSIONS_MOST)
     for row in rows:
         figures = found.setdefault(row["name"], TestFigures(row["name"], row["place"]))
         figures.place = min(figures.place, row["place"])

@@ -34,11 +34,11 @@ _OPEN_JOBS = """
     WHERE chain_run_id = :run_id AND COALESCE(status, '') IN ('pending', 'queued', 'running')
     ORDER BY id
     """
-OPEN_JOBS = Statement(
+LOCK_OPEN_JOBS = Statement(
     "chain_runs.lock_open_jobs",
     "Find the jobs of a run that have not ended, and hold them: jobs are locked before runs.",
     _OPEN_JOBS + "FOR NO KEY UPDATE",
-    sqlite=_OPEN_JOBS,
+    sqlite_sql=_OPEN_JOBS,
 )
 
 REOPEN_NODES = Statement(
@@ -50,7 +50,7 @@ REOPEN_NODES = Statement(
     FROM {{given}}
     WHERE {_NODE} AND {_STANDS} IN ('skipped', 'stopped')
     """,
-    given=_KEY,
+    input_columns=_KEY,
 )
 
 
@@ -63,7 +63,7 @@ SET_INSTANCE_COUNTS = Statement(
     FROM {{given}}
     WHERE {_NODE} AND {_STANDS} = 'running'
     """,
-    given=_COUNTS,
+    input_columns=_COUNTS,
 )
 
 RETRY_NODES = Statement(
@@ -77,10 +77,10 @@ RETRY_NODES = Statement(
     WHERE {_NODE} AND {_STANDS} IN ('failed', 'stopped')
     RETURNING chain_nodes.node_id AS node_id, attempt
     """,
-    given={**_KEY, "given_job_id": "text"},
+    input_columns={**_KEY, "given_job_id": "text"},
 )
 
-RESUME_FAN = Statement(
+RESUME_MAP = Statement(
     "chain_nodes.resume_map",
     "Set a retried mapped node back to waiting for its instances.",
     f"""
@@ -89,7 +89,7 @@ RESUME_FAN = Statement(
     """,
 )
 
-STOP_WAITING = Statement(
+STOP_IDLE = Statement(
     "chain_nodes.stop_idle",
     "Stop all nodes of a run that have no running job.",
     f"""
@@ -102,7 +102,7 @@ STOP_WAITING = Statement(
     """,
 )
 
-SETTLE_LETTERS = Statement(
+RESOLVE_DEAD_LETTERS = Statement(
     "chain_nodes.resolve_dead_letters",
     "Resolve the dead letters of jobs whose nodes were retried or completed manually.",
     """
@@ -111,5 +111,5 @@ SETTLE_LETTERS = Statement(
     FROM {given}
     WHERE job_id = given_job_id AND COALESCE(state, '') = 'open'
     """,
-    given={"given_job_id": "text", "given_replayed_by": "text"},
+    input_columns={"given_job_id": "text", "given_replayed_by": "text"},
 )

@@ -12,9 +12,9 @@ from typing import Final
 
 from adjudge.store import chain_statements as nodes
 from adjudge.store import job_statements as jobs
-from adjudge.store.chain_runs import task_of
+from adjudge.store.chain_runs import node_task_from_columns
 from adjudge.store.driver import Tx
-from adjudge.store.job_rows import MILLISECOND, job_of
+from adjudge.store.job_rows import MILLISECOND, job_from_row
 from adjudge.store.job_values import Job
 from adjudge.store.statement import Dialect, Statement
 
@@ -49,8 +49,8 @@ OPEN = Statement(
     LEFT JOIN chain_checkpoints
         ON chain_checkpoints.run_id = claimed.chain_run_id AND chain_checkpoints.node_id = claimed.node_id
     """,
-    given={"given_id": "text"},
-    only=Dialect.POSTGRES,
+    input_columns={"given_id": "text"},
+    only_dialect=Dialect.POSTGRES,
 )
 """The count is asked for so that the runs are locked before their nodes."""
 
@@ -60,12 +60,12 @@ _JOB: Final = len(Job._fields) - 1
 
 async def claim(tx: Tx, job_ids: Sequence[str], *, worker: str, lease_ms: int) -> tuple[Job, ...]:
     """Claim as the whole of a transaction; each job's brief is its node's task, unless the node has moved on."""
-    rows = await tx.conclude(
+    rows = await tx.fetch_last(
         OPEN, [(job_id,) for job_id in sorted(set(job_ids))], worker=worker, lease_us=lease_ms * MILLISECOND
     )
     found = []
     for row in rows:
         values = list(row)
         job, task = values[:_JOB], values[_JOB:]
-        found.append(job_of(job)._replace(brief=None if task[0] is None else task_of(task)))
+        found.append(job_from_row(job)._replace(preloaded=None if task[0] is None else node_task_from_columns(task)))
     return tuple(found)

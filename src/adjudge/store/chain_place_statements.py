@@ -15,22 +15,22 @@ LOCK_CHAINS = Statement(
     "chain_concurrency.lock_chains",
     "Lock chains that have cross-run limits and read the version whose limits apply.",
     _LOCK_CHAINS + " ORDER BY id FOR NO KEY UPDATE OF chains",
-    given={"given_id": "text"},
-    sqlite=_LOCK_CHAINS,
+    input_columns={"given_id": "text"},
+    sqlite_sql=_LOCK_CHAINS,
 )
 
 _LOCK_CHAIN_OF = """
     SELECT id, version FROM chains
     WHERE id = (SELECT pool FROM chain_nodes WHERE run_id = :run_id LIMIT 1)
     """
-LOCK_CHAIN_OF = Statement(
+LOCK_CHAIN_OF_RUN = Statement(
     "chain_concurrency.lock_chain_of_run",
     "Lock the chain of one run if it has cross-run limits.",
     _LOCK_CHAIN_OF + " FOR NO KEY UPDATE",
-    sqlite=_LOCK_CHAIN_OF,
+    sqlite_sql=_LOCK_CHAIN_OF,
 )
 
-HELD = Statement(
+SLOTS_HELD = Statement(
     "chain_concurrency.slots_held",
     "Count slots held over all runs of a chain; nodes waiting for a person or a run do not count.",
     """
@@ -40,7 +40,7 @@ HELD = Statement(
     """,
 )
 
-WANTED = Statement(
+SLOTS_WANTED = Statement(
     "chain_concurrency.slots_wanted",
     "List nodes of all runs of a chain that wait for a slot, by priority then age.",
     """
@@ -50,11 +50,11 @@ WANTED = Statement(
     FROM chain_nodes JOIN chain_runs r ON r.id = run_id
     WHERE pool = :pool AND chain_nodes.place = 'wanted'
       AND (priority, run_id, ordinal, node_id) > (:priority, :run_id, :ordinal, :node_id)
-    ORDER BY priority, run_id, ordinal, node_id LIMIT :at_most
+    ORDER BY priority, run_id, ordinal, node_id LIMIT :limit
     """,
 )
 
-RUNS_HELD = Statement(
+COUNT_ADMITTED_RUNS = Statement(
     "chain_concurrency.count_admitted_runs",
     "Count the admitted runs of a chain.",
     "SELECT count(*) AS n FROM chain_runs WHERE chain_id = :chain_id AND place = 'held'",
@@ -65,12 +65,12 @@ ADMIT_RUNS = Statement(
     "Admit the longest-waiting runs of a chain.",
     f"""
     UPDATE chain_runs SET place = 'held', updated_at = {{now}}
-    WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND place = 'wanted' ORDER BY id LIMIT :at_most)
+    WHERE id IN (SELECT id FROM chain_runs WHERE chain_id = :chain_id AND place = 'wanted' ORDER BY id LIMIT :limit)
     RETURNING {STANDING}
     """,
 )
 
-WAITED_FOR = Statement(
+CHAINS_WITH_WAITERS = Statement(
     "chain_concurrency.chains_with_waiters",
     "List chains with a node or run that waits for a slot, for the periodic re-check.",
     """

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from adjudge.domain.authority import Authority, authority_of
-from adjudge.domain.documents import as_text
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import FenceRefused, NotFound, RefusalReason
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store import bells
-from adjudge.store.chain_place_statements import WAITED_FOR
+from adjudge.store.chain_place_statements import CHAINS_WITH_WAITERS
 from adjudge.store.chain_statements import SELECT_DAG
-from adjudge.store.chain_values import Artifact, LogLine, NodeView, Run, StatusChange
-from adjudge.store.driver import Tx, first
+from adjudge.store.chain_values import Artifact, ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.job_values import Fence
 from adjudge.store.statement import Row, Statement
 
-CHANGED = bells.RUNS
+CHANGED = bells.CHANNEL_CHAIN_RUNS
 """Rung when a node or a run changed, or a node wrote a line."""
 STOPPING = "adjudge_chain_stop"
 """Rung when a run is asked to stop."""
@@ -49,7 +49,7 @@ PAGE = Statement(
     SELECT {RUN} FROM chain_runs JOIN chains ON chains.id = chain_id
     WHERE (CAST(:chain_id AS text) = '' OR chain_id = :chain_id) AND (CAST(:status AS text) = '' OR status = :status)
       AND chain_runs.id < :before
-    ORDER BY chain_runs.id DESC LIMIT :at_most
+    ORDER BY chain_runs.id DESC LIMIT :limit
     """,
 )
 
@@ -68,7 +68,7 @@ STATUS_LOG = Statement(
     "List status transitions of a run and its nodes, keyset-paginated.",
     """
     SELECT id, node_id, from_status, to_status, attempt, actor, reason, at FROM chain_status_log
-    WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :at_most
+    WHERE run_id = :run_id AND id > :after ORDER BY id LIMIT :limit
     """,
 )
 
@@ -79,7 +79,7 @@ APPEND_LOG = Statement(
     INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at)
     SELECT :run_id, :node_id, :attempt, given_text, {now} FROM {given}
     """,
-    given={"given_text": "text"},
+    input_columns={"given_text": "text"},
 )
 
 READ_LOG = Statement(
@@ -87,16 +87,16 @@ READ_LOG = Statement(
     "List log lines of a node after a given id.",
     """
     SELECT id, node_id, attempt, text, at FROM chain_node_logs
-    WHERE run_id = :run_id AND node_id = :node_id AND id > :after ORDER BY id LIMIT :at_most
+    WHERE run_id = :run_id AND node_id = :node_id AND id > :after ORDER BY id LIMIT :limit
     """,
 )
 
-READ_LOG_END = Statement(
+READ_LOG_TAIL = Statement(
     "chain_node_logs.read_tail",
     "Read the last log lines of a node, latest first.",
     """
     SELECT id, node_id, attempt, text, at FROM chain_node_logs
-    WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :at_most
+    WHERE run_id = :run_id AND node_id = :node_id ORDER BY id DESC LIMIT :limit
     """,
 )
 
@@ -113,7 +113,7 @@ SAVE_CHECKPOINT = Statement(
         updated_at = excluded.updated_at
     RETURNING run_id
     """,
-    given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
+    input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text", "given_checkpoint": "jsonb"},
 )
 
 TASKS = Statement(
@@ -126,7 +126,7 @@ TASKS = Statement(
     JOIN chain_runs r ON r.id = n.run_id JOIN chains ON chains.id = r.chain_id
     LEFT JOIN chain_checkpoints k ON k.run_id = n.run_id AND k.node_id = n.node_id
     """,
-    given={"given_run_id": "text", "given_node_id": "text"},
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
 )
 
 ARTIFACTS = Statement(
@@ -136,7 +136,7 @@ ARTIFACTS = Statement(
     SELECT run_id, node_id, status, artifact, artifact_digest, artifact_bytes
     FROM {given} JOIN chain_nodes ON run_id = given_run_id AND node_id = given_node_id
     """,
-    given={"given_run_id": "text", "given_node_id": "text"},
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
 )
 
 INSTANCE_ARTIFACTS = Statement(
@@ -147,7 +147,7 @@ INSTANCE_ARTIFACTS = Statement(
     FROM {given} JOIN chain_nodes ON run_id = given_run_id AND parent_id = given_node_id
     ORDER BY ordinal
     """,
-    given={"given_run_id": "text", "given_node_id": "text"},
+    input_columns={"given_run_id": "text", "given_node_id": "text"},
 )
 
 STOPPING_RUNS = Statement(
@@ -157,21 +157,21 @@ STOPPING_RUNS = Statement(
     SELECT id FROM {given} JOIN chain_runs ON id = given_id
     WHERE COALESCE(chain_runs.status, '') IN ('stopping', 'stopped')
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 _OLD_RUNS = """
-    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_us
-    ORDER BY finished_at LIMIT :at_most
+    SELECT id FROM chain_runs WHERE finished_at IS NOT NULL AND finished_at < {now} - :older_than_us
+    ORDER BY finished_at LIMIT :limit
     """
-OLD_RUNS = Statement(
+LOCK_OLD_RUNS = Statement(
     "chain_runs.lock_old",
     "Lock runs past their retention so that nobody reopens one before it is deleted.",
     _OLD_RUNS + "FOR UPDATE SKIP LOCKED",
-    sqlite=_OLD_RUNS,
+    sqlite_sql=_OLD_RUNS,
 )
 
-DELETE_LETTERS = Statement(
+DELETE_DEAD_LETTERS = Statement(
     "chain_runs.delete_dead_letters",
     "Delete the dead letters of jobs of expired runs.",
     """
@@ -180,7 +180,7 @@ DELETE_LETTERS = Statement(
         JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL
         JOIN dead_letters ON job_id = jobs.id)
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 DELETE_JOBS = Statement(
@@ -190,14 +190,14 @@ DELETE_JOBS = Statement(
     DELETE FROM jobs WHERE id IN (
         SELECT jobs.id FROM {given} JOIN jobs ON chain_run_id = given_id AND chain_run_id IS NOT NULL)
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 DELETE_RUNS = Statement(
     "chain_runs.delete",
     "Delete expired runs with their nodes, checkpoints and logs.",
     "DELETE FROM chain_runs WHERE id IN (SELECT given_id FROM {given}) AND finished_at IS NOT NULL",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 LAST = "g"
@@ -213,7 +213,7 @@ class NodeTask(NamedTuple):
     attempt: int
     item: Any
     is_instance: bool
-    run_status: RunStatus
+    run_status: ChainRunStatus
     parameters: Mapping[str, Any]
     chain_id: str
     chain_version: int
@@ -224,51 +224,51 @@ class NodeTask(NamedTuple):
     checkpoint: Any
 
 
-async def find(tx: Tx, run_id: str) -> Run:
+async def find_run(tx: Tx, run_id: str) -> ChainRunRow:
     """Read a run."""
-    row = await first(tx, FIND, run_id=run_id)
+    row = await fetch_one(tx, FIND, run_id=run_id)
     if row is None:
         raise NotFound("run", run_id)
-    return run_of(row)
+    return run_from_row(row)
 
 
 async def snapshot(tx: Tx, run_id: str) -> Mapping[str, Any]:
     """The definition that a run goes by."""
-    row = await first(tx, SELECT_DAG, run_id=run_id)
+    row = await fetch_one(tx, SELECT_DAG, run_id=run_id)
     if row is None:
         raise NotFound("run", run_id)
     return dict(json.loads(row["dag"]))
 
 
-async def page(
-    tx: Tx, *, chain_id: str = "", status: RunStatus | None = None, before: str = "", at_most: int = 50
-) -> list[Run]:
+async def page_runs(
+    tx: Tx, *, chain_id: str = "", status: ChainRunStatus | None = None, before: str = "", limit: int = 50
+) -> list[ChainRunRow]:
     """List runs, the newest first: ``before`` is the last id of the page before."""
-    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or LAST, at_most=at_most)
-    return [run_of(row) for row in rows]
+    rows = await tx.fetch(PAGE, chain_id=chain_id, status=str(status or ""), before=before or LAST, limit=limit)
+    return [run_from_row(row) for row in rows]
 
 
-async def nodes(tx: Tx, run_id: str) -> list[NodeView]:
+async def list_nodes(tx: Tx, run_id: str) -> list[ChainNodeRow]:
     """Read the nodes of a run in the order of its DAG, instances behind the node they were made from."""
-    await find(tx, run_id)
+    await find_run(tx, run_id)
     found = [_node(row) for row in await tx.fetch(NODES, run_id=run_id)]
     place = {node.node_id: node.ordinal for node in found if node.parent_id is None}
     return sorted(found, key=lambda node: (place[node.parent_id or node.node_id], bool(node.parent_id), node.ordinal))
 
 
-async def node(tx: Tx, run_id: str, node_id: str) -> NodeView:
+async def find_node(tx: Tx, run_id: str, node_id: str) -> ChainNodeRow:
     """Read one node of a run."""
-    row = await first(tx, FIND_NODE, run_id=run_id, node_id=node_id)
+    row = await fetch_one(tx, FIND_NODE, run_id=run_id, node_id=node_id)
     if row is None:
-        await find(tx, run_id)
+        await find_run(tx, run_id)
         raise NotFound("node", node_id)
     return _node(row)
 
 
-async def status_log(tx: Tx, run_id: str, *, after: int = 0, at_most: int = 500) -> list[StatusChange]:
+async def status_log(tx: Tx, run_id: str, *, after: int = 0, limit: int = 500) -> list[ChainStatusChange]:
     """Read transitions, from after a known one."""
-    rows = await tx.fetch(STATUS_LOG, run_id=run_id, after=after, at_most=at_most)
-    return [StatusChange(*row) for row in rows]
+    rows = await tx.fetch(STATUS_LOG, run_id=run_id, after=after, limit=limit)
+    return [ChainStatusChange(*row) for row in rows]
 
 
 async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: Sequence[str]) -> None:
@@ -276,37 +276,37 @@ async def append_log(tx: Tx, run_id: str, node_id: str, *, attempt: int, lines: 
     if lines:
         rows = [(line,) for line in lines]
         await tx.execute(APPEND_LOG, rows, run_id=run_id, node_id=node_id, attempt=attempt)
-        tx.ring(CHANGED)
+        tx.notify(CHANGED)
 
 
-async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, at_most: int = 500) -> list[LogLine]:
+async def read_log(tx: Tx, run_id: str, node_id: str, *, after: int = 0, limit: int = 500) -> list[NodeLogRow]:
     """Read a node's lines, from after a known one; follow them by the bell ``CHANGED``."""
-    rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, at_most=at_most)
-    return [LogLine(*row) for row in rows]
+    rows = await tx.fetch(READ_LOG, run_id=run_id, node_id=node_id, after=after, limit=limit)
+    return [NodeLogRow(*row) for row in rows]
 
 
-async def read_log_end(tx: Tx, run_id: str, node_id: str, *, at_most: int = 500) -> list[LogLine]:
+async def read_log_tail(tx: Tx, run_id: str, node_id: str, *, limit: int = 500) -> list[NodeLogRow]:
     """Read a node's last lines, in the order in which they were written."""
-    rows = await tx.fetch(READ_LOG_END, run_id=run_id, node_id=node_id, at_most=at_most)
-    return [LogLine(*row) for row in reversed(rows)]
+    rows = await tx.fetch(READ_LOG_TAIL, run_id=run_id, node_id=node_id, limit=limit)
+    return [NodeLogRow(*row) for row in reversed(rows)]
 
 
 async def save_checkpoint(tx: Tx, fence: Fence, *, attempt: int, document: Any) -> None:
     """Keep a checkpoint for the next attempt; an attempt that was superseded is refused."""
-    row = (fence.job_id, fence.attempt_id, fence.owner, as_text(document, "checkpoint"))
+    row = (fence.job_id, fence.attempt_id, fence.lease_owner, encode_json(document, "checkpoint"))
     if not await tx.fetch(SAVE_CHECKPOINT, [row], attempt=attempt):
         raise FenceRefused(fence.job_id, RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH)
 
 
-async def tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
+async def find_node_tasks(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], NodeTask]:
     """Read what executing nodes needs to know, by run and node."""
     found = {}
     for run_id, node_id, *columns in await tx.fetch(TASKS, sorted(set(keys))):
-        found[run_id, node_id] = task_of(columns)
+        found[run_id, node_id] = node_task_from_columns(columns)
     return found
 
 
-def task_of(columns: Sequence[Any]) -> NodeTask:
+def node_task_from_columns(columns: Sequence[Any]) -> NodeTask:
     """What executing a node needs to know, from the columns of ``chain_nodes.tasks`` after its key."""
     status, type_name, job_id, attempt, item, parent_id, run_status, parameters, *chain, trace_id, checkpoint = columns
     chain_id, chain_version, chain_name, started_by, authority = chain
@@ -315,28 +315,28 @@ def task_of(columns: Sequence[Any]) -> NodeTask:
         type_name,
         job_id,
         attempt,
-        from_column(item),
+        json_from_column(item),
         parent_id is not None,
-        RunStatus(run_status),
-        from_column(parameters),
+        ChainRunStatus(run_status),
+        json_from_column(parameters),
         chain_id,
         chain_version,
         chain_name,
         started_by or "system",
-        authority_of(from_column(authority)),
+        authority_of(json_from_column(authority)),
         trace_id,
-        from_column(checkpoint),
+        json_from_column(checkpoint),
     )
 
 
-async def plain_artifacts(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Artifact]:
+async def find_artifacts_by_node(tx: Tx, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Artifact]:
     """Read what nodes of any runs left behind, by run and node; one that did not succeed left nothing."""
     wanted = sorted(set(keys))
     rows = await tx.fetch(ARTIFACTS, wanted) if wanted else []
     return {(row["run_id"], row["node_id"]): _artifact(row) for row in rows if row["status"] == NodeStatus.SUCCESS}
 
 
-async def artifacts(
+async def find_artifacts(
     tx: Tx, run_id: str, plain: Iterable[str], mapped: Iterable[str] = ()
 ) -> dict[str, Artifact | list[Artifact]]:
     """Read what nodes left behind; of a mapped node, what each of its instances did, unless it has one of its own.
@@ -356,37 +356,39 @@ async def artifacts(
     return found | {node_id: gathered[node_id] for _, node_id in lists}
 
 
-async def which_stop(tx: Tx, run_ids: Iterable[str]) -> set[str]:
+async def find_stopping_runs(tx: Tx, run_ids: Iterable[str]) -> set[str]:
     """Those of the runs that are to stop, or have stopped."""
     rows = [(run_id,) for run_id in sorted(set(run_ids))]
     return {row["id"] for row in await tx.fetch(STOPPING_RUNS, rows)} if rows else set()
 
 
-async def waited_for(tx: Tx) -> list[str]:
+async def find_chains_with_waiters(tx: Tx) -> list[str]:
     """Chains of which a node or a run waits for a place over all runs."""
-    return [row["id"] for row in await tx.fetch(WAITED_FOR)]
+    return [row["id"] for row in await tx.fetch(CHAINS_WITH_WAITERS)]
 
 
-async def delete_old(tx: Tx, *, older_ms: int, at_most: int = 100) -> int:
+async def delete_old_runs(tx: Tx, *, older_than_ms: int, limit: int = 100) -> int:
     """Delete runs that ended more than ``older_ms`` ago, and everything that belongs to them; return how many."""
-    rows = [(row["id"],) for row in await tx.fetch(OLD_RUNS, older_us=older_ms * 1_000, at_most=at_most)]
+    rows = [(row["id"],) for row in await tx.fetch(LOCK_OLD_RUNS, older_than_us=older_than_ms * 1_000, limit=limit)]
     if not rows:
         return 0
-    await tx.execute(DELETE_LETTERS, rows)
+    await tx.execute(DELETE_DEAD_LETTERS, rows)
     await tx.execute(DELETE_JOBS, rows)
     return await tx.execute(DELETE_RUNS, rows)
 
 
-def run_of(row: Row) -> Run:
+def run_from_row(row: Row) -> ChainRunRow:
     """A run from its row."""
-    values = dict(zip(Run.__slots__, row, strict=True))
-    return Run(**values | {"status": RunStatus(values["status"]), "parameters": from_column(values["parameters"])})
+    values = dict(zip(ChainRunRow.__slots__, row, strict=True))
+    return ChainRunRow(
+        **values | {"status": ChainRunStatus(values["status"]), "parameters": json_from_column(values["parameters"])}
+    )
 
 
-def _node(row: Row) -> NodeView:
-    values = dict(zip(NodeView.__slots__, row, strict=True))
-    decoded = {name: from_column(values[name]) for name in ("artifact", "item")}
-    return NodeView(**values | decoded | {"status": NodeStatus(values["status"])})
+def _node(row: Row) -> ChainNodeRow:
+    values = dict(zip(ChainNodeRow.__slots__, row, strict=True))
+    decoded = {name: json_from_column(values[name]) for name in ("artifact", "item")}
+    return ChainNodeRow(**values | decoded | {"status": NodeStatus(values["status"])})
 
 
 def _artifact(row: Row) -> Artifact:
@@ -395,6 +397,6 @@ def _artifact(row: Row) -> Artifact:
     return Artifact(text, row["artifact_digest"], row["artifact_bytes"])
 
 
-def from_column(found: str | float | None) -> Any:
+def json_from_column(found: str | float | None) -> Any:
     """A JSON value from its column: a document that is a mere number comes as one from SQLite."""
     return json.loads(found) if isinstance(found, str) else found

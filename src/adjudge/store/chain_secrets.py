@@ -28,7 +28,7 @@ READ = Statement(
     "chain_secrets.read",
     "Read encrypted secrets for a node that uses them.",
     "SELECT name, ciphertext FROM {given} JOIN chain_secrets ON name = given_name",
-    given={"given_name": "text"},
+    input_columns={"given_name": "text"},
 )
 READ_ALL = Statement(
     "chain_secrets.read_all",

@@ -25,11 +25,11 @@ LOCK_RUNS = Statement(
     "chain_runs.lock",
     "Lock runs and read their state.",
     _LOCK_RUNS + " ORDER BY id DESC FOR NO KEY UPDATE OF chain_runs",
-    given={"given_id": "text"},
-    sqlite=_LOCK_RUNS,
+    input_columns={"given_id": "text"},
+    sqlite_sql=_LOCK_RUNS,
 )
 
-COUNT_NODES = Statement(
+UPDATE_NODE_COUNTS = Statement(
     "chain_runs.update_node_counts",
     "Update the node counts of runs; the rows stay locked until commit.",
     f"""
@@ -38,7 +38,7 @@ COUNT_NODES = Statement(
     FROM {{given}} WHERE id = given_id
     RETURNING {STANDING}
     """,
-    given={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
+    input_columns={"given_id": "text", "given_total": "bigint", "given_open": "bigint", "given_failed": "bigint"},
 )
 
 INSERT_RUN = Statement(
@@ -56,7 +56,7 @@ INSERT_RUN = Statement(
     ON CONFLICT (chain_id, idempotency_key) DO NOTHING
     RETURNING id
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_chain_id": "text",
         "given_version": "bigint",
@@ -86,7 +86,7 @@ RUN_BEGINS = (
     "prior_status = status, status = 'running', started_at = {now}, updated_at = {now}, reason = 'first node ready'"
 )
 
-BEGIN_RUNS = Statement(
+START_RUNS = Statement(
     "chain_runs.start",
     "Set runs to running when their first node starts.",
     f"""
@@ -94,10 +94,10 @@ BEGIN_RUNS = Statement(
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} = 'pending'
     RETURNING id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-END_RUNS = Statement(
+FINISH_RUNS = Statement(
     "chain_runs.finish",
     "Finish runs that have no open node.",
     f"""
@@ -106,7 +106,7 @@ END_RUNS = Statement(
     FROM {{given}} WHERE id = given_id AND {RUN_STANDS} IN ('running', 'stopping') AND nodes_open = 0
     RETURNING id, chain_id, status, parent_run_id, parent_node_id, started_by, trace_id
     """,
-    given={"given_id": "text", "given_status": "text", "given_reason": "text"},
+    input_columns={"given_id": "text", "given_status": "text", "given_reason": "text"},
 )
 
 
@@ -124,7 +124,7 @@ INSERT_NODES = Statement(
            given_parent_id, given_item, given_pool, {now}
     FROM {given}
     """,
-    given={
+    input_columns={
         **KEY,
         "given_type": "text",
         "given_ordinal": "bigint",
@@ -149,7 +149,7 @@ COPY_NODES = Statement(
     FROM {given} JOIN chain_nodes ON chain_nodes.run_id = :origin_run_id
         AND (node_id = given_node_id OR COALESCE(parent_id, '') = given_node_id)
     """,
-    given={"given_node_id": "text"},
+    input_columns={"given_node_id": "text"},
 )
 
 _START = f"""
@@ -166,7 +166,9 @@ _STARTED = {
     "given_reason": "text",
 }
 
-START_NODES = Statement("chain_nodes.start", "Set nodes whose jobs were claimed to running.", _START, given=_STARTED)
+START_NODES = Statement(
+    "chain_nodes.start", "Set nodes whose jobs were claimed to running.", _START, input_columns=_STARTED
+)
 
 START_FIRST = Statement(
     "chain_nodes.start_first",
@@ -180,12 +182,12 @@ START_FIRST = Statement(
     )
     {_START} AND (SELECT count(*) FROM begun) >= 0
     """,
-    given=_STARTED,
-    only=Dialect.POSTGRES,
+    input_columns=_STARTED,
+    only_dialect=Dialect.POSTGRES,
 )
 """The count is asked for so that the runs are locked before their nodes."""
 
-TAKE_OVER_NODES = Statement(
+RECLAIM_NODES = Statement(
     "chain_nodes.reclaim",
     "Record a new attempt of running nodes whose worker was lost.",
     f"""
@@ -194,7 +196,7 @@ TAKE_OVER_NODES = Statement(
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     """,
-    given={
+    input_columns={
         **KEY,
         "given_job_id": "text",
         "given_attempt": "bigint",
@@ -213,10 +215,10 @@ RELEASE_NODES = Statement(
     FROM {{given}}
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     """,
-    given={**KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
+    input_columns={**KEY, "given_job_id": "text", "given_actor": "text", "given_reason": "text"},
 )
 
-END_NODES = Statement(
+FINISH_NODES = Statement(
     "chain_nodes.finish",
     "Finish nodes whose jobs finished, with their artifacts.",
     f"""
@@ -230,7 +232,7 @@ END_NODES = Statement(
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
               started_at, ended_at, pool
     """,
-    given={
+    input_columns={
         **KEY,
         "given_job_id": "text",
         "given_status": "text",
@@ -258,7 +260,7 @@ CLOSE_NODES = Statement(
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, type, status, parent_id,
               started_at, ended_at, pool
     """,
-    given={
+    input_columns={
         **KEY,
         "given_from": "text",
         "given_status": "text",
@@ -286,7 +288,7 @@ SUSPEND_NODES = Statement(
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, wait_on, wait_key
     """,
-    given={
+    input_columns={
         **KEY,
         "given_job_id": "text",
         "given_on": "text",
@@ -299,7 +301,7 @@ SUSPEND_NODES = Statement(
     },
 )
 
-FAN_OUT = Statement(
+EXPAND_MAPS = Statement(
     "chain_nodes.expand_maps",
     "Let mapped nodes wait for their instances.",
     f"""
@@ -309,7 +311,7 @@ FAN_OUT = Statement(
     WHERE {NODE} AND job_id = given_job_id AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id
     """,
-    given={**KEY, "given_job_id": "text", "given_count": "bigint"},
+    input_columns={**KEY, "given_job_id": "text", "given_count": "bigint"},
 )
 
 _COUNTED = """waiting_on = waiting_on - given_ended, deps_success = deps_success + given_success,
@@ -334,7 +336,7 @@ COUNT_DEPS = Statement(
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_success, deps_failed,
               deps_skipped, job_id
     """,
-    given={**COUNTS, "given_job_id": "text"},
+    input_columns={**COUNTS, "given_job_id": "text"},
 )
 
 COUNT_INSTANCES = Statement(
@@ -346,7 +348,7 @@ COUNT_INSTANCES = Statement(
     WHERE {NODE} AND {STANDS} = 'running'
     RETURNING chain_nodes.run_id AS run_id, chain_nodes.node_id AS node_id, waiting_on, deps_failed
     """,
-    given=COUNTS,
+    input_columns=COUNTS,
 )
 
 SKIP_NODES = Statement(
@@ -358,10 +360,10 @@ SKIP_NODES = Statement(
     FROM {{given}}
     WHERE {NODE} AND {STANDS} = 'pending'
     """,
-    given={**KEY, "given_reason": "text"},
+    input_columns={**KEY, "given_reason": "text"},
 )
 
-GIVE_JOBS = Statement(
+ASSIGN_JOBS = Statement(
     "chain_nodes.assign_jobs",
     "Assign jobs to runnable nodes.",
     f"""
@@ -369,10 +371,10 @@ GIVE_JOBS = Statement(
     FROM {{given}}
     WHERE {NODE} AND {STANDS} IN ('pending', 'retrying')
     """,
-    given={**KEY, "given_job_id": "text", "given_place": "text"},
+    input_columns={**KEY, "given_job_id": "text", "given_place": "text"},
 )
 
-HELD_PLACES = Statement(
+SLOTS_HELD = Statement(
     "chain_nodes.slots_held",
     "Count slots held in one run.",
     """
@@ -381,12 +383,12 @@ HELD_PLACES = Statement(
     """,
 )
 
-WANTED_PLACES = Statement(
+SLOTS_WANTED = Statement(
     "chain_nodes.slots_wanted",
     "List nodes of one run that wait for a slot, by priority.",
     """
     SELECT node_id, type, priority, COALESCE(parent_id, '') AS parent_id, attempt FROM chain_nodes
-    WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :at_most
+    WHERE run_id = :run_id AND place = 'wanted' ORDER BY priority, ordinal LIMIT :limit
     """,
 )
 
@@ -408,5 +410,5 @@ SET_COUNTS = Statement(
     FROM {{given}}
     WHERE {NODE} AND {STANDS} = 'pending'
     """,
-    given=COUNTS,
+    input_columns=COUNTS,
 )

@@ -121,7 +121,7 @@ _NOTED: Final = """
     UNION ALL SELECT id, status, started_at, lease_until FROM born
     """
 
-TAKE = Statement(
+FINISH_AND_CLAIM_NEXT = Statement(
     "chain_advance.finish_and_claim_next",
     "Finish succeeded nodes, count them for their dependents, and claim the dependents that became ready.",
     f"""{_ENDED}, run AS (
@@ -146,8 +146,8 @@ TAKE = Statement(
         {_born(lambda name: name)}
         FROM moved WHERE given_job_id = job_id
     {_NOTED}""",
-    given=_ENDS,
-    only=Dialect.POSTGRES,
+    input_columns=_ENDS,
+    only_dialect=Dialect.POSTGRES,
 )
 
 
@@ -169,8 +169,8 @@ TAKE_ONE = Statement(
         {_born(_value)}
         FROM moved WHERE given_job_id = {_value("job_id")}
     {_NOTED}""",
-    given=_ENDS,
-    only=Dialect.POSTGRES,
+    input_columns=_ENDS,
+    only_dialect=Dialect.POSTGRES,
 )
 """Every line of nodes is made of these: without lists, groups and what they are held together by."""
 
@@ -179,7 +179,7 @@ def _given(name: str) -> str:
     return f"given_{name}"
 
 
-MOVE = Statement(
+COUNT_SUCCESS = Statement(
     "chain_advance.count_success",
     "Count succeeded dependencies; assigns and starts the job of a node that became ready.",
     f"""
@@ -188,28 +188,28 @@ MOVE = Statement(
     WHERE {nodes.NODE} AND {nodes.STANDS} = 'pending'
     RETURNING waiting_on, deps_failed, deps_skipped, job_id
     """,
-    given={**nodes.KEY, "given_ended": "bigint", "given_job_id": "text", "given_worker": "text"},
-    only=Dialect.SQLITE,
+    input_columns={**nodes.KEY, "given_ended": "bigint", "given_job_id": "text", "given_worker": "text"},
+    only_dialect=Dialect.SQLITE,
 )
 
-BEAR = Statement(
+INSERT_CLAIMED_JOBS = Statement(
     "chain_advance.insert_jobs",
     "Insert node jobs; one that a worker claims is inserted as running.",
     f"""
     {_born(_given)}
     FROM {{given}} WHERE true RETURNING id, status, lease_owner, lease_until, started_at
     """,
-    given={_given(name): kind for name, kind in FOLLOW.items()},
-    only=Dialect.SQLITE,
+    input_columns={_given(name): kind for name, kind in FOLLOW.items()},
+    only_dialect=Dialect.SQLITE,
 )
 
-NOTE = Statement(
+LOG_CLAIMS = Statement(
     "chain_advance.log_claims",
     "Log the claims of jobs inserted as running.",
     """
     INSERT INTO job_status_log (job_id, from_status, to_status, attempt_id, actor, reason, at)
     SELECT given_id, 'pending', 'running', 1, given_worker, 'claimed', given_at FROM {given}
     """,
-    given={"given_id": "text", "given_worker": "text", "given_at": "bigint"},
-    only=Dialect.SQLITE,
+    input_columns={"given_id": "text", "given_worker": "text", "given_at": "bigint"},
+    only_dialect=Dialect.SQLITE,
 )

@@ -16,22 +16,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adjudge.domain.states import JobStatus, NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus
 from adjudge.store import chain_statements as nodes
 from adjudge.store import chain_step_statements as sql
 from adjudge.store import job_statements as jobs
 from adjudge.store import outbox
-from adjudge.store.bells import OUTBOX
+from adjudge.store.bells import CHANNEL_OUTBOX
 from adjudge.store.driver import Tx, Unfit
 from adjudge.store.job_rows import finish_row
-from adjudge.store.job_values import Finish, NewJob
+from adjudge.store.job_values import JobResult, NewJob
 from adjudge.store.statement import Dialect, Row
 
 
-class StepEnd(NamedTuple):
+class FinishedStep(NamedTuple):
     """A node that succeeded: how its job ends, and what it leaves behind."""
 
-    finish: Finish
+    finish: JobResult
     run_id: str
     node_id: str
     artifact: str | None
@@ -41,7 +41,7 @@ class StepEnd(NamedTuple):
     """Which of the step's followers depend on it."""
 
 
-class Follower(NamedTuple):
+class FollowUpNode(NamedTuple):
     """A node that depends on ended ones: its job, and who takes it on, should they have been the last."""
 
     job: NewJob
@@ -62,18 +62,18 @@ class Follower(NamedTuple):
             job.priority,
             job.timeout_ms,
             self.payload,
-            job.trace,
+            job.effective_trace_id,
         )
 
 
-class Ended(NamedTuple):
+class FinishedStepJob(NamedTuple):
     """A job that a step has ended; of a node that had moved on, there are no moments."""
 
     started_at: int | None
     ended_at: int | None
 
 
-class Born(NamedTuple):
+class FollowUpJob(NamedTuple):
     """A job that a step has created."""
 
     status: JobStatus
@@ -82,14 +82,16 @@ class Born(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class AdvanceResult:
     """What a step came to. A job that was to end and is not among those ended was refused by its fence."""
 
-    ended: dict[str, Ended]
-    born: dict[str, Born]
+    ended: dict[str, FinishedStepJob]
+    born: dict[str, FollowUpJob]
 
 
-async def take(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], *, lease_ms: int) -> Stepped:
+async def finish_and_claim_next(
+    tx: Tx, ends: Sequence[FinishedStep], followers: Sequence[FollowUpNode], *, lease_ms: int
+) -> AdvanceResult:
     """Write a step as the whole of a transaction; ``Unfit`` where it takes the long way."""
     ends = sorted(ends, key=lambda end: end.finish.fence.job_id)
     if tx.dialect is Dialect.SQLITE:
@@ -97,61 +99,69 @@ async def take(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], *
     else:
         stepped = await _at_once(tx, ends, followers, lease_ms * 1_000)
     if any(born.status is JobStatus.PENDING for born in stepped.born.values()):
-        tx.ring(OUTBOX)
+        tx.notify(CHANNEL_OUTBOX)
     return stepped
 
 
-async def _at_once(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], lease_us: int) -> Stepped:
+async def _at_once(
+    tx: Tx, ends: Sequence[FinishedStep], followers: Sequence[FollowUpNode], lease_us: int
+) -> AdvanceResult:
     rows = [_end_row(end) for end in ends]
     if len(ends) == len(followers) == 1:
         only = dict(zip(sql.FOLLOW, followers[0].row, strict=True))
-        return _stepped(await tx.conclude(sql.TAKE_ONE, rows, lease_us=lease_us, **only))
+        return _stepped(await tx.fetch_last(sql.TAKE_ONE, rows, lease_us=lease_us, **only))
     after: list[list[str]] = [[] for _ in followers]
     for end in ends:
         for number in end.follows:
             after[number].append(end.finish.fence.job_id)
     follow = [(*follower.row, f"{{{','.join(job_ids)}}}") for follower, job_ids in zip(followers, after, strict=True)]
     columns = dict(zip(sql.FOLLOW_AFTER, map(list, zip(*follow, strict=True)), strict=True))
-    return _stepped(await tx.conclude(sql.TAKE, rows, lease_us=lease_us, **columns))
+    return _stepped(await tx.fetch_last(sql.FINISH_AND_CLAIM_NEXT, rows, lease_us=lease_us, **columns))
 
 
-def _stepped(rows: Sequence[Row]) -> Stepped:
-    found = Stepped({}, {})
+def _stepped(rows: Sequence[Row]) -> AdvanceResult:
+    found = AdvanceResult({}, {})
     for job_id, status, started_at, until in rows:
         if status == "succeeded":
-            found.ended[job_id] = Ended(started_at, until)
+            found.ended[job_id] = FinishedStepJob(started_at, until)
         else:
-            found.born[job_id] = Born(JobStatus(status), started_at, until)
+            found.born[job_id] = FollowUpJob(JobStatus(status), started_at, until)
     return found
 
 
-def _end_row(end: StepEnd) -> tuple[object, ...]:
+def _end_row(end: FinishedStep) -> tuple[object, ...]:
     job_id, attempt, owner, _, result, *_ = finish_row(end.finish)
     return job_id, attempt, owner, result, end.run_id, end.node_id, end.artifact, end.digest, end.size_bytes
 
 
-async def _in_turn(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], lease_us: int) -> Stepped:
+async def _in_turn(
+    tx: Tx, ends: Sequence[FinishedStep], followers: Sequence[FollowUpNode], lease_us: int
+) -> AdvanceResult:
     """The same by several statements, where each costs no round trip."""
     by_job = {end.finish.fence.job_id: end for end in ends}
     over = [row["id"] for row in await tx.fetch(jobs.FINISH, [finish_row(end.finish) for end in ends])]
     rows = [_node_row(by_job[job_id]) for job_id in over]
-    ended = {(row["run_id"], row["node_id"]): row for row in await tx.fetch(nodes.END_NODES, rows)} if rows else {}
+    ended = {(row["run_id"], row["node_id"]): row for row in await tx.fetch(nodes.FINISH_NODES, rows)} if rows else {}
     tally: dict[str, int] = {}
     for run_id, _ in ended:
         tally[run_id] = tally.get(run_id, 0) + 1
     counts = [(run_id, 0, -number, 0) for run_id, number in sorted(tally.items(), reverse=True)]
-    for row in await tx.fetch(nodes.COUNT_NODES, counts) if counts else []:
-        if row["status"] != RunStatus.RUNNING or row["nodes_open"] <= 0:
+    for row in await tx.fetch(nodes.UPDATE_NODE_COUNTS, counts) if counts else []:
+        if row["status"] != ChainRunStatus.RUNNING or row["nodes_open"] <= 0:
             raise Unfit("a run is to stop, or would end")
     born = await _follow(tx, [end for end in ends if (end.run_id, end.node_id) in ended], followers, lease_us)
-    found = Stepped({}, born)
+    found = AdvanceResult({}, born)
     for job_id in over:
         node = ended.get((by_job[job_id].run_id, by_job[job_id].node_id))
-        found.ended[job_id] = Ended(None, None) if node is None else Ended(node["started_at"], node["ended_at"])
+        found.ended[job_id] = (
+            FinishedStepJob(None, None) if node is None else FinishedStepJob(node["started_at"], node["ended_at"])
+        )
     return found
 
 
-async def _follow(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower], lease_us: int) -> dict[str, Born]:
+async def _follow(
+    tx: Tx, ends: Sequence[FinishedStep], followers: Sequence[FollowUpNode], lease_us: int
+) -> dict[str, FollowUpJob]:
     tally = dict[int, int]()
     for end in ends:
         for number in end.follows:
@@ -161,27 +171,27 @@ async def _follow(tx: Tx, ends: Sequence[StepEnd], followers: Sequence[Follower]
         for item, number in ((followers[index], number) for index, number in tally.items())
     ]
     ready = set()
-    for row in await tx.fetch(sql.MOVE, moves) if moves else []:
+    for row in await tx.fetch(sql.COUNT_SUCCESS, moves) if moves else []:
         if row["waiting_on"] == 0 and row["deps_failed"] + row["deps_skipped"]:
             raise Unfit("a dependent would be skipped")
         ready.add(row["job_id"])
     born = [follower for follower in followers if follower.job.id in ready]
-    rows = await tx.fetch(sql.BEAR, [item.row for item in born], lease_us=lease_us) if born else []
+    rows = await tx.fetch(sql.INSERT_CLAIMED_JOBS, [item.row for item in born], lease_us=lease_us) if born else []
     running = [(row["id"], row["lease_owner"], row["started_at"]) for row in rows if row["status"] == JobStatus.RUNNING]
     if running:
-        await tx.execute(sql.NOTE, running)
+        await tx.execute(sql.LOG_CLAIMS, running)
     await outbox.insert(tx, [(item.job.id, item.job.priority, 0) for item in born if item.worker is None])
-    return {row["id"]: Born(JobStatus(row["status"]), row["started_at"], row["lease_until"]) for row in rows}
+    return {row["id"]: FollowUpJob(JobStatus(row["status"]), row["started_at"], row["lease_until"]) for row in rows}
 
 
-def _node_row(end: StepEnd) -> tuple[object, ...]:
+def _node_row(end: FinishedStep) -> tuple[object, ...]:
     fence = end.finish.fence
     return (
         end.run_id,
         end.node_id,
         fence.job_id,
         str(NodeStatus.SUCCESS),
-        fence.owner,
+        fence.lease_owner,
         end.finish.reason,
         end.artifact,
         end.digest,

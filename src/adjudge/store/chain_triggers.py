@@ -17,10 +17,10 @@ from typing import Any, Final
 from adjudge.domain.authority import Authority, as_json, both
 from adjudge.domain.errors import NotFound, VersionConflict
 from adjudge.domain.ids import new_id
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
-BELL: Final = "chain_triggers"
+CHANNEL_TRIGGERS: Final = "chain_triggers"
 """Rung when a tick waits."""
 PROBLEM_PUBLISHED: Final = "problem.published"
 CONTEST_ENDED: Final = "contest.ended"
@@ -51,17 +51,17 @@ INSERT = Statement(
 SELECT = Statement(
     "chain_triggers.select", "Read one trigger.", f"SELECT {_COLUMNS} FROM chain_triggers WHERE id = :id"
 )
-SELECT_OF_CHAIN = Statement(
+SELECT_BY_CHAIN = Statement(
     "chain_triggers.select_by_chain",
     "List the triggers of a chain by name.",
     f"SELECT {_COLUMNS} FROM chain_triggers WHERE chain_id = :chain_id ORDER BY name",
 )
-SELECT_LISTENING = Statement(
+SELECT_BY_EVENT = Statement(
     "chain_triggers.select_by_event",
     "Find the triggers that listen for an event.",
     f"SELECT {_COLUMNS} FROM chain_triggers WHERE event = :event AND enabled ORDER BY id",
 )
-CHANGE = Statement(
+UPDATE = Statement(
     "chain_triggers.update",
     "Update a trigger if its version is unchanged.",
     """
@@ -84,15 +84,15 @@ NOW = Statement("chain_triggers.now", "Read the database clock.", "SELECT {now} 
 
 _DUE = f"""
     SELECT {_COLUMNS}, {{now}} AS now_us FROM chain_triggers
-    WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :at_most
+    WHERE enabled AND next_at <= {{now}} ORDER BY next_at LIMIT :limit
     """
-TAKE_DUE = Statement(
+LOCK_DUE = Statement(
     "chain_triggers.lock_due",
     "Lock due triggers, skipping those that another scheduler holds.",
     _DUE + "FOR UPDATE SKIP LOCKED",
-    sqlite=_DUE,
+    sqlite_sql=_DUE,
 )
-MOVE_ON = Statement(
+SET_NEXT_TIME = Statement(
     "chain_triggers.set_next_time",
     "Set the next due time of triggers unless it has changed.",
     """
@@ -101,9 +101,9 @@ MOVE_ON = Statement(
     FROM {given}
     WHERE id = given_id AND next_at = given_was_at
     """,
-    given={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
+    input_columns={"given_id": "text", "given_was_at": "bigint", "given_next_at": "bigint", "given_last_tick": "text"},
 )
-BREAK = Statement(
+DISABLE_WITH_ERROR = Statement(
     "chain_triggers.disable_with_error",
     "Disable a trigger whose schedule is invalid, with the error.",
     "UPDATE chain_triggers SET enabled = :off, last_error = :error, updated_at = {now} WHERE id = :id",
@@ -117,7 +117,12 @@ INSERT_TICKS = Statement(
     WHERE given_trigger_id IS NOT NULL
     ON CONFLICT (trigger_id, tick) DO NOTHING
     """,
-    given={"given_trigger_id": "text", "given_tick": "text", "given_due_at": "bigint", "given_payload": "jsonb"},
+    input_columns={
+        "given_trigger_id": "text",
+        "given_tick": "text",
+        "given_due_at": "bigint",
+        "given_payload": "jsonb",
+    },
 )
 CONTESTS_ENDED = Statement(
     "chain_triggers.contests_ended",
@@ -144,13 +149,13 @@ _TAKE = """
     JOIN chains ON chains.id = chain_id
     WHERE state = 'pending' ORDER BY due_at, tick LIMIT 1
     """
-TAKE_TICK = Statement(
+LOCK_TICK = Statement(
     "chain_triggers.lock_tick",
     "Lock the oldest pending tick, skipping those that another scheduler holds.",
     _TAKE + "FOR UPDATE OF chain_trigger_ticks SKIP LOCKED",
-    sqlite=_TAKE,
+    sqlite_sql=_TAKE,
 )
-SETTLE = Statement(
+FINISH_TICK = Statement(
     "chain_triggers.finish_tick",
     "Record the result of a pending tick.",
     """
@@ -158,7 +163,7 @@ SETTLE = Statement(
     WHERE trigger_id = :trigger_id AND tick = :tick AND state = 'pending'
     """,
 )
-NOTE = Statement(
+SET_LAST_TICK = Statement(
     "chain_triggers.set_last_tick",
     "Record on a trigger the result of its last tick.",
     "UPDATE chain_triggers SET last_error = :error, last_tick = :tick, updated_at = {now} WHERE id = :id",
@@ -168,13 +173,13 @@ SELECT_TICKS = Statement(
     "List the latest ticks of a trigger.",
     """
     SELECT tick, due_at, payload, state, run_id, error, created_at, settled_at FROM chain_trigger_ticks
-    WHERE trigger_id = :trigger_id ORDER BY due_at DESC, tick DESC LIMIT :at_most
+    WHERE trigger_id = :trigger_id ORDER BY due_at DESC, tick DESC LIMIT :limit
     """,
 )
-FORGET_TICKS = Statement(
+DELETE_OLD_TICKS = Statement(
     "chain_triggers.delete_old_ticks",
     "Delete ticks finished before the retention period.",
-    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_us AS bigint)",
+    "DELETE FROM chain_trigger_ticks WHERE state <> 'pending' AND settled_at < {now} - CAST(:older_than_us AS bigint)",
 )
 SELECT_CHAIN_EDGES = Statement(
     "chain_triggers.select_chain_edges",
@@ -184,7 +189,7 @@ SELECT_CHAIN_EDGES = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class TriggerRow:
     """One trigger, as its row stands."""
 
     id: str
@@ -221,7 +226,7 @@ class NewTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TriggerTick:
     """One reason to start one run."""
 
     trigger_id: str
@@ -232,7 +237,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PendingTick:
     """A tick that waits, with what its trigger says."""
 
     trigger_id: str
@@ -247,9 +252,9 @@ class Taken:
     """Of whoever saved the trigger, and of whoever saved the chain."""
 
 
-def trigger_of(row: Row) -> Trigger:
+def trigger_from_row(row: Row) -> TriggerRow:
     """Read a row."""
-    return Trigger(
+    return TriggerRow(
         id=row["id"],
         chain_id=row["chain_id"],
         name=row["name"],
@@ -273,7 +278,7 @@ async def now_us(tx: Tx) -> int:
     return int(row["now_us"])
 
 
-async def add(tx: Tx, trigger: NewTrigger) -> None:
+async def insert(tx: Tx, trigger: NewTrigger) -> None:
     """Create a trigger; a name that the chain's triggers have already is a CONFLICT."""
     await tx.execute(
         INSERT,
@@ -296,24 +301,24 @@ async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
     await tx.execute(VOUCH, chain_id=chain_id, authority=as_json(authority))
 
 
-async def get(tx: Tx, trigger_id: str) -> Trigger:
+async def find(tx: Tx, trigger_id: str) -> TriggerRow:
     """Read one trigger."""
-    row = await first(tx, SELECT, id=trigger_id)
+    row = await fetch_one(tx, SELECT, id=trigger_id)
     if row is None:
         raise NotFound("trigger", trigger_id)
-    return trigger_of(row)
+    return trigger_from_row(row)
 
 
-async def of_chain(tx: Tx, chain_id: str) -> list[Trigger]:
+async def list_by_chain(tx: Tx, chain_id: str) -> list[TriggerRow]:
     """The triggers of a chain."""
-    return [trigger_of(row) for row in await tx.fetch(SELECT_OF_CHAIN, chain_id=chain_id)]
+    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_CHAIN, chain_id=chain_id)]
 
 
-async def change(tx: Tx, trigger: Trigger, authority: Authority | None) -> int:
+async def update(tx: Tx, trigger: TriggerRow, authority: Authority | None) -> int:
     """Write a trigger that still has its version, for whoever saves it; return the new one."""
-    row = await first(
+    row = await fetch_one(
         tx,
-        CHANGE,
+        UPDATE,
         id=trigger.id,
         version=trigger.version,
         spec=json.dumps(trigger.spec),
@@ -324,20 +329,20 @@ async def change(tx: Tx, trigger: Trigger, authority: Authority | None) -> int:
         authority=as_json(authority),
     )
     if row is None:
-        await get(tx, trigger.id)
+        await find(tx, trigger.id)
         raise VersionConflict("The trigger changed meanwhile; read it again, then decide.", trigger_id=trigger.id)
     return int(row["version"])
 
 
-async def remove(tx: Tx, trigger_id: str) -> None:
+async def delete(tx: Tx, trigger_id: str) -> None:
     """Forget a trigger. Runs that it started stay."""
     if not await tx.execute(DELETE, id=trigger_id):
         raise NotFound("trigger", trigger_id)
 
 
-async def listening(tx: Tx, event: str) -> list[Trigger]:
+async def find_by_event(tx: Tx, event: str) -> list[TriggerRow]:
     """The triggers that wait for an event."""
-    return [trigger_of(row) for row in await tx.fetch(SELECT_LISTENING, event=event)]
+    return [trigger_from_row(row) for row in await tx.fetch(SELECT_BY_EVENT, event=event)]
 
 
 async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str | None = None) -> int:
@@ -347,15 +352,15 @@ async def fire_event(tx: Tx, event: str, payload: Mapping[str, Any], *, key: str
     """
     tick = key or new_id()
     ticks = [
-        Tick(trigger.id, tick, payload=payload)
-        for trigger in await listening(tx, event)
-        if matches(trigger.spec.get("filter"), payload)
+        TriggerTick(trigger.id, tick, payload=payload)
+        for trigger in await find_by_event(tx, event)
+        if matches_filter(trigger.spec.get("filter"), payload)
     ]
     await add_ticks(tx, ticks)
     return len(ticks)
 
 
-def matches(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> bool:
+def matches_filter(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> bool:
     """Whether every field that a filter names has the value, or one of the values, that it wants."""
     for name, value in (wanted or {}).items():
         allowed = value if isinstance(value, list) else [value]
@@ -364,50 +369,50 @@ def matches(wanted: Mapping[str, Any] | None, payload: Mapping[str, Any]) -> boo
     return True
 
 
-async def add_ticks(tx: Tx, ticks: Sequence[Tick]) -> int:
+async def add_ticks(tx: Tx, ticks: Sequence[TriggerTick]) -> int:
     """Note ticks and wake a scheduler; return how many were new."""
     if not ticks:
         return 0
     rows = [(item.trigger_id, item.tick, item.due_at, json.dumps(item.payload or {})) for item in ticks]
     added = await tx.execute(INSERT_TICKS, rows)
-    tx.ring(BELL)
+    tx.notify(CHANNEL_TRIGGERS)
     return added
 
 
-async def take_due(tx: Tx, at_most: int) -> tuple[int, list[Trigger]]:
+async def take_due(tx: Tx, limit: int) -> tuple[int, list[TriggerRow]]:
     """The clock, and triggers whose moment has come, held until this transaction ends."""
-    rows = await tx.fetch(TAKE_DUE, at_most=at_most)
-    return (int(rows[0]["now_us"]) if rows else 0), [trigger_of(row) for row in rows]
+    rows = await tx.fetch(LOCK_DUE, limit=limit)
+    return (int(rows[0]["now_us"]) if rows else 0), [trigger_from_row(row) for row in rows]
 
 
-async def move_on(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
+async def set_next_times(tx: Tx, moves: Sequence[tuple[str, int, int | None, str | None]]) -> int:
     """Set next moments: trigger, the moment it stood at, the next one, its last tick."""
-    return await tx.execute(MOVE_ON, moves) if moves else 0
+    return await tx.execute(SET_NEXT_TIME, moves) if moves else 0
 
 
-async def break_off(tx: Tx, trigger_id: str, error: str) -> None:
+async def disable_with_error(tx: Tx, trigger_id: str, error: str) -> None:
     """Disable a trigger that cannot go on."""
-    await tx.execute(BREAK, id=trigger_id, off=False, error=error)
+    await tx.execute(DISABLE_WITH_ERROR, id=trigger_id, off=False, error=error)
 
 
-async def note_ended_contests(tx: Tx, *, back_us: int) -> int:
+async def add_ticks_for_ended_contests(tx: Tx, *, back_us: int) -> int:
     """Tick the triggers that wait for contests to end; contests end by the clock, in nobody's transaction."""
     rows = await tx.fetch(CONTESTS_ENDED, event=CONTEST_ENDED, back_us=back_us)
     ticks = []
     for row in rows:
         payload = {"event": CONTEST_ENDED, "contest_id": row["contest_id"], "contest": row["slug"]}
-        if matches(json.loads(row["spec"]).get("filter"), payload):
+        if matches_filter(json.loads(row["spec"]).get("filter"), payload):
             tick = f"{row['contest_id']}:{row['ends_at']}"
-            ticks.append(Tick(row["trigger_id"], tick, row["ends_at"], payload))
+            ticks.append(TriggerTick(row["trigger_id"], tick, row["ends_at"], payload))
     return await add_ticks(tx, ticks)
 
 
-async def take_tick(tx: Tx) -> Taken | None:
+async def take_tick(tx: Tx) -> PendingTick | None:
     """The tick that waits longest, held until this transaction ends."""
-    row = await first(tx, TAKE_TICK)
+    row = await fetch_one(tx, LOCK_TICK)
     if row is None:
         return None
-    return Taken(
+    return PendingTick(
         trigger_id=row["trigger_id"],
         tick=row["tick"],
         due_at=row["due_at"],
@@ -420,28 +425,28 @@ async def take_tick(tx: Tx) -> Taken | None:
     )
 
 
-async def settle(tx: Tx, tick: Taken, *, run_id: str | None = None, error: str | None = None) -> bool:
+async def finish_tick(tx: Tx, tick: PendingTick, *, run_id: str | None = None, error: str | None = None) -> bool:
     """Say that a tick started a run, or why it could not; False where somebody else has."""
     state = "started" if error is None else "failed"
     changed = await tx.execute(
-        SETTLE, trigger_id=tick.trigger_id, tick=tick.tick, state=state, run_id=run_id, error=error
+        FINISH_TICK, trigger_id=tick.trigger_id, tick=tick.tick, state=state, run_id=run_id, error=error
     )
     if changed:
-        await tx.execute(NOTE, id=tick.trigger_id, tick=tick.tick, error=error)
+        await tx.execute(SET_LAST_TICK, id=tick.trigger_id, tick=tick.tick, error=error)
     return bool(changed)
 
 
-async def ticks_of(tx: Tx, trigger_id: str, at_most: int = 50) -> list[Row]:
+async def list_ticks(tx: Tx, trigger_id: str, limit: int = 50) -> list[Row]:
     """The latest ticks of a trigger."""
-    return await tx.fetch(SELECT_TICKS, trigger_id=trigger_id, at_most=at_most)
+    return await tx.fetch(SELECT_TICKS, trigger_id=trigger_id, limit=limit)
 
 
-async def forget_ticks(tx: Tx, *, older_us: int) -> int:
+async def delete_old_ticks(tx: Tx, *, older_than_us: int) -> int:
     """Delete ticks that were settled long ago."""
-    return await tx.execute(FORGET_TICKS, older_us=older_us)
+    return await tx.execute(DELETE_OLD_TICKS, older_than_us=older_than_us)
 
 
-async def chain_edges(tx: Tx, *, but: str | None = None) -> list[tuple[str, str]]:
+async def chain_edges(tx: Tx, *, except_id: str | None = None) -> list[tuple[str, str]]:
     """Which chain's end starts which chain, by their ids; one trigger may be left out."""
     rows = await tx.fetch(SELECT_CHAIN_EDGES, event=CHAIN_FINISHED)
-    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != but]
+    return [(json.loads(row["spec"])["filter"]["chain_id"], row["chain_id"]) for row in rows if row["id"] != except_id]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from adjudge.domain.authority import Authority
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.job_values import Job
 
-NODE = "node"
+JOB_KIND_NODE = "node"
 """The kind of job that executes a node."""
-Place = Literal["wanted", "held"]
+SlotState = Literal["wanted", "held"]
 """Where something is limited: whether one waits for its turn, or has it."""
 
 
@@ -29,39 +29,39 @@ NO_ARTIFACT: Final = Artifact()
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class NodeDone:
     """Outcome of a node's job: executed."""
 
     artifact: Artifact = Artifact()
 
 
 @dataclass(frozen=True, slots=True)
-class Suspended:
+class NodeSuspended:
     """Outcome of a node's job: the rest happens elsewhere."""
 
-    on: str
-    key: str
+    wait_kind: str
+    wait_key: str
     artifact: Artifact = Artifact()
     until_ms: int | None = None
     timeout_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Expanded:
+class NodeExpanded:
     """Outcome of a mapped node's first job: one instance for every item."""
 
     items: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Halted:
+class NodeStopped:
     """Outcome of a node's job that ended because its run is to stop."""
 
     reason: str = "stopped in good order"
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ChainRow:
     """A definition, as it stands."""
 
     id: str
@@ -76,7 +76,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainVersion:
+class ChainVersionRow:
     """A definition, as it stood."""
 
     chain_id: str
@@ -92,19 +92,19 @@ class ChainVersion:
 class ChainPage:
     """Some chains, and how many there are in all."""
 
-    items: Sequence[Chain]
+    items: Sequence[ChainRow]
     total: int
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ChainRunRow:
     """One run of a chain. Moments are microseconds since the Unix epoch."""
 
     id: str
     chain_id: str
     chain_name: str
     chain_version: int
-    status: RunStatus
+    status: ChainRunStatus
     parameters: Mapping[str, Any]
     trigger_kind: str
     idempotency_key: str | None
@@ -118,7 +118,7 @@ class Run:
     parent_run_id: str | None
     parent_node_id: str | None
     origin_run_id: str | None
-    place: Place | None
+    slot: SlotState | None
     """``wanted`` while it waits for its turn, ``held`` while it has it; none where runs take no turns."""
     created_at: int
     updated_at: int
@@ -127,7 +127,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeView:
+class ChainNodeRow:
     """One node of a run, as people see it."""
 
     run_id: str
@@ -147,7 +147,7 @@ class NodeView:
     waiting_on: int
     parent_id: str | None
     item: Any
-    place: Place | None
+    slot: SlotState | None
     wait_on: str | None
     wait_key: str | None
     wait_until: int | None
@@ -157,7 +157,7 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
-class StatusChange:
+class ChainStatusChange:
     """One transition of a run (``node_id`` is none) or of a node."""
 
     id: int
@@ -171,7 +171,7 @@ class StatusChange:
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class NodeLogRow:
     """One line that a node wrote."""
 
     id: int
@@ -182,7 +182,7 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class NewRun:
+class NewChainRun:
     """A run to be created."""
 
     chain_id: str
@@ -200,7 +200,7 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedChainRun:
     """What starting a chain answers with."""
 
     run_id: str
@@ -209,12 +209,12 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
+class ChainRunFinished:
     """A run that has just ended, for whoever acts on it in the same transaction."""
 
     run_id: str
     chain_id: str
-    status: RunStatus
+    status: ChainRunStatus
     started_by: str | None
     trace_id: str | None
     parent_run_id: str | None

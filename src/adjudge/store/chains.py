@@ -8,10 +8,10 @@ from typing import Any
 
 from adjudge.domain.authority import Authority, as_json
 from adjudge.domain.errors import ChainNameTaken, NotFound, VersionConflict
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.store import audit
-from adjudge.store.chain_values import Chain, ChainPage, ChainVersion
-from adjudge.store.driver import Tx, first
+from adjudge.store.chain_values import ChainPage, ChainRow, ChainVersionRow
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 _SUMMARY = "id, name, description, enabled, version, created_at, updated_at"
@@ -23,7 +23,7 @@ INSERT = Statement(
     INSERT INTO chains (id, name, description, enabled, dag, authority, created_at, updated_at)
     SELECT given_id, given_name, given_description, given_enabled, given_dag, given_authority, {now}, {now} FROM {given}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_name": "text",
         "given_description": "text",
@@ -41,7 +41,7 @@ UPDATE = Statement(
         authority = given_authority, updated_at = {now}
     FROM {given} WHERE id = given_id AND version = given_version
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_version": "bigint",
         "given_name": "text",
@@ -55,10 +55,10 @@ VOUCH = Statement(
     "chains.vouch",
     "Note on whose authority a chain that stays as it is acts from now on.",
     "UPDATE chains SET authority = given_authority FROM {given} WHERE id = given_id",
-    given={"given_id": "text", "given_authority": "jsonb"},
+    input_columns={"given_id": "text", "given_authority": "jsonb"},
 )
 
-KEEP_VERSION = Statement(
+INSERT_VERSION = Statement(
     "chains.insert_version",
     "Insert a version of a chain.",
     """
@@ -67,7 +67,7 @@ KEEP_VERSION = Statement(
     """,
 )
 
-SWITCH = Statement(
+SET_ENABLED = Statement(
     "chains.set_enabled",
     "Enable or disable a chain; its version is unchanged.",
     "UPDATE chains SET enabled = :enabled, updated_at = {now} WHERE id = :chain_id AND enabled <> :enabled",
@@ -75,7 +75,7 @@ SWITCH = Statement(
 
 FIND = Statement("chains.find", "Read a chain.", f"SELECT {_SUMMARY}, dag FROM chains WHERE id = :chain_id")
 
-HEAD = Statement(
+FIND_SUMMARY = Statement(
     "chains.find_summary", "Read a chain without its DAG.", f"SELECT {_SUMMARY} FROM chains WHERE id = :chain_id"
 )
 
@@ -96,21 +96,21 @@ COUNT = Statement(
 PAGE_AFTER = Statement(
     "chains.page_after",
     "List chains by keyword and enabled flag, keyset-paginated by name.",
-    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :at_most",
+    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} AND name > :after ORDER BY name LIMIT :limit",
 )
 
 PAGE_NUMBER = Statement(
     "chains.page_number",
     "List chains by keyword and enabled flag, by page number.",
-    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :at_most OFFSET :skipped",
+    f"SELECT {_SUMMARY} FROM chains WHERE {_MATCHES} ORDER BY name LIMIT :limit OFFSET :skipped",
 )
 
-HISTORY = Statement(
+LIST_VERSIONS = Statement(
     "chains.list_versions",
     "List the versions of a chain, newest first.",
     """
     SELECT chain_id, version, name, description, dag, actor, created_at FROM chain_versions
-    WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :at_most
+    WHERE chain_id = :chain_id AND version < :before ORDER BY version DESC LIMIT :limit
     """,
 )
 
@@ -126,13 +126,13 @@ async def create(
     description: str | None = None,
     enabled: bool = True,
     authority: Authority | None = None,
-    mint: NewId = new_id,
-) -> Chain:
+    new_id: IdFactory = new_id,
+) -> ChainRow:
     """Define a chain whose DAG was checked; a name that is taken is refused."""
-    chain_id = mint()
+    chain_id = new_id()
     await _refuse_taken_name(tx, chain_id, name)
     await tx.execute(INSERT, [(chain_id, name, description, enabled, json.dumps(dag), as_json(authority))])
-    await tx.execute(KEEP_VERSION, chain_id=chain_id, actor=actor)
+    await tx.execute(INSERT_VERSION, chain_id=chain_id, actor=actor)
     await audit.record(
         tx, actor=actor, action="create", object_kind="chain", objects={chain_id: {"name": name}}, reason=""
     )
@@ -149,7 +149,7 @@ async def update(
     actor: str,
     description: str | None = None,
     authority: Authority | None = None,
-) -> Chain:
+) -> ChainRow:
     """Change a chain whose new DAG was checked; a version that has moved on is refused (``VersionConflict``)."""
     await _refuse_taken_name(tx, chain_id, name)
     changed = await tx.execute(UPDATE, [(chain_id, version, name, description, json.dumps(dag), as_json(authority))])
@@ -160,7 +160,7 @@ async def update(
             id=chain_id,
             version=standing.version,
         )
-    await tx.execute(KEEP_VERSION, chain_id=chain_id, actor=actor)
+    await tx.execute(INSERT_VERSION, chain_id=chain_id, actor=actor)
     details = {chain_id: {"version": version + 1}}
     await audit.record(tx, actor=actor, action="update", object_kind="chain", objects=details, reason="")
     return await find(tx, chain_id)
@@ -171,43 +171,43 @@ async def vouch(tx: Tx, chain_id: str, authority: Authority | None) -> None:
     await tx.execute(VOUCH, [(chain_id, as_json(authority))])
 
 
-async def switch(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> Chain:
+async def set_enabled(tx: Tx, chain_id: str, *, enabled: bool, actor: str, reason: str = "") -> ChainRow:
     """Enable or disable a chain; one that stands so already stays so."""
-    if await tx.execute(SWITCH, chain_id=chain_id, enabled=enabled):
+    if await tx.execute(SET_ENABLED, chain_id=chain_id, enabled=enabled):
         action = "enable" if enabled else "disable"
         await audit.record(tx, actor=actor, action=action, object_kind="chain", objects=[chain_id], reason=reason)
     return await find(tx, chain_id)
 
 
-async def find(tx: Tx, chain_id: str) -> Chain:
+async def find(tx: Tx, chain_id: str) -> ChainRow:
     """Read a chain with its DAG."""
-    row = await first(tx, FIND, chain_id=chain_id)
+    row = await fetch_one(tx, FIND, chain_id=chain_id)
     if row is None:
         raise NotFound("chain", chain_id)
     return _chain(row, json.loads(row["dag"]))
 
 
-async def head(tx: Tx, chain_id: str) -> Chain:
+async def find_summary(tx: Tx, chain_id: str) -> ChainRow:
     """Read a chain without its DAG, which may be large."""
-    row = await first(tx, HEAD, chain_id=chain_id)
+    row = await fetch_one(tx, FIND_SUMMARY, chain_id=chain_id)
     if row is None:
         raise NotFound("chain", chain_id)
     return _chain(row)
 
 
-async def find_by_name(tx: Tx, name: str) -> Chain:
+async def find_by_name(tx: Tx, name: str) -> ChainRow:
     """Read a chain with its DAG, by its name."""
-    row = await first(tx, FIND_BY_NAME, name=name)
+    row = await fetch_one(tx, FIND_BY_NAME, name=name)
     if row is None:
         raise NotFound("chain", name)
     return _chain(row, json.loads(row["dag"]))
 
 
 async def page(
-    tx: Tx, *, keyword: str = "", enabled: bool | None = None, after: str = "", at_most: int = 50
-) -> list[Chain]:
+    tx: Tx, *, keyword: str = "", enabled: bool | None = None, after: str = "", limit: int = 50
+) -> list[ChainRow]:
     """List chains in the order of their names: ``after`` is the last name of the page before."""
-    rows = await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, at_most=at_most)
+    rows = await tx.fetch(PAGE_AFTER, **_filters(keyword, enabled), after=after, limit=limit)
     return [_chain(row) for row in rows]
 
 
@@ -216,17 +216,17 @@ async def page_number(
 ) -> ChainPage:
     """List a numbered page of chains, from 1, and count them all."""
     filters = _filters(keyword, enabled)
-    rows = await tx.fetch(PAGE_NUMBER, **filters, at_most=size, skipped=(page - 1) * size)
+    rows = await tx.fetch(PAGE_NUMBER, **filters, limit=size, skipped=(page - 1) * size)
     total = (await tx.fetch(COUNT, **filters))[0]["n"]
     return ChainPage([_chain(row) for row in rows], int(total))
 
 
-async def history(tx: Tx, chain_id: str, *, before: int | None = None, at_most: int = 50) -> list[ChainVersion]:
+async def list_versions(tx: Tx, chain_id: str, *, before: int | None = None, limit: int = 50) -> list[ChainVersionRow]:
     """Read the versions of a chain, the newest first, from below ``before``."""
     await find(tx, chain_id)
-    rows = await tx.fetch(HISTORY, chain_id=chain_id, before=before or _NO_BOUND, at_most=at_most)
+    rows = await tx.fetch(LIST_VERSIONS, chain_id=chain_id, before=before or _NO_BOUND, limit=limit)
     return [
-        ChainVersion(
+        ChainVersionRow(
             row["chain_id"],
             row["version"],
             row["name"],
@@ -241,7 +241,7 @@ async def history(tx: Tx, chain_id: str, *, before: int | None = None, at_most: 
 
 async def _refuse_taken_name(tx: Tx, chain_id: str, name: str) -> None:
     """Say so in words; should two come at the same moment, the constraint refuses the second, with the same code."""
-    row = await first(tx, FIND_BY_NAME, name=name)
+    row = await fetch_one(tx, FIND_BY_NAME, name=name)
     if row is not None and row["id"] != chain_id:
         raise ChainNameTaken(f"name: a chain named {name!r} already exists.", field="name")
 
@@ -255,8 +255,8 @@ def _filters(keyword: str, enabled: bool | None) -> dict[str, str]:
     }
 
 
-def _chain(row: Row, dag: Mapping[str, Any] | None = None) -> Chain:
-    return Chain(
+def _chain(row: Row, dag: Mapping[str, Any] | None = None) -> ChainRow:
+    return ChainRow(
         row["id"],
         row["name"],
         row["description"],

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.store import audit
-from adjudge.store.driver import Tx, first
-from adjudge.store.jobs import Jobs
+from adjudge.store.driver import Tx, fetch_one
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row, Statement
 
 _COLUMNS = (
@@ -19,7 +19,7 @@ _COLUMNS = (
 PAGE = Statement(
     "dead_letters.page",
     "List dead letters in one state, oldest first, keyset-paginated.",
-    f"SELECT {_COLUMNS} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :at_most",
+    f"SELECT {_COLUMNS} FROM dead_letters WHERE state = :state AND id > :after ORDER BY id LIMIT :limit",
 )
 
 FIND = Statement("dead_letters.find", "Read one dead letter.", f"SELECT {_COLUMNS} FROM dead_letters WHERE id = :id")
@@ -41,7 +41,7 @@ COUNT_OPEN = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetterRow:
     """What is known of a job that was given up."""
 
     id: str
@@ -59,7 +59,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class JobAttemptRow:
     """One attempt of a job, from its claim to its end."""
 
     attempt_id: int
@@ -72,21 +72,21 @@ class Attempt:
     error: str | None
 
 
-async def page(tx: Tx, *, state: str = "open", after: str = "", at_most: int = 50) -> list[DeadLetter]:
+async def page(tx: Tx, *, state: str = "open", after: str = "", limit: int = 50) -> list[DeadLetterRow]:
     """List dead letters by key: ``after`` is the last id of the page before."""
-    return [_letter(row) for row in await tx.fetch(PAGE, state=state, after=after, at_most=at_most)]
+    return [_letter(row) for row in await tx.fetch(PAGE, state=state, after=after, limit=limit)]
 
 
-async def find(tx: Tx, letter_id: str) -> tuple[DeadLetter, list[Attempt]]:
+async def find(tx: Tx, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
     """Read one dead letter and the attempts of its job."""
-    row = await first(tx, FIND, id=letter_id)
+    row = await fetch_one(tx, FIND, id=letter_id)
     if row is None:
         raise NotFound("dead_letter", letter_id)
     letter = _letter(row)
     return letter, await attempts(tx, letter.job_id)
 
 
-async def attempts(tx: Tx, job_id: str) -> list[Attempt]:
+async def attempts(tx: Tx, job_id: str) -> list[JobAttemptRow]:
     """The attempts of a job that have ended."""
     return [_attempt(row) for row in await tx.fetch(ATTEMPTS, job_id=job_id)]
 
@@ -96,7 +96,9 @@ async def count_open(tx: Tx) -> int:
     return int((await tx.fetch(COUNT_OPEN))[0]["n"])
 
 
-async def replay(tx: Tx, jobs: Jobs, letter_ids: Sequence[str], *, actor: str, reason: str) -> dict[str, str | None]:
+async def replay(
+    tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str
+) -> dict[str, str | None]:
     """Run what dead letters speak of again, all or none, and remember who asked; return letter id → new job id."""
     replayed = await jobs.replay(tx, letter_ids, actor=actor, note=reason)
     await _refuse_missing(tx, letter_ids, list(replayed))
@@ -105,7 +107,7 @@ async def replay(tx: Tx, jobs: Jobs, letter_ids: Sequence[str], *, actor: str, r
     return replayed
 
 
-async def discard(tx: Tx, jobs: Jobs, letter_ids: Sequence[str], *, actor: str, reason: str) -> None:
+async def discard(tx: Tx, jobs: JobCommands, letter_ids: Sequence[str], *, actor: str, reason: str) -> None:
     """Close dead letters for good, all or none, and remember who asked. Their jobs and histories stay."""
     discarded = await jobs.discard(tx, letter_ids, actor=actor, note=reason)
     await _refuse_missing(tx, letter_ids, discarded)
@@ -119,12 +121,12 @@ async def _refuse_missing(tx: Tx, wanted: Sequence[str], done: Sequence[str]) ->
             raise Conflict(f"Dead letter {letter_id!r} is {letter.state} already.", id=letter_id, state=letter.state)
 
 
-def _letter(row: Row) -> DeadLetter:
-    return DeadLetter(*(row[name] for name in DeadLetter.__slots__))
+def _letter(row: Row) -> DeadLetterRow:
+    return DeadLetterRow(*(row[name] for name in DeadLetterRow.__slots__))
 
 
-def _attempt(row: Row) -> Attempt:
-    return Attempt(
+def _attempt(row: Row) -> JobAttemptRow:
+    return JobAttemptRow(
         row["attempt_id"],
         row["lease_owner"],
         row["started_at"],

@@ -36,7 +36,7 @@ class Tx(Protocol):
         """Run ``statement`` and return how many rows it changed."""
         ...
 
-    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run the last statement of the transaction and return its rows; after it, there is nothing but the commit.
 
         Where it is the first as well, PostgreSQL commits it by itself: one round trip instead of three. An operation
@@ -48,7 +48,7 @@ class Tx(Protocol):
         """Call ``callback`` on the event loop once the transaction has committed; never if it did not."""
         ...
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         """Ring a bell once the transaction has committed."""
         ...
 
@@ -56,7 +56,7 @@ class Tx(Protocol):
 Operation = Callable[[Tx], Awaitable[T]]
 
 
-CONCLUDED = InternalFault("Statement executed after fetch_last.")
+STATEMENT_AFTER_LAST = InternalFault("Statement executed after fetch_last.")
 """What such a statement fails with."""
 
 
@@ -89,7 +89,7 @@ class Database(Protocol):
         ...
 
 
-async def first(tx: Tx, statement: Statement, /, **parameters: object) -> Row | None:
+async def fetch_one(tx: Tx, statement: Statement, /, **parameters: object) -> Row | None:
     """Return the first row of ``statement``, or nothing."""
     rows = await tx.fetch(statement, **parameters)
     return rows[0] if rows else None

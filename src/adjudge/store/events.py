@@ -18,30 +18,30 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Row, Statement
 
-HORIZON = Statement(
+SAFE_OFFSET = Statement(
     "submission_status_log.safe_offset",
     "Find the offset below which no status change can still appear.",
     "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint) AS xid, CAST(0 AS bigint) AS id",
-    sqlite="SELECT 0 AS xid, COALESCE(max(id), 0) + 1 AS id FROM submission_status_log",
+    sqlite_sql="SELECT 0 AS xid, COALESCE(max(id), 0) + 1 AS id FROM submission_status_log",
 )
 
 _COLUMNS = """log.xid AS xid, log.id AS id, log.submission_id AS submission_id, from_status, to_status,
         log.verdict AS verdict, log.version AS version, log.at AS at, user_id, problem_id"""
 _FROM = "FROM submission_status_log AS log JOIN submissions ON submissions.id = log.submission_id"
 _BETWEEN = "(log.xid, log.id) >= (:from_xid, :from_id) AND (log.xid, log.id) < (:to_xid, :to_id)"
-_ORDER = "ORDER BY log.xid, log.id LIMIT :at_most"
+_ORDER = "ORDER BY log.xid, log.id LIMIT :limit"
 
-SINCE = Statement(
+BETWEEN = Statement(
     "submission_status_log.between",
     "List submission status changes between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} {_ORDER}",
 )
-SINCE_OF_USER = Statement(
+BETWEEN_OF_USER = Statement(
     "submission_status_log.between_of_user",
     "List status changes of one user's submissions between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND user_id = :user_id {_ORDER}",
 )
-SINCE_OF_SUBMISSION = Statement(
+BETWEEN_OF_SUBMISSION = Statement(
     "submission_status_log.between_of_submission",
     "List status changes of one submission between two offsets.",
     f"SELECT {_COLUMNS} {_FROM} WHERE {_BETWEEN} AND log.submission_id = :submission_id {_ORDER}",
@@ -51,7 +51,7 @@ CHANGED_SINCE = Statement(
     "Tell which submissions have changed since a place, above the horizon too.",
     """
     SELECT submission_id FROM submission_status_log
-    WHERE (xid, id) >= (:from_xid, :from_id) ORDER BY xid DESC, id DESC LIMIT :at_most
+    WHERE (xid, id) >= (:from_xid, :from_id) ORDER BY xid DESC, id DESC LIMIT :limit
     """,
 )
 LAST_OF_SUBMISSION = Statement(
@@ -77,26 +77,26 @@ PROGRESS_SINCE = Statement(
     WHERE COALESCE(rejudge_batch_id, '') = '' AND COALESCE(submissions.finished_at, 0) = 0
     """,
 )
-ENDED_SUBMISSIONS = Statement(
+FINISHED_SUBMISSIONS = Statement(
     "submissions.finished",
     "Find which of the given submissions are finished.",
     """
     SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id
     WHERE finished_at IS NOT NULL
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
-ENDED_JOBS = Statement(
+FINISHED_JOBS = Statement(
     "jobs.finished",
     "Find which of the given jobs are finished.",
     "SELECT jobs.id AS id FROM {given} JOIN jobs ON jobs.id = given_id WHERE finished_at IS NOT NULL",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 _PLACE: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 
 
-class Place(NamedTuple):
+class EventOffset(NamedTuple):
     """A place in the tail; on the wire the id of an event."""
 
     xid: int
@@ -107,27 +107,27 @@ class Place(NamedTuple):
         return f"{self.xid}-{self.id}"
 
     @property
-    def next(self) -> Place:
+    def next(self) -> EventOffset:
         """The place right behind."""
-        return Place(self.xid, self.id + 1)
+        return EventOffset(self.xid, self.id + 1)
 
 
-START: Final = Place(0, 0)
+START: Final = EventOffset(0, 0)
 
 
-def parse_place(text: str) -> Place:
+def parse_event_offset(text: str) -> EventOffset:
     """Read an event's id as it came back."""
     match = _PLACE.fullmatch(text.strip())
     if match is None:
         raise InvalidInput(f"Last-Event-ID: {text[:64]!r} is not a valid event id.", field="Last-Event-ID")
-    return Place(int(match[1]), int(match[2]))
+    return EventOffset(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)
-class StatusChanged:
+class SubmissionStatusEvent:
     """A submission changed."""
 
-    place: Place
+    offset: EventOffset
     submission_id: str
     from_status: str
     to_status: str
@@ -139,7 +139,7 @@ class StatusChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressMade:
+class JudgeProgressEvent:
     """A judge run came further."""
 
     submission_id: str
@@ -154,72 +154,74 @@ class ProgressMade:
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class EventFilter:
     """Whose events: one submission's, one user's, or everybody's."""
 
     submission_id: str | None = None
     user_id: str | None = None
 
 
-async def horizon(tx: Tx) -> Place:
+async def safe_offset(tx: Tx) -> EventOffset:
     """Where the tail may be read up to, in this snapshot."""
-    (row,) = await tx.fetch(HORIZON)
-    return Place(row["xid"], row["id"])
+    (row,) = await tx.fetch(SAFE_OFFSET)
+    return EventOffset(row["xid"], row["id"])
 
 
-async def between(tx: Tx, which: Which, start: Place, end: Place, *, at_most: int) -> list[StatusChanged]:
+async def read_between(
+    tx: Tx, which: EventFilter, start: EventOffset, end: EventOffset, *, limit: int
+) -> list[SubmissionStatusEvent]:
     """What happened from ``start`` on and before ``end``, in order."""
     named: dict[str, object] = {
         "from_xid": start.xid,
         "from_id": start.id,
         "to_xid": end.xid,
         "to_id": end.id,
-        "at_most": at_most,
+        "limit": limit,
     }
     if which.submission_id is not None:
-        rows = await tx.fetch(SINCE_OF_SUBMISSION, submission_id=which.submission_id, **named)
+        rows = await tx.fetch(BETWEEN_OF_SUBMISSION, submission_id=which.submission_id, **named)
     elif which.user_id is not None:
-        rows = await tx.fetch(SINCE_OF_USER, user_id=which.user_id, **named)
+        rows = await tx.fetch(BETWEEN_OF_USER, user_id=which.user_id, **named)
     else:
-        rows = await tx.fetch(SINCE, **named)
+        rows = await tx.fetch(BETWEEN, **named)
     return [_changed(row) for row in rows]
 
 
-async def changed_since(tx: Tx, start: Place, *, at_most: int) -> set[str]:
+async def changed_since(tx: Tx, start: EventOffset, *, limit: int) -> set[str]:
     """Which submissions have a committed change at ``start`` or later; the newest where there are too many.
 
     With a horizon as ``start`` none is missed. Those above the horizon come again with the next question.
     """
-    rows = await tx.fetch(CHANGED_SINCE, from_xid=start.xid, from_id=start.id, at_most=at_most)
+    rows = await tx.fetch(CHANGED_SINCE, from_xid=start.xid, from_id=start.id, limit=limit)
     return {row["submission_id"] for row in rows}
 
 
-async def last_place(tx: Tx, submission_id: str) -> Place:
+async def last_place(tx: Tx, submission_id: str) -> EventOffset:
     """The place of the last committed change of a submission; the start where nothing has changed yet."""
     rows = await tx.fetch(LAST_OF_SUBMISSION, submission_id=submission_id)
-    return Place(rows[0]["xid"], rows[0]["id"]) if rows else START
+    return EventOffset(rows[0]["xid"], rows[0]["id"]) if rows else START
 
 
-async def progress_since(tx: Tx, since: int | None) -> list[ProgressMade]:
+async def progress_since(tx: Tx, since: int | None) -> list[JudgeProgressEvent]:
     """Which judge runs have come further since a moment; without one, lately."""
     return [_progress(row) for row in await tx.fetch(PROGRESS_SINCE, since=since)]
 
 
-async def ended_submissions(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
+async def find_finished_submissions(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
     """Those of the submissions that have ended."""
-    rows = await tx.fetch(ENDED_SUBMISSIONS, [(item,) for item in submission_ids]) if submission_ids else []
+    rows = await tx.fetch(FINISHED_SUBMISSIONS, [(item,) for item in submission_ids]) if submission_ids else []
     return {row["id"] for row in rows}
 
 
-async def ended_jobs(tx: Tx, job_ids: Sequence[str]) -> set[str]:
+async def find_finished_jobs(tx: Tx, job_ids: Sequence[str]) -> set[str]:
     """Those of the jobs that have ended."""
-    rows = await tx.fetch(ENDED_JOBS, [(item,) for item in job_ids]) if job_ids else []
+    rows = await tx.fetch(FINISHED_JOBS, [(item,) for item in job_ids]) if job_ids else []
     return {row["id"] for row in rows}
 
 
-def _changed(row: Row) -> StatusChanged:
-    return StatusChanged(
-        Place(row["xid"], row["id"]),
+def _changed(row: Row) -> SubmissionStatusEvent:
+    return SubmissionStatusEvent(
+        EventOffset(row["xid"], row["id"]),
         row["submission_id"],
         row["from_status"],
         row["to_status"],
@@ -231,8 +233,8 @@ def _changed(row: Row) -> StatusChanged:
     )
 
 
-def _progress(row: Row) -> ProgressMade:
-    return ProgressMade(
+def _progress(row: Row) -> JudgeProgressEvent:
+    return JudgeProgressEvent(
         row["submission_id"],
         row["user_id"],
         row["job_id"],

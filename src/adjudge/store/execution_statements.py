@@ -30,7 +30,7 @@ INSERT = Statement(
            {now} + given_life_us, given_kept_bytes
     FROM {given}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_user_id": "text",
         "given_job_id": "text",
@@ -48,14 +48,14 @@ INSERT_RUNS = Statement(
     INSERT INTO execution_runs (execution_id, ordinal, stdin)
     SELECT given_id, given_ordinal, given_stdin FROM {given}
     """,
-    given={"given_id": "text", "given_ordinal": "bigint", "given_stdin": "text"},
+    input_columns={"given_id": "text", "given_ordinal": "bigint", "given_stdin": "text"},
 )
 FIND = Statement("executions.find", "Read one execution.", f"SELECT {_COLUMNS} FROM executions WHERE id = :id")
 PAGE = Statement(
     "executions.page",
     "List a user's executions, newest first, keyset-paginated.",
     f"""
-    SELECT {_COLUMNS} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :at_most
+    SELECT {_COLUMNS} FROM executions WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
     """,
 )
 STDINS = Statement(
@@ -68,7 +68,7 @@ RUNS = Statement(
     "Read the results of an execution's inputs.",
     f"SELECT {', '.join(RUN_COLUMNS)} FROM execution_runs WHERE execution_id = :id ORDER BY ordinal",
 )
-END_RUNS = Statement(
+FINISH_RUNS = Statement(
     "execution_runs.finish",
     "Store the results of executions' inputs.",
     """
@@ -78,7 +78,7 @@ END_RUNS = Statement(
         is_truncated = given_is_truncated
     FROM {given} WHERE execution_id = given_id AND ordinal = given_ordinal
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_ordinal": "bigint",
         "given_verdict": "text",
@@ -94,7 +94,7 @@ END_RUNS = Statement(
         "given_is_truncated": "boolean",
     },
 )
-END = Statement(
+FINISH = Statement(
     "executions.finish",
     "Finish executions.",
     """
@@ -102,7 +102,7 @@ END = Statement(
         compile_message = given_message, finished_at = {now}, kept_bytes = COALESCE(given_kept_bytes, kept_bytes)
     FROM {given} WHERE id = given_id
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_job_id": "text",
         "given_state": "text",
@@ -116,7 +116,7 @@ LOCK_USER = Statement(
     "executions.lock_user",
     "Lock a user, so that two calls do not both count the same free space.",
     _LOCK_USER + " FOR NO KEY UPDATE",
-    sqlite=_LOCK_USER,
+    sqlite_sql=_LOCK_USER,
 )
 KEPT_BYTES = Statement(
     "executions.kept_bytes",
@@ -129,6 +129,6 @@ DELETE_EXPIRED = Statement(
     """
     DELETE FROM executions WHERE id IN (
         SELECT id FROM executions WHERE expires_at <= {now} AND finished_at IS NOT NULL
-        ORDER BY expires_at LIMIT :at_most)
+        ORDER BY expires_at LIMIT :limit)
     """,
 )

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import execution_statements as sql
-from adjudge.store.bells import WATCH
-from adjudge.store.driver import Tx, first
-from adjudge.store.job_values import Ended, Job, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.bells import CHANNEL_JUDGING
+from adjudge.store.driver import Tx, fetch_one
+from adjudge.store.job_values import FinishedJob, Job, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row
 
-EXECUTE: Final = "execute"
+JOB_KIND_EXECUTE: Final = "execute"
 """The kind of job that runs a program."""
 
 
@@ -32,7 +32,7 @@ class NewExecution:
     source: str
     stdins: tuple[str, ...]
     limits: Mapping[str, int]
-    life_ms: int
+    ttl_ms: int
     """How long it is kept."""
     output_bytes: int = 0
     """How much its outputs may take; reserved until it has ended."""
@@ -54,7 +54,7 @@ def input_bytes(source: str, stdins: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FinishedExecutionRun:
     """What one input came to."""
 
     ordinal: int
@@ -72,18 +72,18 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FinishedExecution:
     """What running came to: the outcome that a ``Finish`` of an execution carries."""
 
     verdict: Verdict
     compile_message: str
-    runs: tuple[Run, ...] = ()
+    runs: tuple[FinishedExecutionRun, ...] = ()
     kept_bytes: int | None = None
     """How much is kept of the execution, its inputs included; None leaves what was reserved."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ExecutionTask:
     """What a worker needs to run a program."""
 
     execution_id: str
@@ -94,7 +94,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class ExecutionRow:
     """An execution as it stands."""
 
     id: str
@@ -117,12 +117,12 @@ def _payload(item: NewExecution) -> dict[str, Any]:
     return payload if item.request_id is None else {**payload, "request_id": item.request_id}
 
 
-async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: NewId = new_id) -> list[str]:
+async def create(tx: Tx, jobs: JobCommands, items: Sequence[NewExecution], *, new_id: IdFactory = new_id) -> list[str]:
     """Create executions with their jobs, all or none; return the jobs' ids."""
     made = [
         NewJob(
-            id=mint(),
-            kind=EXECUTE,
+            id=new_id(),
+            kind=JOB_KIND_EXECUTE,
             dedupe_key=item.id,
             priority=item.priority,
             delay_ms=item.delay_ms,
@@ -142,7 +142,7 @@ async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: New
             item.language,
             item.source,
             json.dumps(item.limits),
-            item.life_ms * 1_000,
+            item.ttl_ms * 1_000,
             item.kept_bytes,
         )
         for item, job_id in zip(items, job_ids, strict=True)
@@ -153,62 +153,62 @@ async def create(tx: Tx, jobs: Jobs, items: Sequence[NewExecution], *, mint: New
     return job_ids
 
 
-async def task(tx: Tx, execution_id: str) -> Task | None:
+async def find_task(tx: Tx, execution_id: str) -> ExecutionTask | None:
     """What is to be run; nothing where it is gone."""
-    row = await first(tx, sql.FIND, id=execution_id)
+    row = await fetch_one(tx, sql.FIND, id=execution_id)
     if row is None:
         return None
     stdins = tuple(item["stdin"] for item in await tx.fetch(sql.STDINS, id=execution_id))
-    return Task(row["id"], row["language"], row["source"], json.loads(row["limits"]), stdins)
+    return ExecutionTask(row["id"], row["language"], row["source"], json.loads(row["limits"]), stdins)
 
 
-async def find(tx: Tx, execution_id: str, user_id: str) -> Execution:
+async def find(tx: Tx, execution_id: str, user_id: str) -> ExecutionRow:
     """One of a user's executions with its runs; another's does not exist."""
-    row = await first(tx, sql.FIND, id=execution_id)
+    row = await fetch_one(tx, sql.FIND, id=execution_id)
     if row is None or row["user_id"] != user_id:
         raise NotFound("execution", execution_id)
     return _execution(row, await tx.fetch(sql.RUNS, id=execution_id))
 
 
-async def page(tx: Tx, user_id: str, *, before: str, at_most: int) -> list[Execution]:
+async def page(tx: Tx, user_id: str, *, before: str, limit: int) -> list[ExecutionRow]:
     """A user's executions without their runs, the newest first."""
-    rows = await tx.fetch(sql.PAGE, user_id=user_id, before=before, at_most=at_most)
+    rows = await tx.fetch(sql.PAGE, user_id=user_id, before=before, limit=limit)
     return [_execution(row, ()) for row in rows]
 
 
 async def kept_bytes(tx: Tx, user_id: str) -> int:
     """How much is kept of a user's executions, and reserved for those under way; the user is locked until commit."""
     await tx.fetch(sql.LOCK_USER, user_id=user_id)
-    row = await first(tx, sql.KEPT_BYTES, user_id=user_id)
+    row = await fetch_one(tx, sql.KEPT_BYTES, user_id=user_id)
     return int(row["kept_bytes"]) if row else 0
 
 
-async def forget(tx: Tx, *, at_most: int = 200) -> int:
+async def delete_expired(tx: Tx, *, limit: int = 200) -> int:
     """Remove what was kept long enough; return how many."""
-    return await tx.execute(sql.DELETE_EXPIRED, at_most=at_most)
+    return await tx.execute(sql.DELETE_EXPIRED, limit=limit)
 
 
-class ExecutionOwner:
+class ExecutionListener:
     """Keeps executions in step with their jobs."""
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Its job says that it runs."""
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Its job says that it waits."""
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write what came out, input by input."""
         runs = [row for item in ended for row in _run_rows(item)]
         if runs:
-            await tx.execute(sql.END_RUNS, runs)
-        await tx.execute(sql.END, [_end_row(item) for item in ended])
-        tx.ring(WATCH)
+            await tx.execute(sql.FINISH_RUNS, runs)
+        await tx.execute(sql.FINISH, [_end_row(item) for item in ended])
+        tx.notify(CHANNEL_JUDGING)
 
 
-def _end_row(item: Ended) -> tuple[object, ...]:
+def _end_row(item: FinishedJob) -> tuple[object, ...]:
     states = {JobStatus.SUCCEEDED: "finished", JobStatus.CANCELED: "canceled"}
-    found = item.outcome if isinstance(item.outcome, Outcome) else None
+    found = item.typed_result if isinstance(item.typed_result, FinishedExecution) else None
     state = states.get(item.job.status, "failed")
     verdict = found.verdict.value if found else Verdict.SE.value if state == "failed" else None
     execution_id = item.job.payload["execution_id"]  # not its job's id: a replay is another job
@@ -216,8 +216,8 @@ def _end_row(item: Ended) -> tuple[object, ...]:
     return (execution_id, item.job.id, state, verdict, message, kept_bytes)
 
 
-def _run_rows(item: Ended) -> list[tuple[object, ...]]:
-    if not isinstance(item.outcome, Outcome):
+def _run_rows(item: FinishedJob) -> list[tuple[object, ...]]:
+    if not isinstance(item.typed_result, FinishedExecution):
         return []
     return [
         (
@@ -235,12 +235,12 @@ def _run_rows(item: Ended) -> list[tuple[object, ...]]:
             run.is_base64,
             run.is_truncated,
         )
-        for run in item.outcome.runs
+        for run in item.typed_result.runs
     ]
 
 
-def _execution(row: Row, runs: Sequence[Row]) -> Execution:
-    return Execution(
+def _execution(row: Row, runs: Sequence[Row]) -> ExecutionRow:
+    return ExecutionRow(
         row["id"],
         row["user_id"],
         row["job_id"],

@@ -28,12 +28,12 @@ SELECT_SINCE = Statement(
 DELETE_OLD = Statement(
     "metric_samples.delete_old",
     "Delete metric samples past their retention.",
-    "DELETE FROM figures WHERE at < {now} - :older_us",
+    "DELETE FROM figures WHERE at < {now} - :older_than_us",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricSampleRow:
     """What one process counted up to one moment."""
 
     source: str
@@ -41,13 +41,13 @@ class Figure:
     sample: Mapping[str, Any]
 
 
-async def keep(tx: Tx, source: str, sample: Mapping[str, Any], *, older_ms: int) -> None:
+async def insert(tx: Tx, source: str, sample: Mapping[str, Any], *, older_than_ms: int) -> None:
     """Keep a sample, and forget those that are older than ``older_ms``."""
     await tx.execute(INSERT, source=source, sample=json.dumps(sample))
-    await tx.execute(DELETE_OLD, older_us=older_ms * 1_000)
+    await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000)
 
 
-async def since(tx: Tx, *, back_ms: int) -> list[Figure]:
+async def list_recent(tx: Tx, *, window_ms: int) -> list[MetricSampleRow]:
     """The figures of the last ``back_ms``."""
-    rows = await tx.fetch(SELECT_SINCE, back_us=back_ms * 1_000)
-    return [Figure(row["source"], row["at"], json.loads(row["sample"])) for row in rows]
+    rows = await tx.fetch(SELECT_SINCE, back_us=window_ms * 1_000)
+    return [MetricSampleRow(row["source"], row["at"], json.loads(row["sample"])) for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from adjudge.store.driver import Database, Tx, first
+from adjudge.store.driver import Database, Tx, fetch_one
 from adjudge.store.statement import Statement
 
 PING: Final = Statement("health.ping", "Check that the database responds.", "SELECT 1 AS answer")
@@ -14,6 +14,6 @@ async def ping(database: Database) -> None:
     """Return if the database answers, raise what it failed with if not."""
 
     async def ask(tx: Tx) -> None:
-        await first(tx, PING)
+        await fetch_one(tx, PING)
 
     await database.read(ask)

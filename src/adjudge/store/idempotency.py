@@ -15,7 +15,7 @@ from adjudge.domain.errors import IdempotencyKeyReused
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
-LIFE_US: Final = 24 * 3600 * 1_000_000
+TTL_US: Final = 24 * 3600 * 1_000_000
 """How long an answer is given again."""
 
 CLAIM = Statement(
@@ -31,7 +31,7 @@ CLAIM = Statement(
     WHERE idempotency_keys.expires_at <= {now}
     RETURNING user_id, key
     """,
-    given={
+    input_columns={
         "given_user_id": "text",
         "given_key": "text",
         "given_digest": "text",
@@ -48,7 +48,7 @@ FIND = Statement(
     FROM {given} JOIN idempotency_keys ON user_id = given_user_id AND key = given_key
     WHERE expires_at > {now}
     """,
-    given={"given_user_id": "text", "given_key": "text"},
+    input_columns={"given_user_id": "text", "given_key": "text"},
 )
 
 DELETE_EXPIRED = Statement(
@@ -56,13 +56,13 @@ DELETE_EXPIRED = Statement(
     "Delete expired idempotency keys.",
     """
     DELETE FROM idempotency_keys WHERE (user_id, key) IN (
-        SELECT user_id, key FROM idempotency_keys WHERE expires_at <= {now} LIMIT :at_most)
+        SELECT user_id, key FROM idempotency_keys WHERE expires_at <= {now} LIMIT :limit)
     """,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class IdempotencyKey:
     """A user's key."""
 
     user_id: str
@@ -70,41 +70,41 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """What a request was answered with."""
 
     request_digest: str
     status: int
     response: Mapping[str, Any]
 
-    def for_request(self, digest: str) -> Answer:
+    def check_request(self, digest: str) -> StoredResponse:
         """Itself, for the request that it answered; any other request with the key is refused."""
         if digest != self.request_digest:
             raise IdempotencyKeyReused
         return self
 
 
-async def claim(tx: Tx, answers: Mapping[Key, Answer]) -> set[Key]:
+async def claim(tx: Tx, answers: Mapping[IdempotencyKey, StoredResponse]) -> set[IdempotencyKey]:
     """Take keys; return those that were free."""
     rows = [
         (key.user_id, key.key, answer.request_digest, answer.status, json.dumps(answer.response))
         for key, answer in sorted(answers.items(), key=lambda item: (item[0].user_id, item[0].key))
     ]
-    taken = await tx.fetch(CLAIM, rows, life_us=LIFE_US) if rows else []
-    return {Key(row["user_id"], row["key"]) for row in taken}
+    taken = await tx.fetch(CLAIM, rows, life_us=TTL_US) if rows else []
+    return {IdempotencyKey(row["user_id"], row["key"]) for row in taken}
 
 
-async def find(tx: Tx, keys: Sequence[Key]) -> dict[Key, Answer]:
+async def find(tx: Tx, keys: Sequence[IdempotencyKey]) -> dict[IdempotencyKey, StoredResponse]:
     """The answers that keys stand for."""
     rows = await tx.fetch(FIND, [(key.user_id, key.key) for key in dict.fromkeys(keys)]) if keys else []
     return {
-        Key(row["user_id"], row["key"]): Answer(
+        IdempotencyKey(row["user_id"], row["key"]): StoredResponse(
             row["request_digest"], row["response_status"], json.loads(row["response"])
         )
         for row in rows
     }
 
 
-async def forget(tx: Tx, *, at_most: int = 500) -> int:
+async def delete_expired(tx: Tx, *, limit: int = 500) -> int:
     """Remove keys whose time is over; return how many."""
-    return await tx.execute(DELETE_EXPIRED, at_most=at_most)
+    return await tx.execute(DELETE_EXPIRED, limit=limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Statement
 
 FIND = Statement(
@@ -18,12 +18,12 @@ LINK = Statement(
 )
 
 
-async def user_of(tx: Tx, *, issuer: str, subject: str) -> str | None:
+async def find_user_by_identity(tx: Tx, *, issuer: str, subject: str) -> str | None:
     """The user whom the provider means."""
-    row = await first(tx, FIND, issuer=issuer, subject=subject)
+    row = await fetch_one(tx, FIND, issuer=issuer, subject=subject)
     return None if row is None else str(row["user_id"])
 
 
-async def link(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
+async def link_identity(tx: Tx, *, issuer: str, subject: str, user_id: str) -> None:
     """Remember whom the provider means."""
     await tx.execute(LINK, issuer=issuer, subject=subject, user_id=user_id)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from adjudge.domain.access import Role
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
-from adjudge.store.tokens import digest_of
+from adjudge.store.tokens import digest_secret
 
 PREFIX = "inv_"
 
@@ -22,7 +22,7 @@ INSERT = Statement(
     """,
 )
 
-USE = Statement(
+REDEEM = Statement(
     "invitations.redeem",
     "Use a valid code once; the last use is granted to one caller only.",
     """
@@ -38,7 +38,7 @@ PAGE = Statement(
     "List invitations, newest first, keyset-paginated.",
     """
     SELECT id, role, note, max_uses, uses, created_by, created_at, expires_at, revoked_at FROM invitations
-    WHERE id < :before ORDER BY id DESC LIMIT :at_most
+    WHERE id < :before ORDER BY id DESC LIMIT :limit
     """,
 )
 
@@ -59,11 +59,11 @@ class NewInvitation:
     role: Role = Role.CONTESTANT
     note: str | None = None
     max_uses: int = 1
-    life_us: int | None = None
+    ttl_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Invitation:
+class InvitationRow:
     """What admins see of an invitation."""
 
     id: str
@@ -82,29 +82,29 @@ def new_code() -> str:
     return PREFIX + secrets.token_urlsafe(18)
 
 
-async def add(tx: Tx, invitation: NewInvitation) -> None:
+async def insert(tx: Tx, invitation: NewInvitation) -> None:
     """Make an invitation."""
     await tx.execute(
         INSERT,
         id=invitation.id,
-        code_hash=digest_of(invitation.code),
+        code_hash=digest_secret(invitation.code),
         role=invitation.role.value,
         note=invitation.note,
         max_uses=invitation.max_uses,
         created_by=invitation.created_by,
-        life_us=invitation.life_us,
+        life_us=invitation.ttl_us,
     )
 
 
-async def use(tx: Tx, code: str) -> tuple[str, Role] | None:
+async def redeem(tx: Tx, code: str) -> tuple[str, Role] | None:
     """Use a code: the invitation's id and the role that it gives, or nothing if it does not count."""
-    row = await first(tx, USE, code_hash=digest_of(code))
+    row = await fetch_one(tx, REDEEM, code_hash=digest_secret(code))
     return None if row is None else (row["id"], Role(row["role"]))
 
 
-async def page(tx: Tx, *, before: str, at_most: int) -> list[Invitation]:
+async def page(tx: Tx, *, before: str, limit: int) -> list[InvitationRow]:
     """List invitations: ``before`` is the last id of the page before, or something greater than all."""
-    return [_invitation(row) for row in await tx.fetch(PAGE, before=before, at_most=at_most)]
+    return [_invitation(row) for row in await tx.fetch(PAGE, before=before, limit=limit)]
 
 
 async def revoke(tx: Tx, invitation_id: str) -> None:
@@ -113,5 +113,5 @@ async def revoke(tx: Tx, invitation_id: str) -> None:
         raise NotFound("invitation", invitation_id)
 
 
-def _invitation(row: Row) -> Invitation:
-    return Invitation(*(row[name] for name in Invitation.__slots__))
+def _invitation(row: Row) -> InvitationRow:
+    return InvitationRow(*(row[name] for name in InvitationRow.__slots__))

@@ -33,27 +33,27 @@ def _about(job: Job | NewJob) -> dict[str, object]:
     """What the job is for: a node of a run, or what its payload says."""
     if job.chain_run_id is not None:
         return {"run_id": job.chain_run_id, "node_id": job.node_id}
-    return origin_fields(job.payload)
+    return request_fields(job.payload)
 
 
-def origin_fields(payload: Mapping[str, Any]) -> dict[str, object]:
+def request_fields(payload: Mapping[str, Any]) -> dict[str, object]:
     """Whose request a job came from and what about, as far as its payload says."""
     fields = {name: payload.get(name) for name in ("submission_id", "user_id", "language")}
     request_id = payload.get("request_id")
     return fields if request_id is None else {**fields, "request_id": request_id}
 
 
-def tell_enqueued(jobs: Sequence[NewJob]) -> None:
+def record_enqueued(jobs: Sequence[NewJob]) -> None:
     """Count and log jobs that were created."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_ENQUEUED.labels(kind).inc(count)
-    _log.info_each(
+    _log.info_many(
         "job_enqueued",
         (
             {
                 "stage": "enqueued",
                 "job_id": job.id,
-                "trace_id": job.trace,
+                "trace_id": job.effective_trace_id,
                 "kind": job.kind,
                 **_about(job),
             }
@@ -62,7 +62,7 @@ def tell_enqueued(jobs: Sequence[NewJob]) -> None:
     )
 
 
-def count_started(jobs: Sequence[Job]) -> None:
+def record_started(jobs: Sequence[Job]) -> None:
     """Count attempts that began."""
     for kind, count in _kinds(jobs).items():
         metrics.JOBS_STARTED.labels(kind).inc(count)
@@ -76,7 +76,7 @@ def _kinds(jobs: Sequence[Job | NewJob]) -> dict[str, int]:
     return found
 
 
-def count_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
+def record_transitions(tx: Tx, jobs: Sequence[Job]) -> None:
     """Count the transitions of judge runs, and time those that ended, once they are committed."""
     runs = [job for job in jobs if job.kind in COUNTED_KINDS]
     if not runs:

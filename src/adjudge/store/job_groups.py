@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from adjudge.store.job_values import Ended, Fence, Finish, Job, Release
+from adjudge.store.job_values import Fence, FinishedJob, Job, JobRelease, JobResult
 from adjudge.store.statement import Row
 
 
@@ -23,12 +23,12 @@ def _lock_rank(group: tuple[str, list[Job]]) -> tuple[int, str]:
     return (1 if group[0] == "node" else 0, group[0])
 
 
-def end_of(job: Job, finish: Finish | None) -> Ended:
+def end_of(job: Job, finish: JobResult | None) -> FinishedJob:
     """What the owner of an ended job is told."""
-    return Ended(job) if finish is None else Ended(job, finish.outcome, finish.offer)
+    return FinishedJob(job) if finish is None else FinishedJob(job, finish.typed_result, finish.offer)
 
 
-F = TypeVar("F", Finish, Release)
+F = TypeVar("F", JobResult, JobRelease)
 
 
 def first_by_fence(items: Sequence[F]) -> tuple[dict[Fence, F], list[Fence]]:

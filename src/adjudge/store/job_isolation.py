@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store.driver import Database, Operation, Tx
-from adjudge.store.jobs import LISTENER_FAILED, Jobs
+from adjudge.store.jobs import LISTENER_FAILED, JobCommands
 
 T = TypeVar("T")
 BatchOperation = Callable[[Tx, Sequence[str]], Awaitable[Sequence[T]]]
@@ -38,7 +38,7 @@ def _alone(operation: BatchOperation[T], job_id: str) -> Operation[Sequence[T]]:
 class Isolation:
     """Runs operations on jobs, and remembers which jobs made them fail."""
 
-    def __init__(self, database: Database, jobs: Jobs, *, actor: str) -> None:
+    def __init__(self, database: Database, jobs: JobCommands, *, actor: str) -> None:
         self._database = database
         self._jobs = jobs
         self._actor = actor

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
-from adjudge.store.job_values import Finish, Job, NewJob, Release
+from adjudge.store.job_values import Job, JobRelease, JobResult, NewJob
 from adjudge.store.statement import Row
 
 MILLISECOND = 1_000
@@ -21,7 +21,7 @@ _DECODE = json.JSONDecoder().raw_decode
 _AT_STATUS, _AT_PRIOR, _AT_PAYLOAD = (Job._fields.index(name) for name in ("status", "prior_status", "payload"))
 
 
-def job_of(row: Iterable[Any]) -> Job:
+def job_from_row(row: Iterable[Any]) -> Job:
     """The job as an operation left it.
 
     By position, because looking twenty names up in every row was a third of what a batch cost on SQLite; statements
@@ -51,18 +51,18 @@ def insert_row(job: NewJob, usual_attempts: int = _USUAL_ATTEMPTS) -> tuple[obje
         job.delay_ms * MILLISECOND,
         json.dumps(job.payload),
         job.actor,
-        job.trace,
+        job.effective_trace_id,
     )
 
 
-def finish_row(finish: Finish) -> tuple[object, ...]:
+def finish_row(finish: JobResult) -> tuple[object, ...]:
     """What ``jobs.finish`` is given."""
     fence = finish.fence
     result = None if finish.result is None else json.dumps(finish.result)
     return (
         fence.job_id,
         fence.attempt_id,
-        fence.owner,
+        fence.lease_owner,
         str(finish.status),
         result,
         finish.reason,
@@ -71,7 +71,7 @@ def finish_row(finish: Finish) -> tuple[object, ...]:
     )
 
 
-def release_row(release: Release) -> tuple[object, ...]:
+def release_row(release: JobRelease) -> tuple[object, ...]:
     """What ``jobs.release`` is given."""
     fence = release.fence
     free = 0 if release.uses_attempt else 1
@@ -79,7 +79,7 @@ def release_row(release: Release) -> tuple[object, ...]:
     return (
         fence.job_id,
         fence.attempt_id,
-        fence.owner,
+        fence.lease_owner,
         delay_us,
         free,
         release.reason,
@@ -88,14 +88,14 @@ def release_row(release: Release) -> tuple[object, ...]:
     )
 
 
-def exhausted_row(release: Release) -> tuple[object, ...]:
+def dead_letter_row(release: JobRelease) -> tuple[object, ...]:
     """What ``jobs.bury`` is given for a job that could not be released because it has no attempt left."""
     fence = release.fence
     code = release.error_code or "RETRIES_EXHAUSTED"
-    return (fence.job_id, fence.attempt_id, "running", fence.owner, release.reason, code, release.error)
+    return (fence.job_id, fence.attempt_id, "running", fence.lease_owner, release.reason, code, release.error)
 
 
-def replay_of(letter: Row, job_id: str, actor: str) -> NewJob:
+def replay_job(letter: Row, job_id: str, actor: str) -> NewJob:
     """The job that does again what a dead letter speaks of."""
     return NewJob(
         id=job_id,

@@ -56,7 +56,7 @@ INSERT = Statement(
     "jobs.insert",
     "Insert jobs, skipping those whose dedupe key exists.",
     _INSERT,
-    given=_INSERTED,
+    input_columns=_INSERTED,
 )
 
 ENQUEUE = Statement(
@@ -68,15 +68,15 @@ ENQUEUE = Statement(
     SELECT id, LEAST(GREATEST(priority, 0), 3), available_at, created_at FROM born
     RETURNING job_id AS id
     """,
-    given=_INSERTED,
-    only=Dialect.POSTGRES,
+    input_columns=_INSERTED,
+    only_dialect=Dialect.POSTGRES,
 )
 
 FIND_DEDUPED = Statement(
     "jobs.find_deduped",
     "Find existing jobs with the same dedupe keys.",
     "SELECT given_id, jobs.id AS id FROM {given} JOIN jobs ON kind = given_kind AND dedupe_key = given_dedupe_key",
-    given={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
+    input_columns={"given_id": "text", "given_kind": "text", "given_dedupe_key": "text"},
 )
 
 WIN = f"""
@@ -92,7 +92,7 @@ CLAIM = Statement(
     "jobs.claim",
     "Claim pending or queued jobs for one worker (compare-and-set to running).",
     f"{WIN} RETURNING {RETURNED}",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 RECLAIM = Statement(
@@ -107,7 +107,7 @@ RECLAIM = Statement(
     WHERE id = given_id AND {_STANDS} = 'running' AND lease_until <= {{now}} AND attempt_id < max_attempts
     RETURNING {RETURNED}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 SELECT_HELD = Statement(
@@ -117,7 +117,7 @@ SELECT_HELD = Statement(
     SELECT {RETURNED} FROM {{given}} JOIN jobs ON id = given_id
     WHERE {_STANDS} = 'running' AND lease_owner = :worker AND lease_until > {{now}}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 RENEW = Statement(
@@ -128,22 +128,22 @@ RENEW = Statement(
     WHERE {_FENCE} AND lease_until > {{now}}
     RETURNING id, attempt_id, lease_owner
     """,
-    given={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
+    input_columns={"given_id": "text", "given_attempt": "bigint", "given_owner": "text"},
 )
 
 SELECT_CANCELED = Statement(
     "jobs.select_canceled",
     "Find which of the given jobs were canceled.",
     "SELECT id FROM {given} JOIN jobs ON id = given_id WHERE COALESCE(status, '') = 'canceled'",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-HOLD = Statement(
+LOCK = Statement(
     "jobs.lock",
     "Lock jobs in id order before several statements update some of them.",
     "SELECT id FROM {given} JOIN jobs ON id = given_id ORDER BY id FOR NO KEY UPDATE OF jobs",
-    given={"given_id": "text"},
-    only=Dialect.POSTGRES,
+    input_columns={"given_id": "text"},
+    only_dialect=Dialect.POSTGRES,
 )
 
 FINISH = Statement(
@@ -157,7 +157,7 @@ FINISH = Statement(
     WHERE {_FENCE} AND lease_until > {{now}}
     RETURNING {RETURNED}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_attempt": "bigint",
         "given_owner": "text",
@@ -182,7 +182,7 @@ RELEASE = Statement(
     WHERE {_FENCE} AND (lease_until <= {{now}}) = :expired AND attempt_id < max_attempts + given_free_attempts
     RETURNING {RETURNED}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_attempt": "bigint",
         "given_owner": "text",
@@ -194,7 +194,7 @@ RELEASE = Statement(
     },
 )
 
-BURY = Statement(
+DEAD_LETTER = Statement(
     "jobs.dead_letter",
     "Fail jobs that cannot be retried; guarded by the status that the caller read.",
     f"""
@@ -207,7 +207,7 @@ BURY = Statement(
       AND (given_owner IS NULL OR (lease_owner = given_owner AND lease_until > {{now}}))
     RETURNING {RETURNED}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_attempt": "bigint",
         "given_status": "text",
@@ -226,7 +226,7 @@ INSERT_DEAD_LETTERS = Statement(
     SELECT given_letter_id, jobs.id, kind, attempt_id, COALESCE(error_code, 'UNKNOWN'), error, {now}
     FROM {given} JOIN jobs ON jobs.id = given_id
     """,
-    given={"given_letter_id": "text", "given_id": "text"},
+    input_columns={"given_letter_id": "text", "given_id": "text"},
 )
 
 CANCEL = Statement(
@@ -239,7 +239,7 @@ CANCEL = Statement(
     WHERE id = given_id AND {_STANDS} IN ('pending', 'queued', 'running')
     RETURNING {RETURNED}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 _QUEUE = f"""
@@ -254,8 +254,8 @@ MARK_QUEUED = Statement(
     "jobs.mark_queued",
     "Set jobs to queued after their message was published.",
     _QUEUE.replace("{source}", "{given}").replace("{key}", "given_id"),
-    given={"given_id": "text"},
-    only=Dialect.SQLITE,
+    input_columns={"given_id": "text"},
+    only_dialect=Dialect.SQLITE,
 )
 
 MARK_DELIVERED = Statement(
@@ -268,8 +268,8 @@ MARK_DELIVERED = Statement(
     ), noted AS ({outbox.NOTE_DELIVERED.replace("{given}", "told")})
     {_QUEUE.replace("{source}", "noted").replace("{key}", "job_id")}
     """,
-    given=outbox.DELIVERY,
-    only=Dialect.POSTGRES,
+    input_columns=outbox.DELIVERY,
+    only_dialect=Dialect.POSTGRES,
 )
 
 UNQUEUE = Statement(
@@ -282,7 +282,7 @@ UNQUEUE = Statement(
     WHERE id = given_id AND {_STANDS} = 'queued'
     RETURNING {RETURNED}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 SELECT_EXPIRED = Statement(
@@ -290,7 +290,7 @@ SELECT_EXPIRED = Statement(
     "Find running jobs whose lease has expired.",
     """
     SELECT id, kind FROM jobs WHERE status = 'running' AND lease_until <= {now} AND id > :after
-    ORDER BY id LIMIT :at_most
+    ORDER BY id LIMIT :limit
     """,
 )
 
@@ -303,8 +303,8 @@ LOCK_EXPIRED = Statement(
     "jobs.lock_expired",
     "Hold those of the jobs whose lease has expired, each watchdog its own.",
     _EXPIRED + "FOR NO KEY UPDATE OF jobs SKIP LOCKED",
-    given={"given_id": "text"},
-    sqlite=_EXPIRED,
+    input_columns={"given_id": "text"},
+    sqlite_sql=_EXPIRED,
 )
 
 COUNT_REFUNDS = Statement(
@@ -314,7 +314,7 @@ COUNT_REFUNDS = Statement(
     SELECT job_id, count(*) AS n FROM {given} JOIN job_attempts ON job_id = given_id
     WHERE reason = 'never_started' GROUP BY job_id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 DEFER = Statement(
@@ -327,7 +327,7 @@ DEFER = Statement(
     WHERE id = given_id AND {_STANDS} = 'queued'
     RETURNING {RETURNED}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 DEFER_PENDING = Statement(
@@ -340,19 +340,19 @@ DEFER_PENDING = Statement(
     WHERE id = given_id AND {_STANDS} = 'pending' AND available_at <= {{now}}
     RETURNING {RETURNED}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 """A message is often read before its delivery is noted. What is not due waits already, perhaps for longer."""
 
-SELECT_QUEUED_LONG = Statement(
+SELECT_LONG_QUEUED = Statement(
     "jobs.select_long_queued",
     "Find jobs queued for so long that their message may be lost.",
     """
     SELECT jobs.id AS id, jobs.priority AS priority, stream_entry_id, queued_at
     FROM jobs JOIN outbox ON job_id = jobs.id
-    WHERE status = 'queued' AND queued_at <= {now} - :older_us
+    WHERE status = 'queued' AND queued_at <= {now} - :older_than_us
         AND queued_at >= :after_us AND (queued_at > :after_us OR jobs.id > :after_id)
-    ORDER BY queued_at, jobs.id LIMIT :at_most
+    ORDER BY queued_at, jobs.id LIMIT :limit
     """,
 )
 
@@ -364,10 +364,10 @@ INSPECT = Statement(
            {now} AS now
     FROM {given} JOIN jobs ON id = given_id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-OPEN_LETTERS = Statement(
+LOCK_OPEN_DEAD_LETTERS = Statement(
     "dead_letters.lock_open",
     "Read dead letters that are still open, with the job that each speaks of. They are locked last, when they close.",
     """
@@ -376,10 +376,10 @@ OPEN_LETTERS = Statement(
     FROM {given} JOIN dead_letters ON dead_letters.id = given_id JOIN jobs ON jobs.id = dead_letters.job_id
     WHERE dead_letters.state = 'open' ORDER BY dead_letters.id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-RESOLVE_LETTERS = Statement(
+RESOLVE_DEAD_LETTERS = Statement(
     "dead_letters.resolve",
     "Mark open dead letters as replayed or discarded.",
     """
@@ -389,5 +389,5 @@ RESOLVE_LETTERS = Statement(
     WHERE id = given_id AND state = 'open'
     RETURNING id, job_id
     """,
-    given={"given_id": "text", "given_job_id": "text"},
+    input_columns={"given_id": "text", "given_job_id": "text"},
 )

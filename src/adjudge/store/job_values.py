@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 
 from adjudge.domain.errors import RefusalReason
 from adjudge.domain.states import JobStatus
-from adjudge.domain.traces import own_trace
+from adjudge.domain.traces import trace_id_from
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Dialect
 
@@ -47,9 +47,9 @@ class NewJob(NamedTuple):
     """What it is done for; by default a trace of its own."""
 
     @property
-    def trace(self) -> str:
+    def effective_trace_id(self) -> str:
         """The trace that its row gets."""
-        return self.trace_id or own_trace(self.id)
+        return self.trace_id or trace_id_from(self.id)
 
 
 class Fence(NamedTuple):
@@ -57,7 +57,7 @@ class Fence(NamedTuple):
 
     job_id: str
     attempt_id: int
-    owner: str
+    lease_owner: str
 
 
 class Job(NamedTuple):
@@ -84,7 +84,7 @@ class Job(NamedTuple):
     lease_until: int | None
     started_at: int | None
     finished_at: int | None
-    brief: object = None
+    preloaded: object = None
     """What its handler read for it in the transaction that claimed it."""
 
 
@@ -101,13 +101,13 @@ class Offer:
     taken: Job | None = None
 
 
-class Finish(NamedTuple):
+class JobResult(NamedTuple):
     """How a claim ends a job. ``outcome`` is what the job's owner writes in the same transaction."""
 
     fence: Fence
     status: JobStatus = JobStatus.SUCCEEDED
     result: Mapping[str, Any] | None = None
-    outcome: object = None
+    typed_result: object = None
     reason: str | None = "finished"
     error_code: str | None = None
     error: str | None = None
@@ -119,7 +119,7 @@ class Finish(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class JobRelease:
     """How a claim hands a job back."""
 
     fence: Fence
@@ -132,7 +132,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Burial:
+class PoisonJob:
     """A job to be ended without ever having been claimed: nobody could run it."""
 
     job_id: str
@@ -141,7 +141,7 @@ class Burial:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedWrite:
     """A write that changed nothing, and why."""
 
     job_id: str
@@ -149,12 +149,12 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class DispatchedMessage:
     """A message in the stream, and which taking of the outbox row it answers."""
 
     job_id: str
     entry_id: str
-    taking: int
+    dispatch_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,36 +167,36 @@ class QueuedJob:
     queued_at: int
 
     @property
-    def place(self) -> tuple[int, str]:
+    def scan_position(self) -> tuple[int, str]:
         """Where it stands among all that are queued."""
         return self.queued_at, self.job_id
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[T]):
+class BatchResult(Generic[T]):
     """What became of a batch: every job asked for is in exactly one of the two."""
 
     done: tuple[T, ...]
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedWrite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedJob:
     """A job that has just ended, on its way to its owner."""
 
     job: Job
-    outcome: object = None
+    typed_result: object = None
     offer: Offer | None = None
     """Where its worker has a place for a job that the owner creates now."""
 
 
-class Room(Protocol):
+class FollowUpSlots(Protocol):
     """What a worker that ends jobs can go on with."""
 
     worker: str
     lease_ms: int
 
-    def takes(self, ended: Job, job: NewJob) -> bool:
+    def reserve(self, ended: Job, job: NewJob) -> bool:
         """Whether the worker runs ``job``, should it be created because ``ended`` ends; it then keeps a slot for it."""
         ...
 
@@ -228,7 +228,7 @@ class Step(Protocol):
 class Stepping(Protocol):
     """An owner of jobs that knows a short way."""
 
-    def plan(self, finishes: Sequence[Finish], room: Room) -> Step | None:
+    def plan(self, finishes: Sequence[JobResult], room: FollowUpSlots) -> Step | None:
         """A step of those of the ends that can take one."""
         ...
 
@@ -247,7 +247,7 @@ class Opening(Protocol):
 
 
 @runtime_checkable
-class Replaying(Protocol):
+class ReplayListener(Protocol):
     """An owner of jobs that sees itself to what dead letters speak of being done again."""
 
     async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> Mapping[str, str | None]:
@@ -255,17 +255,17 @@ class Replaying(Protocol):
         ...
 
 
-class JobOwner(Protocol):
+class JobListener(Protocol):
     """What a kind of job belongs to: told of its fate in the transaction that decides it."""
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs were claimed."""
         ...
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs went back to waiting."""
         ...
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """These jobs ended and will never change again."""
         ...

@@ -9,19 +9,19 @@ from typing import Final
 from adjudge.domain.access import Role
 from adjudge.domain.authority import Grant, Standing
 from adjudge.domain.errors import NotFound
-from adjudge.store.chain_runs import from_column as from_json
-from adjudge.store.driver import Database, Tx, first
+from adjudge.store.chain_runs import json_from_column as from_json
+from adjudge.store.driver import Database, Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 _PAGE: Final = 1_000
 
-FIND_USER = Statement(
+FIND_ID = Statement(
     "users.find_id",
     "Find a user's id by name or id.",
     "SELECT id FROM users WHERE id = :who OR name = :who ORDER BY id = :who DESC LIMIT 1",
 )
 
-STANDING = Statement(
+FIND_ROLE = Statement(
     "users.find_role",
     "Find which of the given users and tokens may still act; a password that must be changed stops sessions only.",
     """
@@ -31,23 +31,23 @@ STANDING = Statement(
          AND api_tokens.revoked_at IS NULL AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     WHERE CASE WHEN given_token_id IS NULL THEN NOT must_change_password ELSE api_tokens.id IS NOT NULL END
     """,
-    given={"given_user_id": "text", "given_token_id": "text"},
+    input_columns={"given_user_id": "text", "given_token_id": "text"},
 )
 
 _OUTCOME = "SELECT id, status, verdict, score, time_ms, mem_kb FROM submissions WHERE id = :submission_id"
-SUBMISSION_OUTCOME = Statement(
+LOCK_STATE = Statement(
     "submissions.lock_state",
     "Read a submission's state under a share lock.",
     _OUTCOME + " FOR SHARE",
-    sqlite=_OUTCOME,
+    sqlite_sql=_OUTCOME,
 )
 
 _BATCH_STATE = "SELECT state FROM rejudge_batches WHERE id = :batch_id"
-BATCH_STATE = Statement(
+LOCK_BATCH_STATE = Statement(
     "rejudge.lock_batch_state",
     "Read a rejudge batch's state under a share lock.",
     _BATCH_STATE + " FOR SHARE",
-    sqlite=_BATCH_STATE,
+    sqlite_sql=_BATCH_STATE,
 )
 
 AWAITED = Statement(
@@ -57,19 +57,19 @@ AWAITED = Statement(
     SELECT wait_on, wait_key FROM {given} JOIN chain_nodes ON wait_on = given_on AND wait_key = given_key
     WHERE wait_on IS NOT NULL GROUP BY wait_on, wait_key ORDER BY max(run_id) DESC, wait_on, wait_key
     """,
-    given={"given_on": "text", "given_key": "text"},
+    input_columns={"given_on": "text", "given_key": "text"},
 )
 
-PUBLISHED_PROBLEMS = Statement(
+LIST_PUBLISHED = Statement(
     "problems.list_published",
     "List published problems by slug.",
     """
     SELECT id, slug, title, published_revision_id FROM problems
-    WHERE published_revision_id IS NOT NULL AND slug > :after ORDER BY slug LIMIT :at_most
+    WHERE published_revision_id IS NOT NULL AND slug > :after ORDER BY slug LIMIT :limit
     """,
 )
 
-FIND_CONTEST = Statement(
+FIND = Statement(
     "contests.find",
     "Find a contest by slug or id.",
     """
@@ -78,7 +78,7 @@ FIND_CONTEST = Statement(
     """,
 )
 
-LIFT_FREEZE = Statement(
+UNFREEZE = Statement(
     "contests.unfreeze",
     "Unfreeze an ended contest.",
     """
@@ -87,7 +87,7 @@ LIFT_FREEZE = Statement(
     """,
 )
 
-CONTEST_RESULTS = Statement(
+PAGE_SUBMISSIONS = Statement(
     "contests.page_submissions",
     "List the submissions of a contest by id, keyset-paginated.",
     """
@@ -98,13 +98,13 @@ CONTEST_RESULTS = Statement(
     LEFT JOIN contest_problems ON contest_problems.contest_id = submissions.contest_id
           AND contest_problems.problem_id = submissions.problem_id
     WHERE submissions.contest_id = :contest_id AND submissions.id > :after
-    ORDER BY submissions.id LIMIT :at_most
+    ORDER BY submissions.id LIMIT :limit
     """,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class SubmissionOutcome:
+class SubmissionState:
     """Where a submission stands."""
 
     id: str
@@ -138,15 +138,15 @@ class ContestRow:
     has_ended: bool
 
 
-async def user_id(tx: Tx, who: str) -> str | None:
+async def find_id(tx: Tx, who: str) -> str | None:
     """The id of the user that a name or an id speaks of."""
-    row = await first(tx, FIND_USER, who=who)
+    row = await fetch_one(tx, FIND_ID, who=who)
     return str(row["id"]) if row else None
 
 
-async def standing(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
+async def find_role(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
     """Those of the grants that hold now: the user is not disabled, the token was not revoked and has not expired."""
-    rows = await tx.fetch(STANDING, [(grant.user_id, grant.token_id) for grant in grants])
+    rows = await tx.fetch(FIND_ROLE, [(grant.user_id, grant.token_id) for grant in grants])
     return [
         Standing(Grant(row["user_id"]), Role(row["role"]))
         if row["token_id"] is None
@@ -155,32 +155,32 @@ async def standing(tx: Tx, grants: Sequence[Grant]) -> list[Standing]:
     ]
 
 
-async def submission_outcome(tx: Tx, submission_id: str) -> SubmissionOutcome | None:
+async def lock_submission_state(tx: Tx, submission_id: str) -> SubmissionState | None:
     """Where a submission stands; nobody can change it before this transaction ends."""
-    row = await first(tx, SUBMISSION_OUTCOME, submission_id=submission_id)
-    return SubmissionOutcome(*row) if row else None
+    row = await fetch_one(tx, LOCK_STATE, submission_id=submission_id)
+    return SubmissionState(*row) if row else None
 
 
-async def batch_state(tx: Tx, batch_id: str) -> str | None:
+async def lock_batch_state(tx: Tx, batch_id: str) -> str | None:
     """Where a rejudge batch stands; nobody can change it before this transaction ends."""
-    row = await first(tx, BATCH_STATE, batch_id=batch_id)
+    row = await fetch_one(tx, LOCK_BATCH_STATE, batch_id=batch_id)
     return str(row["state"]) if row else None
 
 
-async def awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+async def find_awaited(tx: Tx, things: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Those of the things, each a kind and a key, that a node waits for."""
     rows = await tx.fetch(AWAITED, sorted(things)) if things else []
     return [(row["wait_on"], row["wait_key"]) for row in rows]
 
 
-async def published_problems(tx: Tx, *, at_most: int = 10_000) -> list[PublishedProblem]:
+async def list_published(tx: Tx, *, limit: int = 10_000) -> list[PublishedProblem]:
     """Published problems by slug."""
-    return [PublishedProblem(*row) for row in await tx.fetch(PUBLISHED_PROBLEMS, after="", at_most=at_most)]
+    return [PublishedProblem(*row) for row in await tx.fetch(LIST_PUBLISHED, after="", limit=limit)]
 
 
-async def contest(tx: Tx, name: str) -> ContestRow:
+async def find_contest(tx: Tx, name: str) -> ContestRow:
     """Find a contest by its slug or its id."""
-    row = await first(tx, FIND_CONTEST, name=name)
+    row = await fetch_one(tx, FIND, name=name)
     if row is None:
         raise NotFound("contest", name)
     return ContestRow(
@@ -194,12 +194,12 @@ async def contest(tx: Tx, name: str) -> ContestRow:
     )
 
 
-async def lift_freeze(tx: Tx, contest_id: str) -> bool:
+async def unfreeze(tx: Tx, contest_id: str) -> bool:
     """Lift the freeze of a contest that has ended; False where it has none."""
-    return bool(await tx.execute(LIFT_FREEZE, contest_id=contest_id))
+    return bool(await tx.execute(UNFREEZE, contest_id=contest_id))
 
 
-async def contest_results(database: Database, contest_id: str) -> AsyncIterator[list[Row]]:
+async def iter_contest_submissions(database: Database, contest_id: str) -> AsyncIterator[list[Row]]:
     """The submissions of a contest, a page at a time: a large contest holds no long transaction."""
     page = await _results(database, contest_id, "")
     while page:
@@ -208,4 +208,4 @@ async def contest_results(database: Database, contest_id: str) -> AsyncIterator[
 
 
 async def _results(database: Database, contest_id: str, after: str) -> list[Row]:
-    return await database.read(lambda tx: tx.fetch(CONTEST_RESULTS, contest_id=contest_id, after=after, at_most=_PAGE))
+    return await database.read(lambda tx: tx.fetch(PAGE_SUBMISSIONS, contest_id=contest_id, after=after, limit=_PAGE))

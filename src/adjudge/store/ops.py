@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 QUEUES = Statement(
@@ -34,12 +34,12 @@ OUTBOX = Statement(
     """,
 )
 
-OUTBOX_TROUBLE = Statement(
+OUTBOX_ERRORS = Statement(
     "queue_stats.outbox_errors",
     "List failed deliveries, next retry first.",
     """
     SELECT job_id, attempts, next_attempt_at, last_error FROM outbox
-    WHERE state = 'pending' AND last_error IS NOT NULL ORDER BY next_attempt_at, id LIMIT :at_most
+    WHERE state = 'pending' AND last_error IS NOT NULL ORDER BY next_attempt_at, id LIMIT :limit
     """,
 )
 
@@ -56,7 +56,7 @@ JOB = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueStats:
     """One band."""
 
     band: int
@@ -65,7 +65,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxState:
+class OutboxStats:
     """What is still to be delivered."""
 
     pending: int
@@ -74,29 +74,29 @@ class OutboxState:
     trouble: tuple[Mapping[str, Any], ...]
 
 
-async def queues(tx: Tx) -> tuple[list[Queue], int]:
+async def find_queue_stats(tx: Tx) -> tuple[list[QueueStats], int]:
     """Every band that has something waiting, and how many jobs run."""
     found = [
-        Queue(row["priority"], int(row["waiting"]), max(0, int(row["oldest_us"])) // 1_000)
+        QueueStats(row["priority"], int(row["waiting"]), max(0, int(row["oldest_us"])) // 1_000)
         for row in await tx.fetch(QUEUES)
     ]
     return found, int((await tx.fetch(COUNT_RUNNING))[0]["n"])
 
 
-async def outbox_state(tx: Tx, *, at_most: int = 20) -> OutboxState:
+async def find_outbox_stats(tx: Tx, *, limit: int = 20) -> OutboxStats:
     """How delivery stands."""
     (row,) = await tx.fetch(OUTBOX)
     trouble = [
         {name: item[name] for name in ("job_id", "attempts", "next_attempt_at", "last_error")}
-        for item in await tx.fetch(OUTBOX_TROUBLE, at_most=at_most)
+        for item in await tx.fetch(OUTBOX_ERRORS, limit=limit)
     ]
     oldest_ms = max(0, int(row["oldest_us"] or 0)) // 1_000
-    return OutboxState(int(row["pending"]), int(row["due"]), oldest_ms, tuple(trouble))
+    return OutboxStats(int(row["pending"]), int(row["due"]), oldest_ms, tuple(trouble))
 
 
-async def job(tx: Tx, job_id: str) -> dict[str, Any]:
+async def find_job_row(tx: Tx, job_id: str) -> dict[str, Any]:
     """All that a job's row says; its payload holds identifiers only."""
-    row = await first(tx, JOB, id=job_id)
+    row = await fetch_one(tx, JOB, id=job_id)
     if row is None:
         raise NotFound("job", job_id)
     return _document(row)

@@ -12,22 +12,24 @@ from dataclasses import dataclass
 from adjudge.domain.errors import AdjudgeError, IdempotencyKeyReused
 from adjudge.store import idempotency
 from adjudge.store.driver import Tx
-from adjudge.store.idempotency import Answer, Key
-from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.store.idempotency import IdempotencyKey, StoredResponse
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BatchedSubmit:
     """The submissions of one call, and the answer that they will have."""
 
     submissions: tuple[NewSubmission, ...]
-    answer: Answer
-    key: Key | None = None
+    answer: StoredResponse
+    key: IdempotencyKey | None = None
 
 
-async def place(tx: Tx, submissions: Submissions, orders: Sequence[Order]) -> list[Answer | AdjudgeError]:
+async def submit_batch(
+    tx: Tx, submissions: SubmissionCommands, orders: Sequence[BatchedSubmit]
+) -> list[StoredResponse | AdjudgeError]:
     """Place orders; return the answer to each, or why there is none."""
-    keyed: dict[Key, Order] = {}
+    keyed: dict[IdempotencyKey, BatchedSubmit] = {}
     for order in orders:
         if order.key is not None:
             keyed.setdefault(order.key, order)
@@ -40,9 +42,9 @@ async def place(tx: Tx, submissions: Submissions, orders: Sequence[Order]) -> li
     return [order.answer if id(order) in placed else _again(order, standing) for order in orders]
 
 
-def _again(order: Order, standing: dict[Key, Answer]) -> Answer | AdjudgeError:
+def _again(order: BatchedSubmit, standing: dict[IdempotencyKey, StoredResponse]) -> StoredResponse | AdjudgeError:
     answer = standing[order.key] if order.key else order.answer
     try:
-        return answer.for_request(order.answer.request_digest)
+        return answer.check_request(order.answer.request_digest)
     except IdempotencyKeyReused as refused:
         return refused

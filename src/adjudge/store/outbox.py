@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adjudge.store.bells import OUTBOX
+from adjudge.store.bells import CHANNEL_OUTBOX
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Delivery
+from adjudge.store.job_values import DispatchedMessage
 from adjudge.store.statement import Dialect, Rows, Statement
 
 # Rows are found by their job; ``COALESCE`` keeps PostgreSQL from starting at the partial index of what is pending.
@@ -19,10 +19,10 @@ INSERT = Statement(
     INSERT INTO outbox (job_id, priority, next_attempt_at, created_at)
     SELECT given_id, given_priority, {now} + given_delay_us, {now} FROM {given}
     """,
-    given={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
+    input_columns={"given_id": "text", "given_priority": "bigint", "given_delay_us": "bigint"},
 )
 
-AGAIN = Statement(
+INSERT_AGAIN = Statement(
     "outbox.insert_again",
     "Request another delivery of jobs, after a retry or a lost message.",
     """
@@ -33,7 +33,7 @@ AGAIN = Statement(
     ON CONFLICT (job_id) DO UPDATE SET state = 'pending', attempts = 0, takings = outbox.takings + 1,
         next_attempt_at = excluded.next_attempt_at, dispatched_at = NULL, stream_entry_id = NULL, last_error = NULL
     """,
-    given={"given_id": "text", "given_delay_us": "bigint"},
+    input_columns={"given_id": "text", "given_delay_us": "bigint"},
 )
 """A job that was claimed as it was created has no row until it comes back."""
 
@@ -41,10 +41,10 @@ DROP = Statement(
     "outbox.drop",
     "Deliver no more messages about jobs that have ended.",
     "UPDATE outbox SET state = 'dropped' FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-ROOMS = ("urgent_room", "high_room", "ordinary_room", "low_room")
+CAPACITY_PARAMETERS = ("urgent_room", "high_room", "ordinary_room", "low_room")
 """How many rows may be taken of each band, in the order of the bands; a priority in the outbox is a band."""
 
 
@@ -56,7 +56,7 @@ def _due(lock: str = "") -> str:
             ORDER BY next_attempt_at, id LIMIT :{room} {lock}
         ) AS {room}
         """
-        for band, room in enumerate(ROOMS)
+        for band, room in enumerate(CAPACITY_PARAMETERS)
     )
 
 
@@ -81,7 +81,7 @@ TAKE_DUE = Statement(
     SELECT {_TOLD}, {{now}} - taken.created_at AS waited_us, takings
     FROM taken JOIN jobs ON jobs.id = job_id ORDER BY place
     """,
-    only=Dialect.POSTGRES,
+    only_dialect=Dialect.POSTGRES,
 )
 """Should the relay die, the rows come due again, later each time.
 
@@ -93,7 +93,7 @@ TAKE = Statement(
     "outbox.take",
     "Take due rows of each band for delivery.",
     f"{_take('min')} WHERE id IN ({_due()}) RETURNING job_id",
-    only=Dialect.SQLITE,
+    only_dialect=Dialect.SQLITE,
 )
 
 NOTE_DELIVERED = """
@@ -103,22 +103,22 @@ NOTE_DELIVERED = """
     """
 DELIVERY = {"given_id": "text", "given_entry_id": "text", "given_taking": "bigint"}
 
-DELIVERED = Statement(
+MARK_DELIVERED = Statement(
     "outbox.mark_delivered",
     "Mark rows delivered unless a newer delivery was requested.",
     NOTE_DELIVERED,
-    given=DELIVERY,
-    only=Dialect.SQLITE,
+    input_columns=DELIVERY,
+    only_dialect=Dialect.SQLITE,
 )
 
-NOT_DELIVERED = Statement(
+MARK_FAILED = Statement(
     "outbox.mark_failed",
     "Store a delivery error; the row stays pending until its next attempt.",
     """
     UPDATE outbox SET last_error = given_error
     FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending'
     """,
-    given={"given_id": "text", "given_error": "text"},
+    input_columns={"given_id": "text", "given_error": "text"},
 )
 
 POSTPONE = Statement(
@@ -129,10 +129,10 @@ POSTPONE = Statement(
         next_attempt_at = {now} + given_delay_us
     FROM {given} WHERE job_id = given_id AND COALESCE(state, '') = 'pending' AND takings = given_taking
     """,
-    given={"given_id": "text", "given_error": "text", "given_taking": "bigint", "given_delay_us": "bigint"},
+    input_columns={"given_id": "text", "given_error": "text", "given_taking": "bigint", "given_delay_us": "bigint"},
 )
 
-READ_TAKEN = Statement(
+READ_MESSAGES = Statement(
     "outbox.read_messages",
     "Read the messages of the given jobs.",
     f"""
@@ -140,13 +140,13 @@ READ_TAKEN = Statement(
     FROM {{given}} JOIN jobs ON jobs.id = given_id JOIN outbox ON outbox.job_id = jobs.id
     ORDER BY outbox.id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 _FIRST = " UNION ALL ".join(
     f"SELECT at FROM (SELECT next_attempt_at AS at FROM outbox WHERE state = 'pending' AND priority = {band} "
     f"ORDER BY next_attempt_at LIMIT 1) AS {room}"
-    for band, room in enumerate(ROOMS)
+    for band, room in enumerate(CAPACITY_PARAMETERS)
 )
 
 NEXT_DUE = Statement(
@@ -173,27 +173,27 @@ class DueRow:
     payload: str
     attempts: int
     waited_us: int
-    taking: int
+    dispatch_seq: int
     """Which taking of the row this is; once it was taken or put back again, this one has nothing more to say."""
 
 
 def band_of(priority: int) -> int:
     """The band that a priority is delivered with; one that is out of range goes with its nearest."""
-    return min(max(priority, 0), len(ROOMS) - 1)
+    return min(max(priority, 0), len(CAPACITY_PARAMETERS) - 1)
 
 
 async def insert(tx: Tx, rows: Sequence[tuple[str, int, int]]) -> None:
     """Ask for delivery of new jobs: rows of (job_id, priority, delay_us)."""
     if rows:
         await tx.execute(INSERT, [(job_id, band_of(priority), delay_us) for job_id, priority, delay_us in rows])
-        tx.ring(OUTBOX)
+        tx.notify(CHANNEL_OUTBOX)
 
 
-async def again(tx: Tx, rows: Rows) -> None:
+async def insert_again(tx: Tx, rows: Rows) -> None:
     """Ask for delivery once more: rows of (job_id, delay_us)."""
     if rows:
-        await tx.execute(AGAIN, rows)
-        tx.ring(OUTBOX)
+        await tx.execute(INSERT_AGAIN, rows)
+        tx.notify(CHANNEL_OUTBOX)
 
 
 async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
@@ -202,25 +202,23 @@ async def drop(tx: Tx, job_ids: Sequence[str]) -> None:
         await tx.execute(DROP, [(job_id,) for job_id in job_ids])
 
 
-async def take_due(
-    tx: Tx, *, at_most: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000
-) -> list[DueRow]:
-    """Take up to ``at_most`` due rows of each band; other relays skip them until they come due again.
+async def take_due(tx: Tx, *, limit: int, rooms: Sequence[int] | None = None, base_us: int = 1_000_000) -> list[DueRow]:
+    """Take up to ``limit`` due rows of each band; other relays skip them until they come due again.
 
     ``rooms`` says how many more of each band may be delivered now. What is not taken stays in the outbox, where it
     costs nothing, and does not stand in the way of other bands. Nothing may follow it in its transaction.
     """
-    limits = [min(at_most, room) for room in rooms or [at_most] * len(ROOMS)]
-    asked: dict[str, object] = {"base_us": base_us, **dict(zip(ROOMS, limits, strict=True))}
+    limits = [min(limit, room) for room in rooms or [limit] * len(CAPACITY_PARAMETERS)]
+    asked: dict[str, object] = {"base_us": base_us, **dict(zip(CAPACITY_PARAMETERS, limits, strict=True))}
     if tx.dialect is Dialect.POSTGRES:
-        return [DueRow(*row) for row in await tx.conclude(TAKE_DUE, **asked)]
+        return [DueRow(*row) for row in await tx.fetch_last(TAKE_DUE, **asked)]
     taken = await tx.fetch(TAKE, **asked)
-    return await describe(tx, [row["job_id"] for row in taken]) if taken else []
+    return await load_messages(tx, [row["job_id"] for row in taken]) if taken else []
 
 
-async def describe(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
+async def load_messages(tx: Tx, job_ids: Sequence[str]) -> list[DueRow]:
     """What the stream is told about each of these jobs: what a message that came to harm should have said."""
-    rows = await tx.fetch(READ_TAKEN, [(job_id,) for job_id in job_ids])
+    rows = await tx.fetch(READ_MESSAGES, [(job_id,) for job_id in job_ids])
     return [DueRow(*row) for row in rows]
 
 
@@ -235,20 +233,20 @@ async def count_pending(tx: Tx) -> int:
     return int((await tx.fetch(COUNT_PENDING))[0]["n"])
 
 
-def delivery_rows(deliveries: Sequence[Delivery]) -> Rows:
+def delivery_rows(deliveries: Sequence[DispatchedMessage]) -> Rows:
     """What to note, in the order in which rows are locked."""
-    return sorted((item.job_id, item.entry_id, item.taking) for item in deliveries)
+    return sorted((item.job_id, item.entry_id, item.dispatch_seq) for item in deliveries)
 
 
-async def delivered(tx: Tx, deliveries: Sequence[Delivery]) -> list[str]:
+async def mark_delivered(tx: Tx, deliveries: Sequence[DispatchedMessage]) -> list[str]:
     """Note deliveries; return the jobs for which they are still the last word."""
-    return [row["job_id"] for row in await tx.fetch(DELIVERED, delivery_rows(deliveries))] if deliveries else []
+    return [row["job_id"] for row in await tx.fetch(MARK_DELIVERED, delivery_rows(deliveries))] if deliveries else []
 
 
-async def not_delivered(tx: Tx, rows: Rows) -> None:
+async def mark_failed(tx: Tx, rows: Rows) -> None:
     """Note failures: rows of (job_id, error)."""
     if rows:
-        await tx.execute(NOT_DELIVERED, rows)
+        await tx.execute(MARK_FAILED, rows)
 
 
 async def postpone(tx: Tx, rows: Rows) -> None:

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Ended, Job, JobOwner
-from adjudge.store.rejudge import BatchOwner
-from adjudge.store.submissions import JudgeRunOwner
-from adjudge.store.webhooks import Announcer
+from adjudge.store.job_values import FinishedJob, Job, JobListener
+from adjudge.store.rejudge import RejudgeListener
+from adjudge.store.submissions import JudgeRunListener
+from adjudge.store.webhooks import SubmissionWebhookListener
 
 
-class Owners:
+class CompositeJobListener:
     """Owners that are told together. The order is part of the meaning: what the first wrote, the next may read."""
 
-    def __init__(self, *owners: JobOwner) -> None:
-        self._owners = owners
+    def __init__(self, *listeners: JobListener) -> None:
+        self._listeners = listeners
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs were claimed."""
-        for owner in self._owners:
-            await owner.started(tx, jobs)
+        for owner in self._listeners:
+            await owner.on_started(tx, jobs)
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """These jobs went back to waiting."""
-        for owner in self._owners:
-            await owner.released(tx, jobs)
+        for owner in self._listeners:
+            await owner.on_released(tx, jobs)
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """These jobs ended."""
-        for owner in self._owners:
-            await owner.ended(tx, ended)
+        for owner in self._listeners:
+            await owner.on_finished(tx, ended)
 
 
-def judge_run_owners() -> Owners:
+def judge_run_listeners() -> CompositeJobListener:
     """All that a judge run belongs to: its batch, then its submission, then those who want to be told of it."""
-    return Owners(BatchOwner(), JudgeRunOwner(), Announcer())
+    return CompositeJobListener(RejudgeListener(), JudgeRunListener(), SubmissionWebhookListener())

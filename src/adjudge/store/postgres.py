@@ -11,11 +11,11 @@ from typing import Any, TypeVar, cast
 import asyncpg
 
 from adjudge.domain.errors import InternalFault, OutcomeUnknown, Unavailable
-from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
-from adjudge.store.postgres_bells import PostgresBells
-from adjudge.store.postgres_connections import TIMEOUT_SEC, Connection, Connections, is_gone, reaching
+from adjudge.store.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
+from adjudge.store.postgres_bells import PostgresNotifier
+from adjudge.store.postgres_connections import TIMEOUT_SEC, Connection, ConnectionPool, connection_errors, is_closed
 from adjudge.store.postgres_failures import AGAIN, DRIVER_ERRORS, UNCERTAIN, translated
-from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
+from adjudge.store.statement import Dialect, Row, Rows, Statement, StatementCache
 
 T = TypeVar("T")
 
@@ -64,8 +64,8 @@ class _PostgresTx:
     def __init__(
         self,
         connection: Connection,
-        texts: Texts,
-        bells: PostgresBells,
+        texts: StatementCache,
+        bells: PostgresNotifier,
         begin: str,
     ) -> None:
         self._connection = connection
@@ -84,10 +84,10 @@ class _PostgresTx:
         tag: str = await self._run(self._connection.execute, statement, rows, parameters)
         return int(tag.rpartition(" ")[2]) if tag[-1].isdigit() else 0
 
-    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         self.concluding = not self._begun
         found = await self.fetch(statement, rows, **parameters)
-        self.failure = CONCLUDED
+        self.failure = STATEMENT_AFTER_LAST
         return found
 
     async def commit(self) -> None:
@@ -97,7 +97,7 @@ class _PostgresTx:
 
     async def rollback(self) -> None:
         """Undo everything."""
-        if self._begun and not is_gone(self._connection):
+        if self._begun and not is_closed(self._connection):
             await self._connection.execute("ROLLBACK")
 
     async def _run(
@@ -109,12 +109,12 @@ class _PostgresTx:
     ) -> Any:
         if self.failure is not None:
             raise self.failure
-        rendered = self._texts.of(statement, rows)
+        rendered = self._texts.get(statement, rows)
         try:
             if not self._begun and not self.concluding:
                 await self._connection.execute(self._begin)
                 self._begun = True
-            if statement.by_values:
+            if statement.force_custom_plan:
                 await self._connection.execute(_PLAN_BY_VALUES)
             return await call(rendered.sql, *rendered.arguments(rows, parameters))
         except Exception as error:  # whatever it was, it dooms the transaction, and is raised again
@@ -126,15 +126,15 @@ class _PostgresTx:
     def on_commit(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
 
-    def ring(self, channel: str) -> None:
-        self.callbacks.append(partial(self._bells.ring, channel))
+    def notify(self, channel: str) -> None:
+        self.callbacks.append(partial(self._bells.notify, channel))
 
 
 async def _operated(operation: Operation[T], tx: _PostgresTx) -> T:
     """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
     try:
         result = await operation(tx)
-        if tx.failure is not None and tx.failure is not CONCLUDED:
+        if tx.failure is not None and tx.failure is not STATEMENT_AFTER_LAST:
             raise tx.failure
     except Exception:  # who is canceled gives the connection back at once, and giving it back undoes what was begun
         await tx.rollback()
@@ -147,10 +147,10 @@ class PostgresDatabase:
 
     dialect = Dialect.POSTGRES
 
-    def __init__(self, connections: Connections, now: str = DATABASE_CLOCK) -> None:
+    def __init__(self, connections: ConnectionPool, now: str = DATABASE_CLOCK) -> None:
         self._connections = connections
-        self._texts = Texts(Dialect.POSTGRES, now)
-        self._bells = PostgresBells(connections)
+        self._texts = StatementCache(Dialect.POSTGRES, now)
+        self._bells = PostgresNotifier(connections)
 
     @classmethod
     async def open(
@@ -159,8 +159,10 @@ class PostgresDatabase:
         """Connect, or say why not. No transaction takes longer than ``timeout_sec``."""
         statement_ms = max(1, round(timeout_sec * _STATEMENT_SHARE * 1_000))
         session = SESSION | {"statement_timeout": str(statement_ms)}
-        with reaching():
-            connections = await Connections.open(url, at_most=max_connections, session=session, timeout_sec=timeout_sec)
+        with connection_errors():
+            connections = await ConnectionPool.open(
+                url, limit=max_connections, session=session, timeout_sec=timeout_sec
+            )
         return cls(connections, now)
 
     async def transact(self, operation: Operation[T]) -> T:
@@ -177,7 +179,7 @@ class PostgresDatabase:
     async def _once(self, operation: Operation[T]) -> T:
         committing, tx = False, None
         try:
-            async with self._connections.one() as connection:
+            async with self._connections.acquire() as connection:
                 tx = self._tx(connection, _BEGIN)
                 result = await _operated(operation, tx)
                 committing = True
@@ -194,7 +196,7 @@ class PostgresDatabase:
     async def read(self, operation: Operation[T]) -> T:
         """Run ``operation`` against one snapshot."""
         try:
-            async with self._connections.one() as connection:
+            async with self._connections.acquire() as connection:
                 tx = self._tx(connection, _BEGIN_READING)
                 result = await _operated(operation, tx)
                 await tx.rollback()

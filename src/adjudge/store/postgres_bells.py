@@ -17,8 +17,8 @@ from adjudge.concurrency.batcher import Batcher
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.store.bells import UNHURRIED, Bells, Callback
-from adjudge.store.postgres_connections import Connections
+from adjudge.store.bells import COALESCED_CHANNELS, Callback, LocalNotifier
+from adjudge.store.postgres_connections import ConnectionPool
 
 _CHECK_SECONDS = 15.0
 """How often whoever listens asks the server whether it is still there: to a listener, silence is normal."""
@@ -36,23 +36,23 @@ _NOTIFY = "SELECT pg_notify(channel, '') FROM unnest(CAST($1 AS text[])) AS chan
 _log = get_logger(__name__)
 
 
-class PostgresBells:
+class PostgresNotifier:
     """Local bells, joined with those of every other process on the same database."""
 
-    def __init__(self, connections: Connections, check_sec: float = _CHECK_SECONDS) -> None:
+    def __init__(self, connections: ConnectionPool, check_sec: float = _CHECK_SECONDS) -> None:
         self._connections = connections
         self._check_sec = check_sec
-        self._local = Bells()
+        self._local = LocalNotifier()
         self._hurried = Batcher(self._send, name="notify", key=_same)
         self._unhurried = Batcher(self._send, name="notify-unhurried", key=_same, pause_sec=_UNHURRIED_SECONDS)
         self._channels: set[str] = set()
         self._listener: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         """Ring here at once and elsewhere as soon as the last ring is out."""
-        self._local.ring(channel)
-        (self._unhurried if channel in UNHURRIED else self._hurried).offer(channel)
+        self._local.notify(channel)
+        (self._unhurried if channel in COALESCED_CHANNELS else self._hurried).offer(channel)
 
     def listen(self, channel: str, callback: Callback) -> Callback:
         """Hear rings of every process."""
@@ -74,7 +74,7 @@ class PostgresBells:
 
     async def _send(self, channels: Sequence[str]) -> list[None]:
         try:
-            async with self._connections.one() as connection:
+            async with self._connections.acquire() as connection:
                 await connection.fetch(_NOTIFY, sorted(channels))
         except _FAILURES as error:
             _log.debug("notify_send_failed", error=str(error))  # the listeners' poll finds the work
@@ -94,7 +94,7 @@ class PostgresBells:
         def lost(_: object) -> None:
             gone.set()
 
-        async with self._connections.one(is_limited=False) as connection:
+        async with self._connections.acquire(is_limited=False) as connection:
             heard: set[str] = set()
             connection.add_termination_listener(lost)
             try:
@@ -104,7 +104,7 @@ class PostgresBells:
                         await connection.fetchval("SELECT 1")
                         for channel in self._channels - heard:
                             await connection.add_listener(channel, self._heard)
-                            self._local.ring(channel)  # whatever was rung before we listened
+                            self._local.notify(channel)  # whatever was rung before we listened
                             heard.add(channel)
                     outage.over()
                     with suppress(TimeoutError):
@@ -117,7 +117,7 @@ class PostgresBells:
                     connection.terminate()  # rather than to take back each channel
 
     def _heard(self, *call: object) -> None:
-        self._local.ring(str(call[2]))
+        self._local.notify(str(call[2]))
 
 
 def _same(channel: str) -> str:

@@ -36,11 +36,11 @@ _PATIENCE_SEC: Final = 10.0
 """How long a server may take to let us in; whatever else listens on its port may never answer."""
 
 
-class ConnectionGone(ConnectionError):
+class ConnectionLost(ConnectionError):
     """asyncpg says InterfaceError both for a closed connection and for a wrong call; this is the former."""
 
 
-class Connections:
+class ConnectionPool:
     """The connections of one process to one database."""
 
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], timeout_sec: float) -> None:
@@ -51,14 +51,14 @@ class Connections:
 
     @classmethod
     async def open(
-        cls, url: str, *, at_most: int, session: dict[str, str], timeout_sec: float = TIMEOUT_SEC
-    ) -> Connections:
+        cls, url: str, *, limit: int, session: dict[str, str], timeout_sec: float = TIMEOUT_SEC
+    ) -> ConnectionPool:
         """Make the first, with the settings of ``session``."""
         pool = await asyncpg.create_pool(
             url,
             timeout=min(_PATIENCE_SEC, timeout_sec),
             min_size=1,
-            max_size=at_most,
+            max_size=limit,
             init=_keep_alive,
             reset=_keep_session,
             server_settings=session,
@@ -66,20 +66,20 @@ class Connections:
         )
         return cls(pool, timeout_sec)
 
-    def one(self, *, is_limited: bool = True) -> Lent:
+    def acquire(self, *, is_limited: bool = True) -> PooledConnection:
         """A connection for the block alone; ``ConnectionGone`` where the server has hung up, or does not answer.
 
         Only who listens may keep one for longer than a transaction may take.
         """
-        return Lent(self, self.timeout_sec if is_limited else None)
+        return PooledConnection(self, self.timeout_sec if is_limited else None)
 
-    async def take(self) -> Connection:
+    async def checkout(self) -> Connection:
         """A connection, to be given or handed back."""
         if self._pool.is_closing():
             raise Unavailable("The database is closed.")
         while self._at_hand:
             connection = self._at_hand.pop()
-            if not is_gone(connection):
+            if not is_closed(connection):
                 return connection
             await self._pool.release(connection)
         self._wanting += 1
@@ -93,14 +93,14 @@ class Connections:
         finally:
             self._wanting -= 1
 
-    async def give_back(self, connection: Connection) -> None:
+    async def release(self, connection: Connection) -> None:
         """Take back a connection after use that went well; it stays at hand while nobody waits for one."""
         if self._may_keep(connection):
             self._at_hand.append(connection)
         else:
             await self._pool.release(connection)
 
-    async def hand_back(self, connection: Connection, error: BaseException) -> None:
+    async def release_after_error(self, connection: Connection, error: BaseException) -> None:
         """Take back a connection after use that ended in ``error``."""
         if isinstance(error, asyncio.CancelledError):
             with suppress(Exception):  # whatever breaks now must not hide from the caller that it is to stop
@@ -108,11 +108,11 @@ class Connections:
             return
         if isinstance(error, TimeoutError):
             await self._give_up(connection)
-            raise ConnectionGone(f"no answer within {self.timeout_sec:g} s") from error
+            raise ConnectionLost(f"no answer within {self.timeout_sec:g} s") from error
         gone = _spoilt(connection, error)
         await self._release(connection)
         if gone:
-            raise ConnectionGone(str(error)) from error
+            raise ConnectionLost(str(error)) from error
 
     async def _release(self, connection: Connection) -> None:
         """Give a connection to the pool, which waits until its statement was canceled and undoes what it began."""
@@ -126,7 +126,7 @@ class Connections:
         """Close a connection that does not answer, and all idle ones: they lead to the same server."""
         silent, self._at_hand = [connection, *self._at_hand], []
         for item in silent:
-            if not is_gone(item):
+            if not is_closed(item):
                 item.terminate()
             await self._pool.release(item)
         await self._pool.expire_connections()
@@ -145,21 +145,21 @@ class Connections:
         """Whether it may stay at hand: while nobody waits for one, least of all to disconnect."""
         if self._wanting or self._pool.is_closing() or len(self._at_hand) >= _AT_HAND:
             return False
-        return not is_gone(connection) and not connection.is_in_transaction()
+        return not is_closed(connection) and not connection.is_in_transaction()
 
 
-class Lent:
+class PooledConnection:
     """A connection for a block. A class of its own, because a generator costs as much as the rest of lending."""
 
     __slots__ = ("_connection", "_connections", "_limit", "_limit_sec")
 
-    def __init__(self, connections: Connections, limit_sec: float | None) -> None:
+    def __init__(self, connections: ConnectionPool, limit_sec: float | None) -> None:
         self._connections = connections
         self._limit_sec = limit_sec
 
     async def __aenter__(self) -> Connection:
         """Take it. The time limit begins now: waiting for a connection in use is no fault of the connection."""
-        self._connection = await self._connections.take()
+        self._connection = await self._connections.checkout()
         self._limit = asyncio.timeout(self._limit_sec)
         await self._limit.__aenter__()
         return self._connection
@@ -173,21 +173,21 @@ class Lent:
         except TimeoutError as late:
             error = late
         if error is None:
-            await self._connections.give_back(self._connection)
+            await self._connections.release(self._connection)
         else:
-            await self._connections.hand_back(self._connection, error)
+            await self._connections.release_after_error(self._connection, error)
 
 
 async def connect(url: str) -> asyncpg.Connection[asyncpg.Record]:
     """A connection of its own, outside of any pool."""
-    with reaching():
+    with connection_errors():
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(url, timeout=_PATIENCE_SEC)
     await _keep_alive(connection)
     return connection
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
+def connection_errors() -> Iterator[None]:
     """Say why a server cannot be reached. Of an address that cannot be read nothing is repeated: it has a password."""
     try:
         yield
@@ -204,7 +204,7 @@ def reaching() -> Iterator[None]:
         ) from error
 
 
-def is_gone(connection: Connection) -> bool:
+def is_closed(connection: Connection) -> bool:
     """Whether the server hung up. A proxy whose connection was cleaned up says so by refusing to answer."""
     try:
         return connection.is_closed()
@@ -217,10 +217,10 @@ def _spoilt(connection: Connection, error: BaseException) -> bool:
     if isinstance(error, asyncpg.InternalClientError):
         # A server that dies in the middle of an answer leaves asyncpg waiting for the rest of it. Such a connection is
         # not closed, and would be handed out again.
-        if not is_gone(connection):
+        if not is_closed(connection):
             connection.terminate()
         return True
-    return isinstance(error, asyncpg.InterfaceError) and is_gone(connection)
+    return isinstance(error, asyncpg.InterfaceError) and is_closed(connection)
 
 
 async def _keep_alive(connection: asyncpg.Connection[asyncpg.Record]) -> None:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from adjudge.domain.errors import Conflict, NotFound
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.store import audit, chain_triggers, problems
-from adjudge.store.bells import WATCH
-from adjudge.store.driver import Tx, first
-from adjudge.store.job_values import Ended, Job, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.bells import CHANNEL_JUDGING
+from adjudge.store.driver import Tx, fetch_one
+from adjudge.store.job_values import FinishedJob, Job, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.problems import NewProblem, NewRevision
 from adjudge.store.statement import Row, Statement
 
-KIND: Final = "import"
+JOB_KIND_IMPORT: Final = "import"
 
 INSERT = Statement(
     "problem_imports.insert",
@@ -43,10 +43,10 @@ START = Statement(
     UPDATE problem_imports SET state = 'running', updated_at = {now}
     FROM {given} WHERE id = given_id AND state = 'pending'
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
-END = Statement(
+FINISH = Statement(
     "problem_imports.finish",
     "Store the result of a running import.",
     """
@@ -62,7 +62,7 @@ LOCK_OPEN = Statement(
     "problem_imports.lock_open",
     "Hold an import that is still under way.",
     _OPEN + " FOR NO KEY UPDATE",
-    sqlite=_OPEN,
+    sqlite_sql=_OPEN,
 )
 
 REOPEN = Statement(
@@ -75,7 +75,7 @@ REOPEN = Statement(
     """,
 )
 
-INSERT_UNLESS_TAKEN = Statement(
+INSERT_PROBLEM = Statement(
     "problem_imports.insert_problem",
     "Insert the problem of an import unless its slug exists.",
     """
@@ -86,11 +86,11 @@ INSERT_UNLESS_TAKEN = Statement(
 )
 
 _LOCK = "SELECT id, owner_id, version FROM problems WHERE slug = :slug"
-LOCK = Statement(
+LOCK_PROBLEM = Statement(
     "problem_imports.lock_problem",
     "Lock the problem that a revision is added to, so that revision numbers are consecutive.",
     _LOCK + " FOR UPDATE",
-    sqlite=_LOCK,
+    sqlite_sql=_LOCK,
 )
 
 _COLUMNS: Final = """
@@ -111,11 +111,11 @@ SELECT_PAGE = Statement(
     _COLUMNS
     + """
     WHERE problem_imports.created_by = :created_by AND problem_imports.id < :before_id
-    ORDER BY problem_imports.id DESC LIMIT :at_most
+    ORDER BY problem_imports.id DESC LIMIT :limit
     """,
 )
 
-SELECT_VERIFIED = Statement(
+SELECT_VERIFICATION = Statement(
     "problem_imports.select_verification",
     "Find the last verification result of a revision.",
     """
@@ -132,10 +132,10 @@ class NewImport:
 
     id: str
     created_by: str
-    purpose: str = KIND
+    purpose: str = JOB_KIND_IMPORT
     archive_digest: str | None = None
     file_name: str = ""
-    wanted: Mapping[str, Any] | None = None
+    requested: Mapping[str, Any] | None = None
     problem_id: str | None = None
     revision_id: str | None = None
 
@@ -150,7 +150,7 @@ class ImportRow:
     job_id: str
     archive_digest: str | None
     file_name: str
-    wanted: dict[str, Any]
+    requested: dict[str, Any]
     state: Literal["pending", "running", "succeeded", "failed", "canceled"]
     problem_id: str | None
     slug: str | None
@@ -165,7 +165,7 @@ class ImportRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """What a job found. ``error`` says why nothing became of it; the findings say where."""
 
     findings: Sequence[Mapping[str, Any]] = ()
@@ -174,13 +174,15 @@ class Imported:
     problem: NewProblem | None = None
     """Whose revision it is: created if its slug is free."""
     revision: NewRevision | None = None
-    may_change_others: bool = False
-    is_to_be_published: bool = False
+    may_edit_others_problems: bool = False
+    publish_after_import: bool = False
 
 
-async def add(tx: Tx, jobs: Jobs, new: NewImport, *, timeout_ms: int, mint: NewId = new_id) -> str:
+async def insert(tx: Tx, jobs: JobCommands, new: NewImport, *, timeout_ms: int, new_id: IdFactory = new_id) -> str:
     """Remember an import and make its job; return the job's id."""
-    job = NewJob(mint(), KIND, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1)
+    job = NewJob(
+        new_id(), JOB_KIND_IMPORT, dedupe_key=new.id, payload={"import_id": new.id}, actor=new.created_by, priority=1
+    )
     (job_id,) = await jobs.enqueue(tx, [job._replace(timeout_ms=timeout_ms)])
     await tx.execute(
         INSERT,
@@ -190,7 +192,7 @@ async def add(tx: Tx, jobs: Jobs, new: NewImport, *, timeout_ms: int, mint: NewI
         job_id=job_id,
         archive_digest=new.archive_digest,
         file_name=new.file_name,
-        wanted=json.dumps(dict(new.wanted or {})),
+        wanted=json.dumps(dict(new.requested or {})),
         problem_id=new.problem_id,
         revision_id=new.revision_id,
     )
@@ -199,40 +201,40 @@ async def add(tx: Tx, jobs: Jobs, new: NewImport, *, timeout_ms: int, mint: NewI
 
 async def find(tx: Tx, import_id: str) -> ImportRow:
     """Read one import."""
-    row = await first(tx, SELECT, id=import_id)
+    row = await fetch_one(tx, SELECT, id=import_id)
     if row is None:
         raise NotFound("import", import_id)
     return _import(row)
 
 
-async def page(tx: Tx, *, created_by: str, before_id: str | None, at_most: int) -> list[ImportRow]:
+async def page(tx: Tx, *, created_by: str, before_id: str | None, limit: int) -> list[ImportRow]:
     """Somebody's imports, the latest first."""
-    rows = await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", at_most=at_most)
+    rows = await tx.fetch(SELECT_PAGE, created_by=created_by, before_id=before_id or "~", limit=limit)
     return [_import(row) for row in rows]
 
 
-async def verified(tx: Tx, revision_id: str) -> dict[str, Any] | None:
+async def find_verification(tx: Tx, revision_id: str) -> dict[str, Any] | None:
     """What the jury's solutions last did on a revision."""
-    row = await first(tx, SELECT_VERIFIED, revision_id=revision_id)
+    row = await fetch_one(tx, SELECT_VERIFICATION, revision_id=revision_id)
     return json.loads(row["jury"]) if row else None
 
 
-class ImportOwner:
+class ImportListener:
     """Keeps imports in step with their jobs."""
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """An import is under way from its first claim on."""
         await tx.execute(START, sorted((str(job.payload["import_id"]),) for job in jobs))
-        tx.ring(WATCH)
+        tx.notify(CHANNEL_JUDGING)
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """It stays under way while its job waits for another attempt."""
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write what was found, and the revision that came of it."""
         for item in ended:
             await self._end(tx, str(item.job.payload["import_id"]), item)
-        tx.ring(WATCH)
+        tx.notify(CHANNEL_JUDGING)
 
     async def replay(self, tx: Tx, jobs: Sequence[NewJob], *, reason: str) -> dict[str, str | None]:  # noqa: ARG002
         """Let the imports of dead letters be under way again, and their new jobs with them."""
@@ -240,22 +242,22 @@ class ImportOwner:
             import_id = str(job.payload["import_id"])
             if not await tx.execute(REOPEN, id=import_id, job_id=job.id):
                 raise Conflict(f"Import {import_id!r} has moved on; discard its dead letter.", id=import_id)
-        tx.ring(WATCH)
-        await Jobs({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
+        tx.notify(CHANNEL_JUDGING)
+        await JobCommands({}).enqueue(tx, jobs)  # creating jobs asks nothing of their owners
         return {job.id: job.id for job in jobs}
 
-    async def _end(self, tx: Tx, import_id: str, item: Ended) -> None:
-        if await first(tx, LOCK_OPEN, id=import_id) is None:  # it was decided already: nothing may follow from it
+    async def _end(self, tx: Tx, import_id: str, item: FinishedJob) -> None:
+        if await fetch_one(tx, LOCK_OPEN, id=import_id) is None:  # it was decided already: nothing may follow from it
             return
-        found = item.outcome if isinstance(item.outcome, Imported) else Imported(error=_why(item.job))
+        found = item.typed_result if isinstance(item.typed_result, ImportResult) else ImportResult(error=_why(item.job))
         placed = None
         if found.error is None and found.problem is not None and found.revision is not None:
-            placed = await place(tx, found.problem, found.revision, found)
+            placed = await add_imported_revision(tx, found.problem, found.revision, found)
             if placed is None:
                 found = replace(found, error=f"slug: {found.problem.slug!r} belongs to somebody else; choose another.")
         state = "succeeded" if found.error is None else "failed"
         await tx.execute(
-            END,
+            FINISH,
             id=import_id,
             state="canceled" if item.job.status is JobStatus.CANCELED else state,
             findings=json.dumps(list(found.findings)),
@@ -267,7 +269,7 @@ class ImportOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class AddedRevision:
     """Where a revision went."""
 
     problem_id: str
@@ -275,10 +277,12 @@ class Placed:
     number: int
 
 
-async def place(tx: Tx, problem: NewProblem, revision: NewRevision, found: Imported) -> Placed | None:
+async def add_imported_revision(
+    tx: Tx, problem: NewProblem, revision: NewRevision, found: ImportResult
+) -> AddedRevision | None:
     """Add a revision to the problem of its slug, which is created if the slug is free; None where it is another's."""
     created = await tx.execute(
-        INSERT_UNLESS_TAKEN,
+        INSERT_PROBLEM,
         id=problem.id,
         slug=problem.slug,
         title=problem.title,
@@ -286,15 +290,15 @@ async def place(tx: Tx, problem: NewProblem, revision: NewRevision, found: Impor
         tags=json.dumps(list(problem.tags)),
         difficulty=problem.difficulty,
     )
-    row = await first(tx, LOCK, slug=problem.slug)
+    row = await fetch_one(tx, LOCK_PROBLEM, slug=problem.slug)
     if row is None:
         raise NotFound("problem", problem.slug)
     if created:
-        await problems.index(tx, problem)
-    elif row["owner_id"] != problem.owner_id and not found.may_change_others:
+        await problems.index_for_search(tx, problem)
+    elif row["owner_id"] != problem.owner_id and not found.may_edit_others_problems:
         return None
     number = await problems.add_revision(tx, replace(revision, problem_id=row["id"]))
-    if found.is_to_be_published:
+    if found.publish_after_import:
         await problems.publish(tx, problem_id=row["id"], revision_id=revision.id, version=row["version"])
         await audit.record(
             tx,
@@ -306,7 +310,7 @@ async def place(tx: Tx, problem: NewProblem, revision: NewRevision, found: Impor
         )
         event = {"problem_id": row["id"], "slug": problem.slug, "revision": number}
         await chain_triggers.fire_event(tx, chain_triggers.PROBLEM_PUBLISHED, event)
-    return Placed(row["id"], revision.id, number)
+    return AddedRevision(row["id"], revision.id, number)
 
 
 def _why(job: Job) -> str | None:

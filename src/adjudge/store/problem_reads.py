@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 _BEYOND: Final = "\U0010ffff"
@@ -47,7 +47,7 @@ def _list_text(dialect: str, key: str, key_type: str, way: str) -> str:
       AND (CAST(:tried AS bigint) IS NULL OR CAST(:tried AS bigint) = CASE WHEN {tried} THEN 1 ELSE 0 END)
       AND (CAST(:after_id AS text) IS NULL
            OR ({key}, problems.id) {than} (CAST(:after_key AS {key_type}), CAST(:after_id AS text)))
-    ORDER BY {key} {way}, problems.id {way} LIMIT :at_most
+    ORDER BY {key} {way}, problems.id {way} LIMIT :limit
     """
 
 
@@ -56,7 +56,7 @@ def _list(name: str, purpose: str, key: str, key_type: str, way: str) -> Stateme
         f"problems.list_{name}",
         purpose,
         _list_text("postgresql", key, key_type, way),
-        sqlite=_list_text("sqlite", key, key_type, way),
+        sqlite_sql=_list_text("sqlite", key, key_type, way),
     )
 
 
@@ -99,7 +99,7 @@ SELECT_LATEST = Statement(
     _REVISION + "WHERE problem_id = :problem_id ORDER BY number DESC LIMIT 1",
 )
 
-SELECT_PUBLISHED_BEFORE = Statement(
+SELECT_PREVIOUS_PUBLISHED = Statement(
     "problems.select_previous_published",
     "Find the previously published revision.",
     _REVISION
@@ -118,7 +118,7 @@ SELECT_REVISIONS = Statement(
            published_at
     FROM problem_revisions
     WHERE problem_id = :problem_id AND number < :before_number
-    ORDER BY number DESC LIMIT :at_most
+    ORDER BY number DESC LIMIT :limit
     """,
 )
 
@@ -138,7 +138,7 @@ SELECT_FILE = Statement(
 )
 
 
-class Sort(StrEnum):
+class ProblemSort(StrEnum):
     """In which order problems are listed."""
 
     NEWEST = "newest"
@@ -148,30 +148,30 @@ class Sort(StrEnum):
 
 
 _BY_SORT: Final = {
-    Sort.NEWEST: LIST_NEWEST,
-    Sort.TITLE: LIST_TITLES,
-    Sort.EASIEST: LIST_EASIEST,
-    Sort.HARDEST: LIST_HARDEST,
+    ProblemSort.NEWEST: LIST_NEWEST,
+    ProblemSort.TITLE: LIST_TITLES,
+    ProblemSort.EASIEST: LIST_EASIEST,
+    ProblemSort.HARDEST: LIST_HARDEST,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProblemFilter:
     """Which problems are asked for. ``owner_id`` asks for somebody's own, drafts and all."""
 
     words: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    easiest: float | None = None
-    hardest: float | None = None
+    min_difficulty: float | None = None
+    max_difficulty: float | None = None
     is_solved: bool | None = None
     is_tried: bool | None = None
     """Tried, and not solved yet."""
     owner_id: str | None = None
-    sort: Sort = Sort.NEWEST
+    sort: ProblemSort = ProblemSort.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ProblemListRow:
     """A problem in a list."""
 
     id: str
@@ -222,7 +222,7 @@ class RevisionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRow:
+class RevisionFileRow:
     """One file of a revision."""
 
     path: str
@@ -231,9 +231,9 @@ class FileRow:
     is_secret: bool
 
 
-async def listed(
-    tx: Tx, wanted: Wanted, *, viewer_id: str | None, after: tuple[object, str] | None, at_most: int
-) -> list[Listed]:
+async def list_problems(
+    tx: Tx, wanted: ProblemFilter, *, viewer_id: str | None, after: tuple[object, str] | None, limit: int
+) -> list[ProblemListRow]:
     """One page, beginning after the row whose sort key and id are given."""
     key, row_id = after or (None, None)
     rows = await tx.fetch(
@@ -243,21 +243,21 @@ async def listed(
         beyond=_BEYOND,
         tags=json.dumps(wanted.tags, ensure_ascii=False),
         tag_count=len(wanted.tags),
-        easiest=wanted.easiest,
-        hardest=wanted.hardest,
+        easiest=wanted.min_difficulty,
+        hardest=wanted.max_difficulty,
         solved=None if wanted.is_solved is None else int(wanted.is_solved),
         tried=None if wanted.is_tried is None else int(wanted.is_tried),
         owner=wanted.owner_id,
         viewer=viewer_id,
         after_key=key,
         after_id=row_id,
-        at_most=at_most,
+        limit=limit,
     )
     return [_listed(row) for row in rows]
 
 
-def _listed(row: Row) -> Listed:
-    return Listed(
+def _listed(row: Row) -> ProblemListRow:
+    return ProblemListRow(
         row["id"],
         row["slug"],
         row["title"],
@@ -274,7 +274,7 @@ def _listed(row: Row) -> Listed:
 
 async def find(tx: Tx, name: str) -> ProblemRow | None:
     """Find a problem by its slug or its id."""
-    row = await first(tx, SELECT_PROBLEM, name=name)
+    row = await fetch_one(tx, SELECT_PROBLEM, name=name)
     if row is None:
         return None
     return ProblemRow(
@@ -291,56 +291,56 @@ async def find(tx: Tx, name: str) -> ProblemRow | None:
     )
 
 
-async def revision(tx: Tx, revision_id: str) -> RevisionRow:
+async def find_revision(tx: Tx, revision_id: str) -> RevisionRow:
     """Read a revision by its id."""
-    row = await first(tx, SELECT_REVISION, revision_id=revision_id)
+    row = await fetch_one(tx, SELECT_REVISION, revision_id=revision_id)
     if row is None:
         raise NotFound("revision", revision_id)
     return _revision(row)
 
 
-async def revision_numbered(tx: Tx, problem_id: str, number: int) -> RevisionRow:
+async def find_revision_by_number(tx: Tx, problem_id: str, number: int) -> RevisionRow:
     """Read a revision by its number."""
-    row = await first(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
+    row = await fetch_one(tx, SELECT_NUMBERED, problem_id=problem_id, number=number)
     if row is None:
         raise NotFound("revision", str(number))
     return _revision(row)
 
 
-async def latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
+async def find_latest_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
     """Read a problem's latest revision."""
-    row = await first(tx, SELECT_LATEST, problem_id=problem_id)
+    row = await fetch_one(tx, SELECT_LATEST, problem_id=problem_id)
     return _revision(row) if row else None
 
 
-async def published_before(tx: Tx, problem_id: str) -> RevisionRow | None:
+async def find_previous_published_revision(tx: Tx, problem_id: str) -> RevisionRow | None:
     """The revision that was published before the present one."""
-    row = await first(tx, SELECT_PUBLISHED_BEFORE, problem_id=problem_id)
+    row = await fetch_one(tx, SELECT_PREVIOUS_PUBLISHED, problem_id=problem_id)
     return _revision(row) if row else None
 
 
-async def revisions(tx: Tx, problem_id: str, *, before_number: int | None, at_most: int) -> list[RevisionRow]:
+async def list_revisions(tx: Tx, problem_id: str, *, before_number: int | None, limit: int) -> list[RevisionRow]:
     """A problem's revisions, the latest first, without their definitions."""
     before = before_number if before_number is not None else 2**62
-    rows = await tx.fetch(SELECT_REVISIONS, problem_id=problem_id, before_number=before, at_most=at_most)
+    rows = await tx.fetch(SELECT_REVISIONS, problem_id=problem_id, before_number=before, limit=limit)
     return [_revision(row) for row in rows]
 
 
-async def files(tx: Tx, revision_id: str) -> list[FileRow]:
+async def list_files(tx: Tx, revision_id: str) -> list[RevisionFileRow]:
     """Every file of a revision, by path."""
     return [_file(row) for row in await tx.fetch(SELECT_ALL_FILES, revision_id=revision_id)]
 
 
-async def file(tx: Tx, revision_id: str, path: str) -> FileRow:
+async def find_file(tx: Tx, revision_id: str, path: str) -> RevisionFileRow:
     """One file of a revision."""
-    row = await first(tx, SELECT_FILE, revision_id=revision_id, path=path)
+    row = await fetch_one(tx, SELECT_FILE, revision_id=revision_id, path=path)
     if row is None:
         raise NotFound("file", path)
     return _file(row)
 
 
-def _file(row: Row) -> FileRow:
-    return FileRow(row["path"], row["digest"], row["size_bytes"], bool(row["is_secret"]))
+def _file(row: Row) -> RevisionFileRow:
+    return RevisionFileRow(row["path"], row["digest"], row["size_bytes"], bool(row["is_secret"]))
 
 
 def _revision(row: Row) -> RevisionRow:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
-COUNT_ALL = Statement(
+COUNT_BY_PROBLEM = Statement(
     "problems.count_by_problem",
     "Count judged and accepted submissions and solvers of every problem.",
     """
@@ -23,7 +23,7 @@ COUNT_ALL = Statement(
     """,
 )
 
-SELECT_STANDING = Statement(
+SELECT_USER_STATUS = Statement(
     "problems.select_user_status",
     "Read whether a user has solved or attempted a problem.",
     """
@@ -36,7 +36,7 @@ SELECT_STANDING = Statement(
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ProblemStats:
     """How one problem fares. What waits, was canceled or failed through us counts for nothing."""
 
     accepted: int = 0
@@ -45,13 +45,13 @@ class Tally:
     judged: int = 0
 
     @property
-    def acceptance(self) -> float | None:
+    def acceptance_rate(self) -> float | None:
         """Which part of what was judged was accepted; nothing where nothing was."""
         return self.accepted / self.judged if self.judged else None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class UserProblemStatus:
     """What somebody has to do with a problem: at most one of the two is so."""
 
     is_solved: bool = False
@@ -59,13 +59,15 @@ class Standing:
     """Something of theirs was judged, nothing accepted yet."""
 
 
-async def count(tx: Tx) -> dict[str, Tally]:
+async def count_by_problem(tx: Tx) -> dict[str, ProblemStats]:
     """Problem → how it fares; those that nobody has tried are left out."""
-    rows = await tx.fetch(COUNT_ALL)
-    return {row["problem_id"]: Tally(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows}
+    rows = await tx.fetch(COUNT_BY_PROBLEM)
+    return {
+        row["problem_id"]: ProblemStats(int(row["accepted"]), int(row["solvers"]), int(row["judged"])) for row in rows
+    }
 
 
-async def standing(tx: Tx, *, user_id: str, problem_id: str) -> Standing:
+async def find_user_status(tx: Tx, *, user_id: str, problem_id: str) -> UserProblemStatus:
     """How somebody stands with a problem, whatever they have handed in since."""
-    (row,) = await tx.fetch(SELECT_STANDING, user_id=user_id, problem_id=problem_id)
-    return Standing(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])
+    (row,) = await tx.fetch(SELECT_USER_STATUS, user_id=user_id, problem_id=problem_id)
+    return UserProblemStatus(bool(row["is_solved"]), bool(row["is_judged"]) and not row["is_solved"])

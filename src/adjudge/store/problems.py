@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjudge.domain.catalogue import words_of
+from adjudge.domain.catalogue import search_words
 from adjudge.domain.errors import Conflict, NotFound, VersionConflict
 from adjudge.store import cache_revisions
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Statement
 
 INSERT = Statement(
@@ -26,7 +26,7 @@ INSERT = Statement(
     """,
 )
 
-EDIT = Statement(
+UPDATE = Statement(
     "problems.update",
     "Update a problem's metadata if its version is unchanged.",
     """
@@ -47,7 +47,7 @@ INSERT_WORDS = Statement(
     "problems.insert_words",
     "Insert a problem's search words.",
     "INSERT INTO problem_words (problem_id, word) SELECT :problem_id, given_word FROM {given}",
-    given={"given_word": "text"},
+    input_columns={"given_word": "text"},
 )
 
 DELETE_TAGS = Statement(
@@ -60,7 +60,7 @@ INSERT_TAGS = Statement(
     "problems.insert_tags",
     "Insert a problem's tags.",
     "INSERT INTO problem_tags (problem_id, tag) SELECT :problem_id, given_tag FROM {given}",
-    given={"given_tag": "text"},
+    input_columns={"given_tag": "text"},
 )
 
 INSERT_REVISION = Statement(
@@ -82,10 +82,15 @@ INSERT_FILES = Statement(
     INSERT INTO manifest_files (revision_id, path, digest, size_bytes, is_secret)
     SELECT :revision_id, given_path, given_digest, given_size_bytes, given_is_secret FROM {given}
     """,
-    given={"given_path": "text", "given_digest": "text", "given_size_bytes": "bigint", "given_is_secret": "boolean"},
+    input_columns={
+        "given_path": "text",
+        "given_digest": "text",
+        "given_size_bytes": "bigint",
+        "given_is_secret": "boolean",
+    },
 )
 
-SELECT_FILES = Statement(
+SELECT_JUDGING_FILES = Statement(
     "problems.select_judging_files",
     "List the files of a revision that judging needs.",
     "SELECT path, digest FROM manifest_files WHERE revision_id = :revision_id AND is_secret ORDER BY path",
@@ -167,7 +172,7 @@ class NewRevision:
     files: Sequence[ManifestFile] = ()
 
 
-async def add(tx: Tx, problem: NewProblem) -> None:
+async def insert(tx: Tx, problem: NewProblem) -> None:
     """Create a problem; a slug that is taken is a CONFLICT."""
     tags = json.dumps(list(problem.tags))
     await tx.execute(
@@ -179,16 +184,16 @@ async def add(tx: Tx, problem: NewProblem) -> None:
         tags=tags,
         difficulty=problem.difficulty,
     )
-    await index(tx, problem)
+    await index_for_search(tx, problem)
 
 
-async def edit(
+async def update(
     tx: Tx, *, problem_id: str, version: int, title: str, tags: tuple[str, ...], difficulty: float | None
 ) -> int:
     """Change a problem that still has ``version``; return its new version."""
-    row = await first(
+    row = await fetch_one(
         tx,
-        EDIT,
+        UPDATE,
         problem_id=problem_id,
         version=version,
         title=title,
@@ -202,7 +207,7 @@ async def edit(
     return int(row["version"])
 
 
-async def index(tx: Tx, problem: NewProblem) -> None:
+async def index_for_search(tx: Tx, problem: NewProblem) -> None:
     """Let a new problem be found."""
     await _index(tx, problem.id, problem.slug, problem.title, problem.tags)
 
@@ -210,12 +215,12 @@ async def index(tx: Tx, problem: NewProblem) -> None:
 async def _index(tx: Tx, problem_id: str, slug: str, title: str, tags: tuple[str, ...]) -> None:
     await tx.execute(DELETE_WORDS, problem_id=problem_id)
     await tx.execute(DELETE_TAGS, problem_id=problem_id)
-    await tx.execute(INSERT_WORDS, [(word,) for word in words_of(slug, title, *tags)], problem_id=problem_id)
+    await tx.execute(INSERT_WORDS, [(word,) for word in search_words(slug, title, *tags)], problem_id=problem_id)
     await tx.execute(INSERT_TAGS, [(tag,) for tag in tags], problem_id=problem_id)
 
 
 async def _changed(tx: Tx, problem_id: str, slug: str) -> None:
-    of_problem = cache_revisions.of_problem
+    of_problem = cache_revisions.problem_key
     await cache_revisions.bump(tx, [cache_revisions.CATALOGUE, of_problem(problem_id), of_problem(slug)])
 
 
@@ -242,9 +247,9 @@ async def add_revision(tx: Tx, revision: NewRevision) -> int:
 
 async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) -> int:
     """Publish a revision of a problem that still has ``version``; return the problem's new version."""
-    if await first(tx, MARK_PUBLISHED, revision_id=revision_id, problem_id=problem_id) is None:
+    if await fetch_one(tx, MARK_PUBLISHED, revision_id=revision_id, problem_id=problem_id) is None:
         raise NotFound("revision", revision_id)
-    row = await first(tx, PUBLISH, problem_id=problem_id, revision_id=revision_id, version=version)
+    row = await fetch_one(tx, PUBLISH, problem_id=problem_id, revision_id=revision_id, version=version)
     if row is None:
         raise _moved_on(problem_id)
     await _changed(tx, problem_id, row["slug"])
@@ -253,16 +258,16 @@ async def publish(tx: Tx, *, problem_id: str, revision_id: str, version: int) ->
 
 async def withdraw(tx: Tx, *, problem_id: str, version: int) -> int:
     """Take back a problem that still has ``version``; return its new version."""
-    if await first(tx, MARK_WITHDRAWN, problem_id=problem_id) is None:
+    if await fetch_one(tx, MARK_WITHDRAWN, problem_id=problem_id) is None:
         raise Conflict("The problem is not published.", problem_id=problem_id)
-    row = await first(tx, WITHDRAW, problem_id=problem_id, version=version)
+    row = await fetch_one(tx, WITHDRAW, problem_id=problem_id, version=version)
     if row is None:
         raise _moved_on(problem_id)
     await _changed(tx, problem_id, row["slug"])
     return int(row["version"])
 
 
-async def judging_files(tx: Tx, revision_id: str) -> dict[str, str]:
+async def list_judging_files(tx: Tx, revision_id: str) -> dict[str, str]:
     """The files of a revision that judging needs: path → digest."""
-    rows = await tx.fetch(SELECT_FILES, revision_id=revision_id)
+    rows = await tx.fetch(SELECT_JUDGING_FILES, revision_id=revision_id)
     return {row["path"]: row["digest"] for row in rows}

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adjudge.store.bells import WATCH
+from adjudge.store.bells import CHANNEL_JUDGING
 from adjudge.store.driver import Tx
 from adjudge.store.job_values import Fence
 from adjudge.store.statement import Row, Statement
 
-WRITE = Statement(
+UPSERT = Statement(
     "job_progress.upsert",
     "Store the progress of running jobs if the reporting attempt holds the lease.",
     """
@@ -27,7 +27,7 @@ WRITE = Statement(
         total = excluded.total, cases = excluded.cases, updated_at = excluded.updated_at
     WHERE job_progress.attempt_id <= excluded.attempt_id
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_attempt": "bigint",
         "given_owner": "text",
@@ -45,7 +45,7 @@ SELECT = Statement(
     SELECT job_id, attempt_id, stage, done, total, cases, updated_at
     FROM {given} JOIN job_progress ON job_id = given_id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 DELETE_OLD = Statement(
@@ -54,14 +54,14 @@ DELETE_OLD = Statement(
     """
     DELETE FROM job_progress WHERE job_id IN (
         SELECT job_id FROM job_progress JOIN jobs ON jobs.id = job_id
-        WHERE job_progress.updated_at < {now} - :older_us AND jobs.finished_at IS NOT NULL
-        ORDER BY job_progress.updated_at LIMIT :at_most)
+        WHERE job_progress.updated_at < {now} - :older_than_us AND jobs.finished_at IS NOT NULL
+        ORDER BY job_progress.updated_at LIMIT :limit)
     """,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProgressReport:
     """What a claim says of its job."""
 
     fence: Fence
@@ -73,7 +73,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class JobProgressRow:
     """How far a job has come."""
 
     job_id: str
@@ -85,7 +85,7 @@ class Progress:
     updated_at: int
 
 
-async def write(tx: Tx, reports: Sequence[Report]) -> None:
+async def write(tx: Tx, reports: Sequence[ProgressReport]) -> None:
     """Keep reports; those of claims that are over change nothing."""
     if not reports:
         return
@@ -93,7 +93,7 @@ async def write(tx: Tx, reports: Sequence[Report]) -> None:
         (
             item.fence.job_id,
             item.fence.attempt_id,
-            item.fence.owner,
+            item.fence.lease_owner,
             item.stage,
             item.done,
             item.total,
@@ -101,24 +101,24 @@ async def write(tx: Tx, reports: Sequence[Report]) -> None:
         )
         for item in sorted(reports, key=lambda item: item.fence.job_id)
     ]
-    await tx.execute(WRITE, rows)
-    tx.ring(WATCH)
+    await tx.execute(UPSERT, rows)
+    tx.notify(CHANNEL_JUDGING)
 
 
-async def of_jobs(tx: Tx, job_ids: Sequence[str]) -> dict[str, Progress]:
+async def find_by_jobs(tx: Tx, job_ids: Sequence[str]) -> dict[str, JobProgressRow]:
     """How far jobs have come, for those that said so."""
     rows = await tx.fetch(SELECT, [(job_id,) for job_id in dict.fromkeys(job_ids)]) if job_ids else []
-    return {row["job_id"]: progress_of(row) for row in rows}
+    return {row["job_id"]: progress_from_row(row) for row in rows}
 
 
-async def forget(tx: Tx, *, older_ms: int, at_most: int = 500) -> int:
+async def delete_old(tx: Tx, *, older_than_ms: int, limit: int = 500) -> int:
     """Remove what nobody watches any more; return how much."""
-    return await tx.execute(DELETE_OLD, older_us=older_ms * 1_000, at_most=at_most)
+    return await tx.execute(DELETE_OLD, older_than_us=older_than_ms * 1_000, limit=limit)
 
 
-def progress_of(row: Row) -> Progress:
+def progress_from_row(row: Row) -> JobProgressRow:
     """A row as a value."""
-    return Progress(
+    return JobProgressRow(
         row["job_id"],
         row["attempt_id"],
         row["stage"],

@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 from adjudge.store.submission_statements import SELECT_SOURCE
 
-AFTER_ALL: Final = "~"
+MAX_ID: Final = "~"
 """Sorts after every id."""
 
 _COLUMNS = """submissions.id AS id, submissions.user_id AS user_id, users.name AS user_name,
@@ -45,7 +45,7 @@ def _page(name: str, whose: str, key: str) -> Statement:
           AND (CAST(:verdict AS text) IS NULL OR verdict = :verdict)
           AND (CAST(:since AS bigint) IS NULL OR submissions.created_at >= :since)
           AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)
-        ORDER BY submissions.id DESC LIMIT :at_most
+        ORDER BY submissions.id DESC LIMIT :limit
         """,
     )
 
@@ -70,7 +70,7 @@ RUNS_OF = Statement(
     "Read the judge runs of a submission, the newest first.",
     f"SELECT {_RUN} FROM jobs WHERE submission_id = :submission_id AND kind = 'judge' ORDER BY id DESC",
 )
-RUN_LOG = Statement(
+JOB_STATUS_LOG = Statement(
     "job_status_log.of_job",
     "List the status changes of a job.",
     """
@@ -78,7 +78,7 @@ RUN_LOG = Statement(
     WHERE job_id = :job_id ORDER BY id
     """,
 )
-SUBMISSION_LOG = Statement(
+SUBMISSION_STATUS_LOG = Statement(
     "submission_status_log.of_submission",
     "List the status changes of a submission.",
     """
@@ -96,7 +96,7 @@ RESOLVE_PROBLEMS = Statement(
     SELECT given_ref, problems.id AS id, published_revision_id, owner_id
     FROM {given} JOIN problems ON problems.id = given_ref
     """,
-    given={"given_ref": "text"},
+    input_columns={"given_ref": "text"},
 )
 FIND_DEFINITION = Statement(
     "problems.find_definition",
@@ -107,7 +107,7 @@ EXISTING = Statement(
     "submissions.existing",
     "Find which of the given submissions exist, after a commit with unknown outcome.",
     "SELECT submissions.id AS id FROM {given} JOIN submissions ON submissions.id = given_id",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 
@@ -141,7 +141,7 @@ class SubmissionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class SubmissionFilter:
     """Which submissions a list holds. Moments in microseconds."""
 
     user_id: str | None = None
@@ -150,14 +150,14 @@ class Filter:
     language: str | None = None
     status: str | None = None
     verdict: str | None = None
-    since: int | None = None
-    until: int | None = None
+    since_us: int | None = None
+    until_us: int | None = None
     from_id: str = ""
     """No id of the list is below this one: spares reading the ids below."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunRow:
+class JudgeRunRow:
     """A judge run."""
 
     id: str
@@ -183,7 +183,7 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RunChange:
+class JobStatusChange:
     """One change of a job's status."""
 
     from_status: str
@@ -195,7 +195,7 @@ class RunChange:
 
 
 @dataclass(frozen=True, slots=True)
-class SubmissionChange:
+class SubmissionStatusChange:
     """One change of a submission."""
 
     from_status: str
@@ -217,15 +217,15 @@ class ProblemRef:
     owner_id: str
 
 
-async def submission(tx: Tx, submission_id: str) -> SubmissionRow:
+async def find_submission(tx: Tx, submission_id: str) -> SubmissionRow:
     """Read one submission."""
-    row = await first(tx, FIND, submission_id=submission_id)
+    row = await fetch_one(tx, FIND, submission_id=submission_id)
     if row is None:
         raise NotFound("submission", submission_id)
     return _submission(row)
 
 
-async def page(tx: Tx, wanted: Filter, *, before: str = AFTER_ALL, at_most: int = 20) -> list[SubmissionRow]:
+async def page(tx: Tx, wanted: SubmissionFilter, *, before: str = MAX_ID, limit: int = 20) -> list[SubmissionRow]:
     """List submissions by key, the newest first: ``before`` is the last id of the page before."""
     statement = PAGE
     if wanted.user_id is not None:
@@ -235,60 +235,60 @@ async def page(tx: Tx, wanted: Filter, *, before: str = AFTER_ALL, at_most: int 
     elif wanted.contest_id is not None:
         statement = PAGE_OF_CONTEST
     named = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
-    return [_submission(row) for row in await tx.fetch(statement, before=before, at_most=at_most, **named)]
+    return [_submission(row) for row in await tx.fetch(statement, before=before, limit=limit, **named)]
 
 
-async def result(tx: Tx, job_id: str) -> Mapping[str, Any] | None:
+async def find_result(tx: Tx, job_id: str) -> Mapping[str, Any] | None:
     """What a job found, as the judge's document."""
-    row = await first(tx, SELECT_RESULT, job_id=job_id)
+    row = await fetch_one(tx, SELECT_RESULT, job_id=job_id)
     return None if row is None or row["result"] is None else json.loads(row["result"])
 
 
-async def judge_run(tx: Tx, job_id: str) -> RunRow:
+async def find_judge_run(tx: Tx, job_id: str) -> JudgeRunRow:
     """Read one judge run."""
-    row = await first(tx, FIND_RUN, job_id=job_id)
+    row = await fetch_one(tx, FIND_RUN, job_id=job_id)
     if row is None or row["kind"] != "judge":
         raise NotFound("judge_run", job_id)
-    return RunRow(*row)
+    return JudgeRunRow(*row)
 
 
-async def runs_of(tx: Tx, submission_id: str) -> list[RunRow]:
+async def list_judge_runs(tx: Tx, submission_id: str) -> list[JudgeRunRow]:
     """The judge runs of a submission, the newest first."""
-    return [RunRow(*row) for row in await tx.fetch(RUNS_OF, submission_id=submission_id)]
+    return [JudgeRunRow(*row) for row in await tx.fetch(RUNS_OF, submission_id=submission_id)]
 
 
-async def run_log(tx: Tx, job_id: str) -> list[RunChange]:
+async def list_job_status_log(tx: Tx, job_id: str) -> list[JobStatusChange]:
     """Every change of a job's status."""
-    return [RunChange(*row) for row in await tx.fetch(RUN_LOG, job_id=job_id)]
+    return [JobStatusChange(*row) for row in await tx.fetch(JOB_STATUS_LOG, job_id=job_id)]
 
 
-async def submission_log(tx: Tx, submission_id: str) -> list[SubmissionChange]:
+async def list_submission_status_log(tx: Tx, submission_id: str) -> list[SubmissionStatusChange]:
     """Every change of a submission."""
-    return [SubmissionChange(*row) for row in await tx.fetch(SUBMISSION_LOG, submission_id=submission_id)]
+    return [SubmissionStatusChange(*row) for row in await tx.fetch(SUBMISSION_STATUS_LOG, submission_id=submission_id)]
 
 
-async def problems_named(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]:
+async def resolve_problems(tx: Tx, refs: Sequence[str]) -> dict[str, ProblemRef]:
     """The problems that slugs or ids name."""
     rows = await tx.fetch(RESOLVE_PROBLEMS, [(ref,) for ref in dict.fromkeys(refs)])
     return {row["given_ref"]: ProblemRef(row["id"], row["published_revision_id"], row["owner_id"]) for row in rows}
 
 
-async def definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
+async def find_definition(tx: Tx, revision_id: str) -> Mapping[str, Any]:
     """How a revision is judged, as a document."""
-    row = await first(tx, FIND_DEFINITION, revision_id=revision_id)
+    row = await fetch_one(tx, FIND_DEFINITION, revision_id=revision_id)
     if row is None:
         raise NotFound("revision", revision_id)
     document: Mapping[str, Any] = json.loads(row["definition"])
     return document
 
 
-async def source_text(tx: Tx, digest: str) -> str | None:
+async def find_source_text(tx: Tx, digest: str) -> str | None:
     """A source that is kept in the database; nothing where it is a blob."""
-    row = await first(tx, SELECT_SOURCE, digest=digest)
+    row = await fetch_one(tx, SELECT_SOURCE, digest=digest)
     return None if row is None else str(row["body"])
 
 
-async def existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
+async def find_existing(tx: Tx, submission_ids: Sequence[str]) -> set[str]:
     """Those of the submissions that exist."""
     return {row["id"] for row in await tx.fetch(EXISTING, [(item,) for item in submission_ids])}
 

@@ -9,7 +9,7 @@ from adjudge.domain.states import JOB, JobStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Fence, Refused
+from adjudge.store.job_values import Fence, RefusedWrite
 from adjudge.store.statement import Row
 
 Explain = Callable[[Row | None], RefusalReason]
@@ -17,7 +17,7 @@ Explain = Callable[[Row | None], RefusalReason]
 _log = get_logger(__name__)
 
 
-def of_fence(row: Row | None, fence: Fence) -> RefusalReason:
+def explain_fenced_write(row: Row | None, fence: Fence) -> RefusalReason:
     """Why a claimant's write missed."""
     if row is None:
         return RefusalReason.NOT_FOUND
@@ -31,7 +31,7 @@ def of_fence(row: Row | None, fence: Fence) -> RefusalReason:
     return RefusalReason.LEASE_LOST_OR_OWNER_MISMATCH
 
 
-def of_claim(row: Row | None) -> RefusalReason:
+def explain_claim(row: Row | None) -> RefusalReason:
     """Why a waiting job could not be won."""
     reason = _of_any(row)
     if reason is not None or row is None:
@@ -41,7 +41,7 @@ def of_claim(row: Row | None) -> RefusalReason:
     return RefusalReason.NOT_IN_EXPECTED_STATE
 
 
-def of_reclaim(row: Row | None) -> RefusalReason:
+def explain_reclaim(row: Row | None) -> RefusalReason:
     """Why a lost worker's job could not be taken over."""
     return _of_any(row) or RefusalReason.NOT_IN_EXPECTED_STATE
 
@@ -59,8 +59,8 @@ def _of_any(row: Row | None) -> RefusalReason | None:
     return None
 
 
-def report(
-    tx: Tx, refused: Sequence[Refused], found: Mapping[str, Row], attempts: Mapping[str, int] | None = None
+def log_refusals(
+    tx: Tx, refused: Sequence[RefusedWrite], found: Mapping[str, Row], attempts: Mapping[str, int] | None = None
 ) -> None:
     """Log and count refusals once the transaction that met them is over; ``attempts`` are those of the claimants."""
     if not refused:

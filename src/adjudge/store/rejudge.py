@@ -14,26 +14,26 @@ from enum import StrEnum
 from typing import Any, Final
 
 from adjudge.domain.errors import Conflict, InvalidInput, InvalidTransition, NotFound
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.store import audit, chain_triggers, webhooks
 from adjudge.store import rejudge_statements as sql
-from adjudge.store.bells import WATCH
-from adjudge.store.driver import Tx, first
-from adjudge.store.job_values import Ended, Job, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.bells import CHANNEL_JUDGING
+from adjudge.store.driver import Tx, fetch_one
+from adjudge.store.job_values import FinishedJob, Job, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row
-from adjudge.store.submissions import JUDGE, Judgement, count_transitions
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, record_transitions
 
-MOST: Final = 20_000
+MAX_SUBMISSIONS: Final = 20_000
 """How many submissions one batch may hold: it is applied in one transaction."""
 PRIORITY: Final = 3
 """Those who submit now go first."""
 
 
-class Policy(StrEnum):
+class VerdictPolicy(StrEnum):
     """Which new verdicts replace old ones."""
 
     LATEST = "latest"
@@ -41,7 +41,7 @@ class Policy(StrEnum):
     FIRST_ACCEPTED_STAYS = "first_accepted_stays"
 
 
-class Revision(StrEnum):
+class RevisionChoice(StrEnum):
     """Against which test data."""
 
     PINNED = "pinned"
@@ -49,7 +49,7 @@ class Revision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RejudgeSelection:
     """Which submissions to judge again: those that match everything that is given, and have a verdict."""
 
     ids: tuple[str, ...] = ()
@@ -58,29 +58,29 @@ class Wanted:
     user_id: str | None = None
     language: str | None = None
     verdict: str | None = None
-    since: int | None = None
-    until: int | None = None
+    since_us: int | None = None
+    until_us: int | None = None
 
-    def named(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """What is given, by name."""
         names = ("problem_id", "contest_id", "user_id", "language", "verdict", "since", "until")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
-class NewBatch:
+class NewRejudgeBatch:
     """A batch to be created."""
 
     id: str
     created_by: str
-    wanted: Wanted
-    policy: Policy
-    revision: Revision
+    selection: RejudgeSelection
+    policy: VerdictPolicy
+    revision: RevisionChoice
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RejudgeBatchRow:
     """A batch as it stands."""
 
     id: str
@@ -99,7 +99,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RejudgeItemRow:
     """One submission of a batch: how it stood when the batch was made, and what its new run found."""
 
     submission_id: str
@@ -119,7 +119,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerdictChangeCount:
     """How many submissions went from one verdict to another."""
 
     old_verdict: str | None
@@ -129,7 +129,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class RejudgeApplyResult:
     """What applying a batch did."""
 
     changed: int
@@ -139,21 +139,21 @@ class Applied:
     """Left as they were because they had changed meanwhile."""
 
 
-class Rejudging:
+class RejudgeCommands:
     """The operations on batches."""
 
-    def __init__(self, jobs: Jobs, mint: NewId = new_id) -> None:
+    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
         self._jobs = jobs
-        self._mint = mint
+        self._new_id = new_id
 
-    async def create(self, tx: Tx, batch: NewBatch) -> int:
+    async def create(self, tx: Tx, batch: NewRejudgeBatch) -> int:
         """Start new runs for the submissions that are wanted; return how many."""
-        rows = await self._chosen(tx, batch.wanted)
+        rows = await self._chosen(tx, batch.selection)
         await tx.execute(
             sql.INSERT_BATCH,
             id=batch.id,
             created_by=batch.created_by,
-            filter=json.dumps({**batch.wanted.named(), "ids": list(batch.wanted.ids)}),
+            filter=json.dumps({**batch.selection.as_dict(), "ids": list(batch.selection.ids)}),
             policy=str(batch.policy),
             revision=str(batch.revision),
             reason=batch.reason,
@@ -166,25 +166,27 @@ class Rejudging:
         await _audit(tx, batch.created_by, "create", batch.id, batch.reason, total=len(rows))
         return len(rows)
 
-    async def _chosen(self, tx: Tx, wanted: Wanted) -> list[Row]:
+    async def _chosen(self, tx: Tx, wanted: RejudgeSelection) -> list[Row]:
         if wanted.ids:
             given = [(item,) for item in dict.fromkeys(wanted.ids)]
-            rows = await tx.fetch(sql.CHOOSE_GIVEN, given, **wanted.named())
+            rows = await tx.fetch(sql.SELECT_BY_IDS, given, **wanted.as_dict())
         else:
-            rows = await tx.fetch(sql.CHOOSE, at_most=MOST + 1, **wanted.named())
+            rows = await tx.fetch(sql.SELECT_BY_FILTER, limit=MAX_SUBMISSIONS + 1, **wanted.as_dict())
         if not rows:
             raise InvalidInput("filter: no submission with a verdict matches it.", field="filter")
-        if len(rows) > MOST:
-            raise InvalidInput(f"filter: more than {MOST} submissions match it; make it narrower.", field="filter")
+        if len(rows) > MAX_SUBMISSIONS:
+            raise InvalidInput(
+                f"filter: more than {MAX_SUBMISSIONS} submissions match it; make it narrower.", field="filter"
+            )
         return rows
 
-    def _job(self, batch: NewBatch, row: Row) -> NewJob:
+    def _job(self, batch: NewRejudgeBatch, row: Row) -> NewJob:
         revision_id = (
-            row["current_id"] if batch.revision is Revision.CURRENT and row["current_id"] else row["pinned_id"]
+            row["current_id"] if batch.revision is RevisionChoice.CURRENT and row["current_id"] else row["pinned_id"]
         )
         return NewJob(
-            id=self._mint(),
-            kind=JUDGE,
+            id=self._new_id(),
+            kind=JOB_KIND_JUDGE,
             dedupe_key=f"{batch.id}:{row['id']}",
             submission_id=row["id"],
             rejudge_batch_id=batch.id,
@@ -199,7 +201,7 @@ class Rejudging:
             actor=batch.created_by,
         )
 
-    async def apply(self, tx: Tx, batch_id: str, *, actor: str, skip_changed: bool = False) -> Applied:
+    async def apply(self, tx: Tx, batch_id: str, *, actor: str, skip_changed: bool = False) -> RejudgeApplyResult:
         """Let the new verdicts be the submissions', by the batch's policy: all of them at once."""
         batch = await _lock(tx, batch_id)
         _check_state(batch, "ready", "applied")
@@ -217,14 +219,14 @@ class Rejudging:
         )
         await tx.execute(sql.MARK_APPLIED, [(row["id"],) for row in rows], batch_id=batch_id)
         await tx.execute(sql.SET_STATE, id=batch_id, state="applied", is_applied=1)
-        done = Applied(len(rows), len(standing) - len(late) - len(rows), len(late))
+        done = RejudgeApplyResult(len(rows), len(standing) - len(late) - len(rows), len(late))
         await _audit(tx, actor, "apply", batch_id, batch.reason or "", changed=done.changed, skipped=done.skipped)
-        await webhooks.announce(tx, [row["id"] for row in rows], webhooks.REJUDGED, mint=self._mint)
+        await webhooks.enqueue_deliveries(tx, [row["id"] for row in rows], webhooks.REJUDGED, new_id=self._new_id)
         event = {"batch_id": batch_id, "changed": done.changed, "skipped": done.skipped}
         await chain_triggers.fire_event(tx, chain_triggers.REJUDGE_APPLIED, event, key=batch_id)
         edges = [(row["prior_status"], row["status"]) for row in rows]
-        tx.on_commit(lambda: count_transitions(edges))
-        tx.ring(WATCH)
+        tx.on_commit(lambda: record_transitions(edges))
+        tx.notify(CHANNEL_JUDGING)
         return done
 
     async def discard(self, tx: Tx, batch_id: str, *, actor: str, reason: str) -> None:
@@ -240,79 +242,77 @@ class Rejudging:
         Runs are held before the batch: the order in which they finish. The batch is canceled before its runs are, so
         that its last run does not make it ready, and whoever waits for it is told that it was canceled.
         """
-        open_runs = [row["id"] for row in await tx.fetch(sql.OPEN_RUNS, batch_id=batch_id)]
+        open_runs = [row["id"] for row in await tx.fetch(sql.LOCK_OPEN_RUNS, batch_id=batch_id)]
         _check_state(await _lock(tx, batch_id), "running", "canceled")
         await tx.execute(sql.SET_STATE, id=batch_id, state="canceled", is_applied=0)
         await self._jobs.cancel(tx, open_runs, actor=actor, reason=reason or "rejudge canceled")
         await _audit(tx, actor, "cancel", batch_id, reason)
 
 
-async def find(tx: Tx, batch_id: str) -> Batch:
+async def find(tx: Tx, batch_id: str) -> RejudgeBatchRow:
     """Read one batch."""
-    row = await first(tx, sql.FIND, id=batch_id)
+    row = await fetch_one(tx, sql.FIND, id=batch_id)
     if row is None:
         raise NotFound("rejudge_batch", batch_id)
     return _batch(row)
 
 
-async def page(tx: Tx, *, before: str, at_most: int) -> list[Batch]:
+async def page(tx: Tx, *, before: str, limit: int) -> list[RejudgeBatchRow]:
     """List batches, the newest first."""
-    return [_batch(row) for row in await tx.fetch(sql.PAGE, before=before, at_most=at_most)]
+    return [_batch(row) for row in await tx.fetch(sql.PAGE, before=before, limit=limit)]
 
 
-async def items(tx: Tx, batch_id: str, *, after: str, at_most: int, only_different: bool) -> list[Item]:
+async def items(tx: Tx, batch_id: str, *, after: str, limit: int, only_different: bool) -> list[RejudgeItemRow]:
     """List the submissions of a batch with their old and new verdicts."""
-    rows = await tx.fetch(
-        sql.ITEMS, batch_id=batch_id, after=after, at_most=at_most, only_different=int(only_different)
-    )
+    rows = await tx.fetch(sql.ITEMS, batch_id=batch_id, after=after, limit=limit, only_different=int(only_different))
     return [_item(row) for row in rows]
 
 
-async def differences(tx: Tx, batch_id: str) -> list[Difference]:
+async def count_verdict_changes(tx: Tx, batch_id: str) -> list[VerdictChangeCount]:
     """Count what would become of what."""
-    rows = await tx.fetch(sql.DIFFERENCES, batch_id=batch_id)
-    return [Difference(row["old_verdict"], row["new_verdict"], row["outcome"], row["n"]) for row in rows]
+    rows = await tx.fetch(sql.COUNT_VERDICT_CHANGES, batch_id=batch_id)
+    return [VerdictChangeCount(row["old_verdict"], row["new_verdict"], row["outcome"], row["n"]) for row in rows]
 
 
-class BatchOwner:
+class RejudgeListener:
     """Keeps batches in step with their runs."""
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Nothing to note: a batch counts ends."""
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """Nothing to note: a run that waits again has not ended."""
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Note what runs found; a batch whose last run this was is ready to be looked at."""
         rows = [_ended_row(item) for item in ended if item.job.rejudge_batch_id is not None]
         if not rows:
             return
-        fresh = await tx.fetch(sql.END_ITEMS, rows)
+        fresh = await tx.fetch(sql.FINISH_ITEMS, rows)
         if len(fresh) < len(rows):
             known = {(row["batch_id"], row["submission_id"]) for row in fresh}
-            await tx.execute(sql.END_ITEMS_AGAIN, [row for row in rows if (row[0], row[1]) not in known])
+            await tx.execute(sql.FINISH_REPLAYED_ITEMS, [row for row in rows if (row[0], row[1]) not in known])
         counts = Counter(row["batch_id"] for row in fresh)
         if counts:
-            await tx.execute(sql.COUNT_ENDED, sorted(counts.items()))
+            await tx.execute(sql.COUNT_FINISHED, sorted(counts.items()))
 
 
-def _ended_row(item: Ended) -> tuple[object, ...]:
-    job, found = item.job, item.outcome if isinstance(item.outcome, Judgement) else None
+def _ended_row(item: FinishedJob) -> tuple[object, ...]:
+    job, found = item.job, item.typed_result if isinstance(item.typed_result, Judgement) else None
     is_verdict = found is not None and found.verdict is not Verdict.SE
     outcome = "judged" if is_verdict else "canceled" if job.status is JobStatus.CANCELED else "failed"
     figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None,) * 4
     return (job.rejudge_batch_id, job.submission_id, job.id, outcome, *figures)
 
 
-async def _lock(tx: Tx, batch_id: str) -> Batch:
-    row = await first(tx, sql.LOCK_BATCH, id=batch_id)
+async def _lock(tx: Tx, batch_id: str) -> RejudgeBatchRow:
+    row = await fetch_one(tx, sql.LOCK_BATCH, id=batch_id)
     if row is None:
         raise NotFound("rejudge_batch", batch_id)
     return _batch(row)
 
 
-def _check_state(batch: Batch, needed: str, target: str) -> None:
+def _check_state(batch: RejudgeBatchRow, needed: str, target: str) -> None:
     if batch.state != needed:
         raise InvalidTransition(
             f"A rejudge batch that is {batch.state} cannot be {target}; it must be {needed}.",
@@ -341,8 +341,8 @@ def _item_row(job: NewJob, row: Row) -> tuple[object, ...]:
     )
 
 
-def _batch(row: Row) -> Batch:
-    return Batch(
+def _batch(row: Row) -> RejudgeBatchRow:
+    return RejudgeBatchRow(
         row["id"],
         row["created_by"],
         json.loads(row["filter"]),
@@ -359,6 +359,6 @@ def _batch(row: Row) -> Batch:
     )
 
 
-def _item(row: Row) -> Item:
-    found = Item(*row)
+def _item(row: Row) -> RejudgeItemRow:
+    found = RejudgeItemRow(*row)
     return replace(found, applied=bool(found.applied), has_changed=bool(found.has_changed))

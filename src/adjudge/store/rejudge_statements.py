@@ -18,20 +18,20 @@ _MATCH = """verdict IS NOT NULL
         AND (CAST(:since AS bigint) IS NULL OR submissions.created_at >= :since)
         AND (CAST(:until AS bigint) IS NULL OR submissions.created_at < :until)"""
 
-CHOOSE = Statement(
+SELECT_BY_FILTER = Statement(
     "rejudge.select_by_filter",
     "Select judged submissions by filter.",
-    f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :at_most",
-    by_values=True,
+    f"SELECT {_CHOSEN} FROM submissions {_JOINED} WHERE {_MATCH} ORDER BY submissions.id LIMIT :limit",
+    force_custom_plan=True,
 )
-CHOOSE_GIVEN = Statement(
+SELECT_BY_IDS = Statement(
     "rejudge.select_by_ids",
     "Select judged submissions by id and filter.",
     f"""
     SELECT {_CHOSEN} FROM {{given}} JOIN submissions ON submissions.id = given_id {_JOINED}
     WHERE {_MATCH} ORDER BY submissions.id
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 INSERT_BATCH = Statement(
     "rejudge.insert_batch",
@@ -51,7 +51,7 @@ INSERT_ITEMS = Statement(
            given_time_ms, given_mem_kb, given_old_job_id
     FROM {given}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_job_id": "text",
         "given_revision_id": "text",
@@ -77,22 +77,22 @@ _FOUND = {
 _END = """UPDATE rejudge_items SET outcome = given_outcome, job_id = given_job_id, new_verdict = given_verdict,
         new_score = given_score, new_time_ms = given_time_ms, new_mem_kb = given_mem_kb
     FROM {given} WHERE batch_id = given_batch_id AND submission_id = given_id"""
-END_ITEMS = Statement(
+FINISH_ITEMS = Statement(
     "rejudge.finish_items",
     "Store the results of a batch's judge runs.",
     f"{_END} AND outcome IS NULL RETURNING batch_id, submission_id",
-    given=_FOUND,
+    input_columns=_FOUND,
 )
-END_ITEMS_AGAIN = Statement(
+FINISH_REPLAYED_ITEMS = Statement(
     "rejudge.finish_replayed_items",
     "Store the results of replayed judge runs while the batch is undecided.",
     f"""
     {_END} AND outcome = 'failed' AND batch_id IN (
         SELECT id FROM rejudge_batches WHERE id = given_batch_id AND state IN ('running', 'ready'))
     """,
-    given=_FOUND,
+    input_columns=_FOUND,
 )
-COUNT_ENDED = Statement(
+COUNT_FINISHED = Statement(
     "rejudge.count_finished",
     "Count finished judge runs of batches; the last one makes the batch ready.",
     """
@@ -100,7 +100,7 @@ COUNT_ENDED = Statement(
         state = CASE WHEN state = 'running' AND ended + given_n >= total THEN 'ready' ELSE state END
     FROM {given} WHERE id = given_id
     """,
-    given={"given_id": "text", "given_n": "bigint"},
+    input_columns={"given_id": "text", "given_n": "bigint"},
 )
 
 _BATCH = """id, created_by, filter, policy, revision, state, reason, total, ended, version, created_at, updated_at,
@@ -110,12 +110,12 @@ LOCK_BATCH = Statement(
     "rejudge.lock_batch",
     "Lock a rejudge batch.",
     f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id FOR UPDATE",
-    sqlite=f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id",
+    sqlite_sql=f"SELECT {_BATCH} FROM rejudge_batches WHERE id = :id",
 )
 PAGE = Statement(
     "rejudge.page",
     "List rejudge batches, newest first, keyset-paginated.",
-    f"SELECT {_BATCH} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :at_most",
+    f"SELECT {_BATCH} FROM rejudge_batches WHERE id < :before ORDER BY id DESC LIMIT :limit",
 )
 ITEMS = Statement(
     "rejudge.items",
@@ -129,10 +129,10 @@ ITEMS = Statement(
       AND (CAST(:only_different AS bigint) = 0
            OR (outcome IS NOT NULL AND (COALESCE(old_verdict, '') <> COALESCE(new_verdict, '')
                OR COALESCE(old_score, 0) <> COALESCE(new_score, 0))))
-    ORDER BY submission_id LIMIT :at_most
+    ORDER BY submission_id LIMIT :limit
     """,
 )
-DIFFERENCES = Statement(
+COUNT_VERDICT_CHANGES = Statement(
     "rejudge.count_verdict_changes",
     "Count the items of a batch by old and new verdict.",
     """
@@ -149,7 +149,7 @@ LOCK_SUBMISSIONS = Statement(
     "rejudge.lock_submissions",
     "Lock the submissions of a batch and read their versions.",
     _LOCK + "FOR UPDATE OF submissions",
-    sqlite=_LOCK,
+    sqlite_sql=_LOCK,
 )
 APPLY = Statement(
     "rejudge.apply",
@@ -177,7 +177,7 @@ MARK_APPLIED = Statement(
     "rejudge.mark_applied",
     "Mark the items that a batch changed.",
     "UPDATE rejudge_items SET applied = true FROM {given} WHERE batch_id = :batch_id AND submission_id = given_id",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 SET_STATE = Statement(
     "rejudge.set_state",
@@ -191,9 +191,9 @@ SET_STATE = Statement(
 _OPEN = """
     SELECT id FROM jobs WHERE rejudge_batch_id = :batch_id AND status IN ('pending', 'queued', 'running') ORDER BY id
     """
-OPEN_RUNS = Statement(
+LOCK_OPEN_RUNS = Statement(
     "rejudge.lock_open_runs",
     "Lock the unfinished judge runs of a batch.",
     _OPEN + "FOR UPDATE",
-    sqlite=_OPEN,
+    sqlite_sql=_OPEN,
 )

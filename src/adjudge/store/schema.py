@@ -6,11 +6,11 @@ from sqlalchemy import Connection
 
 from adjudge.store.statement import Dialect
 from adjudge.store.tables import METADATA
-from adjudge.store.triggers import create_triggers
+from adjudge.store.triggers import trigger_ddl
 
 
 def create(connection: Connection) -> None:
     """Create every table, index and trigger on an empty database."""
     METADATA.create_all(connection)
-    for ddl in create_triggers(Dialect(connection.dialect.name)):
+    for ddl in trigger_ddl(Dialect(connection.dialect.name)):
         connection.exec_driver_sql(ddl)

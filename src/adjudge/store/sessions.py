@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from adjudge.domain.access import EVERYTHING, Role
+from adjudge.domain.access import ALL_SCOPES, Role
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
-from adjudge.store.tokens import Holder, digest_of
+from adjudge.store.tokens import Principal, digest_secret
 
 _STALE_US = 60_000_000
 
@@ -27,7 +27,7 @@ INSERT = Statement(
     """,
 )
 
-SELECT_HOLDER = Statement(
+SELECT_PRINCIPAL = Statement(
     "sessions.select_principal",
     "Find the user of a valid session.",
     """
@@ -40,7 +40,7 @@ SELECT_HOLDER = Statement(
     """,
 )
 
-STANDING = Statement(
+SELECT_VALID = Statement(
     "sessions.select_valid",
     "Find which of the given sessions are valid, with their users.",
     """
@@ -50,7 +50,7 @@ STANDING = Statement(
     WHERE sessions.revoked_at IS NULL AND users.disabled_at IS NULL
       AND sessions.idle_until > {now} AND sessions.expires_at > {now}
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 TOUCH = Statement(
@@ -59,7 +59,7 @@ TOUCH = Statement(
     "UPDATE sessions SET seen_at = {now}, idle_until = {now} + CAST(:idle_us AS bigint) WHERE id = :id",
 )
 
-OF_USER = Statement(
+SELECT_BY_USER = Statement(
     "sessions.select_by_user",
     "List a user's valid sessions, newest first.",
     """
@@ -77,13 +77,13 @@ REVOKE = Statement(
 REVOKE_OTHERS = Statement(
     "sessions.revoke_others",
     "Revoke all of a user's sessions except one.",
-    "UPDATE sessions SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
+    "UPDATE sessions SET revoked_at = {now} WHERE user_id = :user_id AND id <> :except_id AND revoked_at IS NULL",
 )
 
-FORGET_ENDED = Statement(
+DELETE_EXPIRED = Statement(
     "sessions.delete_expired",
     "Delete sessions expired before the retention period.",
-    "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_us AS bigint)",
+    "DELETE FROM sessions WHERE expires_at < {now} - CAST(:older_than_us AS bigint)",
 )
 
 
@@ -94,14 +94,14 @@ class NewSession:
     id: str
     user_id: str
     secret: str
-    idle_us: int
-    life_us: int
+    idle_timeout_us: int
+    ttl_us: int
     address: str | None = None
     user_agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionRow:
     """What its owner may see of a session."""
 
     id: str
@@ -112,39 +112,39 @@ class Session:
     expires_at: int
 
 
-async def add(tx: Tx, session: NewSession) -> None:
+async def insert(tx: Tx, session: NewSession) -> None:
     """Open a session."""
     await tx.execute(
         INSERT,
         id=session.id,
         user_id=session.user_id,
-        token_hash=digest_of(session.secret),
+        token_hash=digest_secret(session.secret),
         address=session.address,
         user_agent=session.user_agent,
-        idle_us=session.idle_us,
-        life_us=session.life_us,
+        idle_us=session.idle_timeout_us,
+        life_us=session.ttl_us,
     )
-    await tx.execute(FORGET_ENDED, older_us=session.life_us)
+    await tx.execute(DELETE_EXPIRED, older_than_us=session.ttl_us)
 
 
-async def holder_of(tx: Tx, secret: str) -> Holder | None:
+async def find_principal(tx: Tx, secret: str) -> Principal | None:
     """Find whose session it is; nobody's if it has ended."""
-    row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
+    row = await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
     return None if row is None else _holder(row)
 
 
-async def standing(tx: Tx, session_ids: Collection[str]) -> list[Holder]:
+async def find_valid(tx: Tx, session_ids: Collection[str]) -> list[Principal]:
     """The holders of those of the sessions that still last."""
-    return [_holder(row) for row in await tx.fetch(STANDING, [(session_id,) for session_id in session_ids])]
+    return [_holder(row) for row in await tx.fetch(SELECT_VALID, [(session_id,) for session_id in session_ids])]
 
 
-def _holder(row: Row) -> Holder:
-    return Holder(
+def _holder(row: Row) -> Principal:
+    return Principal(
         row["user_id"],
         row["name"],
         Role(row["role"]),
         row["session_id"],
-        frozenset({EVERYTHING}),
+        frozenset({ALL_SCOPES}),
         bool(row["must_change_password"]),
         min(row["idle_us"], row["left_us"]),
         bool(row["is_stale"]),
@@ -156,9 +156,9 @@ async def touch(tx: Tx, session_id: str, *, idle_us: int) -> None:
     await tx.execute(TOUCH, id=session_id, idle_us=idle_us)
 
 
-async def of_user(tx: Tx, user_id: str) -> list[Session]:
+async def list_by_user(tx: Tx, user_id: str) -> list[SessionRow]:
     """List a user's sessions."""
-    return [_session(row) for row in await tx.fetch(OF_USER, user_id=user_id)]
+    return [_session(row) for row in await tx.fetch(SELECT_BY_USER, user_id=user_id)]
 
 
 async def revoke(tx: Tx, user_id: str, session_id: str) -> None:
@@ -167,10 +167,10 @@ async def revoke(tx: Tx, user_id: str, session_id: str) -> None:
         raise NotFound("session", session_id)
 
 
-async def revoke_others(tx: Tx, user_id: str, *, but: str = "") -> int:
+async def revoke_others(tx: Tx, user_id: str, *, except_id: str = "") -> int:
     """End all sessions of a user but one; return how many."""
-    return await tx.execute(REVOKE_OTHERS, user_id=user_id, but=but)
+    return await tx.execute(REVOKE_OTHERS, user_id=user_id, except_id=except_id)
 
 
-def _session(row: Row) -> Session:
-    return Session(*(row[name] for name in Session.__slots__))
+def _session(row: Row) -> SessionRow:
+    return SessionRow(*(row[name] for name in SessionRow.__slots__))

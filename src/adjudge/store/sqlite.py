@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from adjudge.domain.errors import Unavailable
-from adjudge.store.bells import Bells
-from adjudge.store.driver import CONCLUDED, Operation, run_callbacks
+from adjudge.store.bells import LocalNotifier
+from adjudge.store.driver import STATEMENT_AFTER_LAST, Operation, run_callbacks
 from adjudge.store.sqlite_failures import translated
-from adjudge.store.statement import Dialect, Row, Rows, Statement, Texts
+from adjudge.store.statement import Dialect, Row, Rows, Statement, StatementCache
 
 T = TypeVar("T")
 Clock = Callable[[], int]
@@ -43,7 +43,7 @@ def system_clock() -> int:
 
 
 @dataclass(eq=False)
-class _Ticket:
+class _QueuedOperation:
     """An operation waiting for the writer, and where its outcome goes."""
 
     operation: Operation[Any]
@@ -53,7 +53,7 @@ class _Ticket:
     error: BaseException | None = None
     callbacks: list[Callable[[], None]] = field(default_factory=list)
 
-    def settle(self) -> None:
+    def resolve(self) -> None:
         """Deliver the outcome; runs on the event loop, after the commit."""
         if self.error is None:
             run_callbacks(self.callbacks)
@@ -70,14 +70,16 @@ class SqliteTx:
 
     dialect = Dialect.SQLITE
 
-    def __init__(self, connection: sqlite3.Connection, clock: Clock, bells: Bells, *, may_write: bool = True) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, clock: Clock, bells: LocalNotifier, *, may_write: bool = True
+    ) -> None:
         self.connection = connection
         self._may_write = may_write
         self._clock = clock
         self._bells = bells
         self._now = 0
         connection.create_function("adjudge_now", 0, lambda: self._now, deterministic=True)
-        self._texts = Texts(Dialect.SQLITE, _NOW)
+        self._texts = StatementCache(Dialect.SQLITE, _NOW)
         self.begin([])
 
     def begin(self, callbacks: list[Callable[[], None]]) -> None:
@@ -95,7 +97,7 @@ class SqliteTx:
         """Run ``statement`` to its end, of which the first row is only the beginning: a later one may fail too."""
         if self.failure is not None:
             raise self.failure
-        rendered = self._texts.of(statement, rows)
+        rendered = self._texts.get(statement, rows)
         self._now = self._clock()  # one moment for the whole statement
         try:
             return answer(self.connection.execute(rendered.sql, cast("Any", rendered.arguments(rows, parameters))))
@@ -105,10 +107,10 @@ class SqliteTx:
                 raise
             raise self.failure from error
 
-    async def operate(self, operation: Operation[T]) -> T:
+    async def run_operation(self, operation: Operation[T]) -> T:
         """Run ``operation``; a statement that failed fails it, even if the operation would rather not know."""
         result = await operation(self)
-        if self.failure is not None and self.failure is not CONCLUDED:
+        if self.failure is not None and self.failure is not STATEMENT_AFTER_LAST:
             raise self.failure
         return result
 
@@ -120,26 +122,26 @@ class SqliteTx:
         """Run ``statement`` and return how many rows it changed."""
         return self._run(statement, rows, parameters, _changed)
 
-    async def conclude(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
+    async def fetch_last(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         """Run the last statement: round trips cost nothing here."""
         found = await self.fetch(statement, rows, **parameters)
-        self.failure = CONCLUDED
+        self.failure = STATEMENT_AFTER_LAST
         return found
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         """Keep ``callback`` for the commit."""
         self.callbacks.append(callback)
 
-    def ring(self, channel: str) -> None:
+    def notify(self, channel: str) -> None:
         """Ring at the commit."""
-        self.callbacks.append(partial(self._bells.ring, channel))
+        self.callbacks.append(partial(self._bells.notify, channel))
 
 
 def _changed(cursor: sqlite3.Cursor) -> int:
     return cursor.rowcount
 
 
-def drive(awaitable: Awaitable[T]) -> T:
+def run_to_completion(awaitable: Awaitable[T]) -> T:
     """Run an operation to its end on this thread. It never has a reason to suspend, and is told so if it does."""
     step = cast("Generator[object, None, T]", awaitable.__await__())
     try:
@@ -176,9 +178,9 @@ class SqliteDatabase:
         self._path = path
         self._synchronous = synchronous
         self._clock = clock
-        self._tickets: queue.SimpleQueue[_Ticket | None] = queue.SimpleQueue()
+        self._tickets: queue.SimpleQueue[_QueuedOperation | None] = queue.SimpleQueue()
         self._closed = False
-        self._bells = Bells()
+        self._bells = LocalNotifier()
         self._writer = threading.Thread(target=self._write_loop, name="adjudge-sqlite-writer", daemon=True)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="adjudge-sqlite-reader")
         self._local = threading.local()
@@ -208,7 +210,7 @@ class SqliteDatabase:
         if self._closed:
             raise Unavailable("The database is closed.")
         loop = asyncio.get_running_loop()
-        ticket = _Ticket(operation, loop.create_future(), loop)
+        ticket = _QueuedOperation(operation, loop.create_future(), loop)
         self._tickets.put(ticket)
         return cast("T", await ticket.future)
 
@@ -229,7 +231,7 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translated(error) from error
         try:
-            return drive(tx.operate(operation))
+            return run_to_completion(tx.run_operation(operation))
         finally:
             if connection.in_transaction:  # an error of the disk, say, has ended it already
                 connection.execute("ROLLBACK")
@@ -262,7 +264,7 @@ class SqliteDatabase:
             if closing:
                 return
 
-    def _gather(self, ticket: _Ticket) -> tuple[list[_Ticket], bool]:
+    def _gather(self, ticket: _QueuedOperation) -> tuple[list[_QueuedOperation], bool]:
         group = [ticket]
         while len(group) < _GROUP_LIMIT:
             try:
@@ -274,7 +276,7 @@ class SqliteDatabase:
             group.append(following)
         return group, False
 
-    def _commit_group(self, group: list[_Ticket]) -> None:
+    def _commit_group(self, group: list[_QueuedOperation]) -> None:
         connection = self._write_tx.connection
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -292,22 +294,22 @@ class SqliteDatabase:
             for ticket in group:
                 ticket.error = unavailable
 
-    def _run_alone(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
+    def _run_alone(self, connection: sqlite3.Connection, ticket: _QueuedOperation) -> None:
         """With no neighbour to spare, what fails takes the transaction along."""
         self._write_tx.begin(ticket.callbacks)
         try:
-            ticket.result = drive(self._write_tx.operate(ticket.operation))
+            ticket.result = run_to_completion(self._write_tx.run_operation(ticket.operation))
         except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
             if connection.in_transaction:  # a full disk, say, has ended it already
                 connection.execute("ROLLBACK")
             ticket.error = error
 
-    def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _Ticket) -> None:
+    def _run_in_savepoint(self, connection: sqlite3.Connection, ticket: _QueuedOperation) -> None:
         tx = self._write_tx
         tx.begin(ticket.callbacks)
         connection.execute("SAVEPOINT operation")
         try:
-            ticket.result = drive(tx.operate(ticket.operation))
+            ticket.result = run_to_completion(tx.run_operation(ticket.operation))
             connection.execute("RELEASE operation")
         except BaseException as error:  # noqa: BLE001 — it belongs to the caller, who gets it whole
             connection.execute("ROLLBACK TO operation")
@@ -315,6 +317,6 @@ class SqliteDatabase:
             ticket.error = error
 
 
-def _settle_all(tickets: list[_Ticket]) -> None:
+def _settle_all(tickets: list[_QueuedOperation]) -> None:
     for ticket in tickets:
-        ticket.settle()
+        ticket.resolve()

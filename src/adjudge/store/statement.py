@@ -55,25 +55,25 @@ class Statement:
     name: str
     purpose: str
     sql: str
-    given: Mapping[str, str] = field(default_factory=dict)
+    input_columns: Mapping[str, str] = field(default_factory=dict)
     """Columns of ``{given}`` and their SQL types, in the order of the row's values."""
-    sqlite: str | None = None
+    sqlite_sql: str | None = None
     """SQLite's own text, where one cannot serve both."""
-    only: Dialect | None = None
+    only_dialect: Dialect | None = None
     """The one database that it is for, where the other does the same by other statements."""
-    by_values: bool = False
+    force_custom_plan: bool = False
     """Whether PostgreSQL plans it for the values of each call even where a transaction writes: a search by filters."""
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedStatement:
     """A statement as one database wants it."""
 
     sql: str
     parameters: tuple[str, ...]
     column_count: int
     dialect: Dialect
-    is_single: bool = False
+    is_single_row: bool = False
     """Whether it takes one given row, as values."""
 
     def arguments(self, rows: Rows | None, named: Mapping[str, object]) -> list[object]:
@@ -87,7 +87,7 @@ class Rendered:
     def _relation(self, rows: Rows | None) -> list[object]:
         if rows is None:
             raise TypeError("this statement works on rows")
-        if self.is_single:
+        if self.is_single_row:
             return list(rows[0])
         if self.dialect is Dialect.SQLITE:
             return [_as_json(rows)]
@@ -110,17 +110,17 @@ def _refuse_zero_bytes(values: Iterable[object]) -> None:
             raise InvalidInput(f"{value[:64]!r} contains a NUL character, which the database cannot store.")
 
 
-class Texts:
+class StatementCache:
     """The statements of one dialect, each written when it is first asked for; ``now`` as for ``render``."""
 
     def __init__(self, dialect: Dialect, now: str) -> None:
         self._dialect = dialect
         self._now = now
-        self._rendered: dict[tuple[str, bool], Rendered] = {}
+        self._rendered: dict[tuple[str, bool], RenderedStatement] = {}
 
-    def of(self, statement: Statement, rows: Rows | None) -> Rendered:
+    def get(self, statement: Statement, rows: Rows | None) -> RenderedStatement:
         """The text for so many rows."""
-        is_single = rows is not None and len(rows) == 1 and bool(statement.given)
+        is_single = rows is not None and len(rows) == 1 and bool(statement.input_columns)
         rendered = self._rendered.get((statement.name, is_single))
         if rendered is None:
             rendered = render(statement, self._dialect, self._now, is_single=is_single)
@@ -128,13 +128,13 @@ class Texts:
         return rendered
 
 
-def render(statement: Statement, dialect: Dialect, now: str, *, is_single: bool = False) -> Rendered:
+def render(statement: Statement, dialect: Dialect, now: str, *, is_single: bool = False) -> RenderedStatement:
     """Write ``statement`` for ``dialect``; ``now`` is the SQL expression of the clock."""
-    text = statement.sqlite if dialect is Dialect.SQLITE and statement.sqlite is not None else statement.sql
-    text = text.replace("{given}", _given(statement.given, dialect, is_single)).replace("{now}", now)
+    text = statement.sqlite_sql if dialect is Dialect.SQLITE and statement.sqlite_sql is not None else statement.sql
+    text = text.replace("{given}", _given(statement.input_columns, dialect, is_single)).replace("{now}", now)
     first = 1
-    if statement.given:
-        first += 1 if dialect is Dialect.SQLITE and not is_single else len(statement.given)
+    if statement.input_columns:
+        first += 1 if dialect is Dialect.SQLITE and not is_single else len(statement.input_columns)
     order: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -142,7 +142,7 @@ def render(statement: Statement, dialect: Dialect, now: str, *, is_single: bool 
         return f"?{position}" if dialect is Dialect.SQLITE else f"${position}"
 
     sql = _PARAMETER.sub(number, text)
-    return Rendered(sql, tuple(order), len(statement.given), dialect, is_single)
+    return RenderedStatement(sql, tuple(order), len(statement.input_columns), dialect, is_single)
 
 
 def _given(columns: Mapping[str, str], dialect: Dialect, is_single: bool) -> str:

@@ -14,7 +14,7 @@ INSERT = Statement(
            given_source_digest, given_source_bytes, given_user_id, {now}, {now}
     FROM {given}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_user_id": "text",
         "given_problem_id": "text",
@@ -34,11 +34,11 @@ LOCK = Statement(
     "submissions.lock",
     "Lock submissions and read their status and version.",
     _LOCK + "ORDER BY submissions.id FOR UPDATE OF submissions",
-    given={"given_id": "text"},
-    sqlite=_LOCK,
+    input_columns={"given_id": "text"},
+    sqlite_sql=_LOCK,
 )
 
-CHANGE = Statement(
+UPDATE = Statement(
     "submissions.update",
     "Update submissions if their version is unchanged.",
     """
@@ -50,7 +50,7 @@ CHANGE = Statement(
     WHERE id = given_id AND version = given_version
     RETURNING id, prior_status, status, version
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_version": "bigint",
         "given_status": "text",
@@ -84,11 +84,11 @@ SELECT_TASK = Statement(
     """,
 )
 
-OPEN_RUNS = Statement(
+LOCK_OPEN_RUNS = Statement(
     "submissions.lock_open_runs",
     "Lock the unfinished judge runs of a submission. Lock order: jobs before submissions.",
     _OPEN_RUNS + "FOR UPDATE",
-    sqlite=_OPEN_RUNS,
+    sqlite_sql=_OPEN_RUNS,
 )
 
 INSERT_CASES = Statement(
@@ -102,7 +102,7 @@ INSERT_CASES = Statement(
            given_message
     FROM {given}
     """,
-    given={
+    input_columns={
         "given_job_id": "text",
         "given_attempt_id": "bigint",
         "given_ordinal": "bigint",
@@ -128,7 +128,7 @@ INSERT_SOURCES = Statement(
     SELECT given_digest, given_body, {now} FROM {given} WHERE true
     ON CONFLICT (digest) DO NOTHING
     """,
-    given={"given_digest": "text", "given_body": "text"},
+    input_columns={"given_digest": "text", "given_body": "text"},
 )
 
 SELECT_SOURCE = Statement(

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adjudge.domain.errors import InvalidInput, NotFound, VersionConflict
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import submission_statements as sql
-from adjudge.store.bells import WATCH
-from adjudge.store.driver import Tx, first
-from adjudge.store.job_values import Ended, Job, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.bells import CHANNEL_JUDGING
+from adjudge.store.driver import Tx, fetch_one
+from adjudge.store.job_values import FinishedJob, Job, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row
 
-JUDGE = "judge"
+JOB_KIND_JUDGE = "judge"
 """The kind of job that judges a submission."""
 
 _log = get_logger(__name__)
@@ -53,7 +53,7 @@ class NewSubmission:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResultRow:
     """What happened on one test."""
 
     name: str
@@ -77,11 +77,11 @@ class Judgement:
     score: float | None = None
     time_ms: int | None = None
     mem_kb: int | None = None
-    cases: tuple[CaseResult, ...] = ()
+    cases: tuple[CaseResultRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SubmissionUpdate:
     """A guarded change of a submission: nothing happens unless it still has ``version``."""
 
     submission_id: str
@@ -109,21 +109,21 @@ class JudgeTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmissionIds:
     """The ids of a new submission and of the job that judges it."""
 
     submission_id: str
     job_id: str
 
 
-class Submissions:
+class SubmissionCommands:
     """The operations that people ask for."""
 
-    def __init__(self, jobs: Jobs, mint: NewId = new_id) -> None:
+    def __init__(self, jobs: JobCommands, new_id: IdFactory = new_id) -> None:
         self._jobs = jobs
-        self._mint = mint
+        self._new_id = new_id
 
-    async def submit(self, tx: Tx, submissions: Sequence[NewSubmission]) -> list[Submitted]:
+    async def submit(self, tx: Tx, submissions: Sequence[NewSubmission]) -> list[SubmissionIds]:
         """Create submissions, their jobs and their outbox rows together: all of them, or none."""
         if not submissions:
             return []
@@ -133,8 +133,8 @@ class Submissions:
         await tx.execute(sql.INSERT, [_insert_row(submission) for submission in submissions])
         jobs = [
             NewJob(
-                id=submission.job_id or self._mint(),
-                kind=JUDGE,
+                id=submission.job_id or self._new_id(),
+                kind=JOB_KIND_JUDGE,
                 dedupe_key=submission.id,
                 submission_id=submission.id,
                 priority=submission.priority,
@@ -147,7 +147,7 @@ class Submissions:
             for submission in submissions
         ]
         job_ids = await self._jobs.enqueue(tx, jobs)
-        return [Submitted(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
+        return [SubmissionIds(item.id, job_id) for item, job_id in zip(submissions, job_ids, strict=True)]
 
     async def cancel(self, tx: Tx, submission_id: str, *, actor: str, reason: str) -> None:
         """Cancel a submission that has no verdict yet, by canceling the run that would have given it one."""
@@ -179,15 +179,15 @@ class Submissions:
             raise _conflict([submission_id])
         SUBMISSION.check(SubmissionStatus(row["status"]), target)
         judgement = _stated(target, verdict)
-        await change(tx, [Change(submission_id, version, target, actor, reason, row["job_id"], judgement)])
+        await update(tx, [SubmissionUpdate(submission_id, version, target, actor, reason, row["job_id"], judgement)])
         if target in SUBMISSION.terminal:
             await self._jobs.cancel(tx, runs, actor=actor, reason=reason)
         return version + 1
 
 
-async def task_of(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
+async def find_judge_task(tx: Tx, submission_id: str, revision_id: str | None = None) -> JudgeTask:
     """Read what is to be judged, against what: the revision pinned when it was handed in, unless another is named."""
-    row = await first(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
+    row = await fetch_one(tx, sql.SELECT_TASK, submission_id=submission_id, revision_id=revision_id)
     if row is None:
         raise NotFound("submission", submission_id)
     return JudgeTask(
@@ -201,19 +201,19 @@ async def task_of(tx: Tx, submission_id: str, revision_id: str | None = None) ->
     )
 
 
-async def change(tx: Tx, changes: Sequence[Change]) -> None:
+async def update(tx: Tx, changes: Sequence[SubmissionUpdate]) -> None:
     """Apply guarded changes, all or none; a version that has moved on is a CONFLICT."""
     if not changes:
         return
     ordered = sorted(changes, key=lambda item: item.submission_id)
-    rows = await tx.fetch(sql.CHANGE, [_change_row(item) for item in ordered])
+    rows = await tx.fetch(sql.UPDATE, [_change_row(item) for item in ordered])
     written = {row["id"] for row in rows}
     late = [item.submission_id for item in changes if item.submission_id not in written]
     if late:
         raise _conflict(late)
     edges = [(row["prior_status"], row["status"]) for row in rows]
-    tx.on_commit(lambda: count_transitions(edges))
-    tx.ring(WATCH)
+    tx.on_commit(lambda: record_transitions(edges))
+    tx.notify(CHANNEL_JUDGING)
 
 
 def _conflict(late: Sequence[str]) -> VersionConflict:
@@ -223,17 +223,17 @@ def _conflict(late: Sequence[str]) -> VersionConflict:
     return VersionConflict("The submission changed meanwhile; read it again, then decide.", submission_ids=late)
 
 
-class JudgeRunOwner:
+class JudgeRunListener:
     """Keeps submissions in step with their judge runs."""
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A submission is being judged from its first claim on; it never goes back."""
         await self._start_judging(tx, [job for job in jobs if _decides(job)])
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         """A submission stays judging while its run waits for another attempt."""
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         """Write the verdict, test by test, and what it makes of the submission."""
         cases = [row for item in ended for row in _case_rows(item)]
         if cases:
@@ -244,14 +244,14 @@ class JudgeRunOwner:
         await self._start_judging(tx, failed)
         standing = await _lock(tx, [item.job for item in deciding])
         found = [(item, standing[_submission_id(item.job)]) for item in deciding]
-        await change(tx, [_verdict_change(item, row) for item, row in found if not _leaves_standing(item, row)])
+        await update(tx, [_verdict_change(item, row) for item, row in found if not _leaves_standing(item, row)])
 
     async def _start_judging(self, tx: Tx, jobs: Sequence[Job]) -> None:
         standing = await _lock(tx, jobs)
-        await change(
+        await update(
             tx,
             [
-                Change(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
+                SubmissionUpdate(row["id"], row["version"], SubmissionStatus.JUDGING, job.actor, job.reason, job.id)
                 for job in jobs
                 for row in (standing[_submission_id(job)],)
                 if row["status"] == SubmissionStatus.PENDING
@@ -264,7 +264,7 @@ def _decides(job: Job) -> bool:
     return job.submission_id is not None and job.rejudge_batch_id is None
 
 
-def _leaves_standing(item: Ended, row: Row) -> bool:
+def _leaves_standing(item: FinishedJob, row: Row) -> bool:
     """Whether a canceled run changes nothing: what it was to replay, or what was decided by hand, stays decided."""
     return item.job.status is JobStatus.CANCELED and SubmissionStatus(row["status"]) in SUBMISSION.terminal
 
@@ -275,13 +275,13 @@ def _submission_id(job: Job) -> str:
     return job.submission_id
 
 
-def _verdict_change(item: Ended, row: Row) -> Change:
+def _verdict_change(item: FinishedJob, row: Row) -> SubmissionUpdate:
     job = item.job
     if job.status is JobStatus.CANCELED:
-        return Change(row["id"], row["version"], SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
-    judgement = item.outcome if isinstance(item.outcome, Judgement) else Judgement(Verdict.SE)
+        return SubmissionUpdate(row["id"], row["version"], SubmissionStatus.CANCELED, job.actor, job.reason, job.id)
+    judgement = item.typed_result if isinstance(item.typed_result, Judgement) else Judgement(Verdict.SE)
     status = judgement.verdict.status
-    return Change(row["id"], row["version"], status, job.actor, job.reason, job.id, judgement)
+    return SubmissionUpdate(row["id"], row["version"], status, job.actor, job.reason, job.id, judgement)
 
 
 def _stated(target: SubmissionStatus, verdict: str | None) -> Judgement | None:
@@ -309,7 +309,7 @@ def _payload(submission: NewSubmission) -> dict[str, str]:
 
 async def _open_runs(tx: Tx, submission_id: str) -> list[str]:
     """Runs first, submissions second: the order in which a finishing run takes them, so that the two never deadlock."""
-    return [run["id"] for run in await tx.fetch(sql.OPEN_RUNS, submission_id=submission_id)]
+    return [run["id"] for run in await tx.fetch(sql.LOCK_OPEN_RUNS, submission_id=submission_id)]
 
 
 async def _standing(tx: Tx, submission_id: str) -> Row:
@@ -326,7 +326,7 @@ async def _lock(tx: Tx, jobs: Sequence[Job]) -> dict[str, Row]:
     return {row["id"]: row for row in rows}
 
 
-def count_transitions(edges: Sequence[tuple[str, str]]) -> None:
+def record_transitions(edges: Sequence[tuple[str, str]]) -> None:
     """Count changes of submissions, once they are committed."""
     for source, target in edges:
         metrics.SUBMISSION_TRANSITIONS.labels(source, target).inc()
@@ -345,7 +345,7 @@ def _insert_row(item: NewSubmission) -> tuple[object, ...]:
     )
 
 
-def _change_row(item: Change) -> tuple[object, ...]:
+def _change_row(item: SubmissionUpdate) -> tuple[object, ...]:
     found = item.judgement
     figures = (found.verdict.value, found.score, found.time_ms, found.mem_kb) if found else (None, None, None, None)
     ends = item.status in SUBMISSION.terminal
@@ -361,8 +361,8 @@ def _change_row(item: Change) -> tuple[object, ...]:
     )
 
 
-def _case_rows(item: Ended) -> list[tuple[object, ...]]:
-    if not isinstance(item.outcome, Judgement):
+def _case_rows(item: FinishedJob) -> list[tuple[object, ...]]:
+    if not isinstance(item.typed_result, Judgement):
         return []
     return [
         (
@@ -381,5 +381,5 @@ def _case_rows(item: Ended) -> list[tuple[object, ...]]:
             case.limit_hit,
             case.message,
         )
-        for ordinal, case in enumerate(item.outcome.cases, 1)
+        for ordinal, case in enumerate(item.typed_result.cases, 1)
     ]

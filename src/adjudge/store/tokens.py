@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from adjudge.domain.access import EVERYTHING, Role
+from adjudge.domain.access import ALL_SCOPES, Role
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 PREFIX = "adj_"
@@ -28,7 +28,7 @@ INSERT = Statement(
     """,
 )
 
-SELECT_HOLDER = Statement(
+SELECT_PRINCIPAL = Statement(
     "api_tokens.select_principal",
     "Find the user, scopes and remaining lifetime of a valid token.",
     """
@@ -41,7 +41,7 @@ SELECT_HOLDER = Statement(
     """,
 )
 
-STANDING = Statement(
+SELECT_VALID = Statement(
     "api_tokens.select_valid",
     "Find which of the given tokens are valid, with their users and scopes.",
     """
@@ -51,14 +51,14 @@ STANDING = Statement(
     WHERE api_tokens.revoked_at IS NULL AND users.disabled_at IS NULL
       AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > {now})
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 
 TOUCH = Statement(
     "api_tokens.touch", "Record the last use of a token.", "UPDATE api_tokens SET last_used_at = {now} WHERE id = :id"
 )
 
-OF_USER = Statement(
+SELECT_BY_USER = Statement(
     "api_tokens.select_by_user",
     "List a user's valid tokens, newest first.",
     """
@@ -74,28 +74,28 @@ REVOKE = Statement(
     "UPDATE api_tokens SET revoked_at = {now} WHERE id = :id AND user_id = :user_id AND revoked_at IS NULL",
 )
 
-REVOKE_ALL = Statement(
+REVOKE_OTHERS = Statement(
     "api_tokens.revoke_others",
     "Revoke all of a user's tokens except one.",
-    "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND id <> :but AND revoked_at IS NULL",
+    "UPDATE api_tokens SET revoked_at = {now} WHERE user_id = :user_id AND id <> :except_id AND revoked_at IS NULL",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class NewToken:
+class NewApiToken:
     """A token to be remembered. ``secret`` is shown to its owner once and never stored."""
 
     id: str
     user_id: str
     name: str
     secret: str
-    scopes: tuple[str, ...] = (EVERYTHING,)
-    life_us: int | None = None
+    scopes: tuple[str, ...] = (ALL_SCOPES,)
+    ttl_us: int | None = None
     """How long it can be used; None for ever."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class Principal:
     """Whom a credential belongs to: a token, or a session."""
 
     user_id: str
@@ -104,14 +104,14 @@ class Holder:
     credential_id: str
     scopes: frozenset[str]
     must_change_password: bool = False
-    left_us: int | None = None
+    expires_in_us: int | None = None
     """How long it can still be used; None for ever."""
-    is_stale: bool = False
+    needs_touch: bool = False
     """Whether the note of its last use is old enough to be written again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ApiTokenRow:
     """What its owner may see of a token."""
 
     id: str
@@ -127,37 +127,37 @@ def new_secret() -> str:
     return PREFIX + secrets.token_urlsafe(32)
 
 
-def digest_of(secret: str) -> str:
+def digest_secret(secret: str) -> str:
     """What is stored of a secret that we made. It has 256 random bits, so a plain digest cannot be searched."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-async def add(tx: Tx, token: NewToken) -> None:
+async def insert(tx: Tx, token: NewApiToken) -> None:
     """Remember a token."""
     await tx.execute(
         INSERT,
         id=token.id,
         user_id=token.user_id,
         name=token.name,
-        token_hash=digest_of(token.secret),
+        token_hash=digest_secret(token.secret),
         scopes=json.dumps(list(token.scopes)),
-        life_us=token.life_us,
+        life_us=token.ttl_us,
     )
 
 
-async def holder_of(tx: Tx, secret: str) -> Holder | None:
+async def find_principal(tx: Tx, secret: str) -> Principal | None:
     """Find whom ``secret`` belongs to; nobody if it is unknown, expired, revoked, or its user is disabled."""
-    row = await first(tx, SELECT_HOLDER, token_hash=digest_of(secret), stale_us=_STALE_US)
+    row = await fetch_one(tx, SELECT_PRINCIPAL, token_hash=digest_secret(secret), stale_us=_STALE_US)
     return None if row is None else _holder(row)
 
 
-async def standing(tx: Tx, token_ids: Collection[str]) -> list[Holder]:
+async def find_valid(tx: Tx, token_ids: Collection[str]) -> list[Principal]:
     """The holders of those of the tokens that can still be used."""
-    return [_holder(row) for row in await tx.fetch(STANDING, [(token_id,) for token_id in token_ids])]
+    return [_holder(row) for row in await tx.fetch(SELECT_VALID, [(token_id,) for token_id in token_ids])]
 
 
-def _holder(row: Row) -> Holder:
-    return Holder(
+def _holder(row: Row) -> Principal:
+    return Principal(
         row["user_id"],
         row["name"],
         Role(row["role"]),
@@ -174,9 +174,9 @@ async def touch(tx: Tx, token_id: str) -> None:
     await tx.execute(TOUCH, id=token_id)
 
 
-async def of_user(tx: Tx, user_id: str) -> list[Token]:
+async def list_by_user(tx: Tx, user_id: str) -> list[ApiTokenRow]:
     """List what a user can still use."""
-    return [_token(row) for row in await tx.fetch(OF_USER, user_id=user_id)]
+    return [_token(row) for row in await tx.fetch(SELECT_BY_USER, user_id=user_id)]
 
 
 async def revoke(tx: Tx, user_id: str, token_id: str) -> None:
@@ -185,11 +185,11 @@ async def revoke(tx: Tx, user_id: str, token_id: str) -> None:
         raise NotFound("token", token_id)
 
 
-async def revoke_all(tx: Tx, user_id: str, *, but: str = "") -> int:
+async def revoke_all(tx: Tx, user_id: str, *, except_id: str = "") -> int:
     """End all tokens of a user but one; return how many."""
-    return await tx.execute(REVOKE_ALL, user_id=user_id, but=but)
+    return await tx.execute(REVOKE_OTHERS, user_id=user_id, except_id=except_id)
 
 
-def _token(row: Row) -> Token:
+def _token(row: Row) -> ApiTokenRow:
     scopes = tuple(json.loads(row["scopes"]))
-    return Token(row["id"], row["name"], scopes, row["created_at"], row["expires_at"], row["last_used_at"])
+    return ApiTokenRow(row["id"], row["name"], scopes, row["created_at"], row["expires_at"], row["last_used_at"])

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from adjudge.domain.states import CHAIN_RUN, JOB, NODE, SUBMISSION, Machine, S
+from adjudge.domain.states import CHAIN_RUN, JOB, NODE, SUBMISSION, S, StateMachine
 from adjudge.store.statement import Dialect
 
 
@@ -32,7 +32,7 @@ def _quoted(values: Iterable[StrEnum]) -> str:
     return ", ".join(f"'{value}'" for value in sorted(values))
 
 
-def _legal_edge(machine: Machine[S]) -> str:
+def _legal_edge(machine: StateMachine[S]) -> str:
     """The table of edges as a boolean expression over OLD and NEW."""
     arms = []
     for source in machine.statuses:
@@ -42,7 +42,7 @@ def _legal_edge(machine: Machine[S]) -> str:
     return "(" + " OR ".join(arms) + ")"
 
 
-def _is_terminal(machine: Machine[S], row: str) -> str:
+def _is_terminal(machine: StateMachine[S], row: str) -> str:
     return f"{row}.status IN ({_quoted(machine.terminal)})"
 
 
@@ -63,7 +63,7 @@ def _function(name: str, body: str, setting: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Guard:
+class GuardTrigger:
     """Refuses an UPDATE that names one of ``columns`` (any, where none are said) whenever ``when`` holds."""
 
     name: str
@@ -76,13 +76,13 @@ class Guard:
         refuse = f"BEGIN SELECT RAISE(ABORT, '{self.name}'); END"
         return f"CREATE TRIGGER {self.name} BEFORE UPDATE{of} ON {table} WHEN {self.when} {refuse}"
 
-    def refusal(self, old: str, new: str) -> str:
+    def refuse_call(self, old: str, new: str) -> str:
         """The call that refuses on PostgreSQL, given how the statuses before and after are written."""
         return f"adjudge_refuse('{self.name}', {old}, {new})"
 
 
 @dataclass(frozen=True)
-class Log:
+class LogTrigger:
     """Appends ``values`` to ``into`` for every changed row for which ``when`` holds.
 
     What is appended speaks of the row of ``of`` that the column ``key`` names, and is deleted with it.
@@ -108,12 +108,12 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Watch(ABC):
+class TableTriggers(ABC):
     """The guards and logs of one table."""
 
     table: str
-    guards: tuple[Guard, ...]
-    logs: tuple[Log, ...]
+    guards: tuple[GuardTrigger, ...]
+    logs: tuple[LogTrigger, ...]
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class Watch(ABC):
         return f"{self.table}_watch"
 
     @property
-    def parts(self) -> tuple[Guard | Log, ...]:
+    def parts(self) -> tuple[GuardTrigger | LogTrigger, ...]:
         """All of them."""
         return self.guards + self.logs
 
@@ -137,14 +137,16 @@ class Watch(ABC):
 
 
 @dataclass(frozen=True)
-class RowWatch(Watch):
+class RowTriggers(TableTriggers):
     """Called for each row whose status is written: for a table whose rows change one or a few at a time."""
 
     only: str = ""
     """The trigger's own condition, without which nothing is to be done: where many rows keep the status they name."""
 
     def _postgres(self) -> list[str]:
-        steps = [f"IF {guard.when} THEN PERFORM {guard.refusal('OLD.status', 'NEW.status')};" for guard in self.guards]
+        steps = [
+            f"IF {guard.when} THEN PERFORM {guard.refuse_call('OLD.status', 'NEW.status')};" for guard in self.guards
+        ]
         steps += [f"IF {log.when} THEN {log.insert} VALUES ({log.values});" for log in self.logs]
         when = f"WHEN ({self.only}) " if self.only else ""
         return [
@@ -157,7 +159,7 @@ class RowWatch(Watch):
 
 
 @dataclass(frozen=True)
-class StatementWatch(Watch):
+class StatementTriggers(TableTriggers):
     """Called once a statement, with all of its rows: a batch of a thousand costs one statement more.
 
     The rows before and after are brought together by a FULL JOIN, which no nested loop can do. That matters: a session
@@ -182,7 +184,7 @@ class StatementWatch(Watch):
         for guard in self.guards:
             changes = " OR ".join(f"OLD.{column} <> NEW.{column}" for column in guard.columns)
             when = f"({changes}) AND {guard.when}" if changes else guard.when
-            arms.append(f"WHEN ({_aliased(when)}) IS NOT FALSE THEN {guard.refusal('o.status', 'n.status')}")
+            arms.append(f"WHEN ({_aliased(when)}) IS NOT FALSE THEN {guard.refuse_call('o.status', 'n.status')}")
         wanted = " OR ".join(_aliased(log.when) for log in self.logs)
         return (
             f"SELECT {', '.join(self._read())} FROM old_rows o FULL JOIN new_rows n ON n.id = o.id "
@@ -194,14 +196,14 @@ class StatementWatch(Watch):
         found = sorted(set(_COLUMN.findall(texts)))
         return [f"{_aliased(column)} AS {_COLUMN.sub(_read_as, column)}" for column in found]
 
-    def _append(self, log: Log) -> str:
+    def _append(self, log: LogTrigger) -> str:
         values, when = (_COLUMN.sub(_read_as, text) for text in (log.values, log.when))
         return f"{log.insert} SELECT {values} FROM changed WHERE {when}"
 
-    def _named(self, guard: Guard) -> list[str]:
+    def _named(self, guard: GuardTrigger) -> list[str]:
         """For rows whose guarded columns were named and kept: transition tables do not tell them from the others."""
         kept = " AND ".join(f"OLD.{column} = NEW.{column}" for column in guard.columns)
-        refuse = f"IF {guard.when} THEN PERFORM {guard.refusal('OLD.status', 'NEW.status')}; END IF;"
+        refuse = f"IF {guard.when} THEN PERFORM {guard.refuse_call('OLD.status', 'NEW.status')}; END IF;"
         return [
             _function(guard.name, refuse),
             (
@@ -212,7 +214,7 @@ class StatementWatch(Watch):
 
 
 @dataclass(frozen=True)
-class Sweep:
+class LogCleanupTrigger:
     """Deletes what ``logs``, each a table and its key, say of rows of ``table`` that were deleted; for PostgreSQL.
 
     Sequential scans are off: a session keeps the plan that it made when a log was short, and the log grows.
@@ -237,16 +239,16 @@ class Sweep:
         ]
 
 
-def _sweeps(watches: Iterable[Watch]) -> tuple[Sweep, ...]:
+def _sweeps(watches: Iterable[TableTriggers]) -> tuple[LogCleanupTrigger, ...]:
     """One for each table that any log speaks of."""
     found: dict[str, dict[tuple[str, str], None]] = {}
     for watch in watches:
         for log in watch.logs:
             found.setdefault(log.of, {})[log.into, log.key] = None
-    return tuple(Sweep(table, tuple(logs)) for table, logs in found.items())
+    return tuple(LogCleanupTrigger(table, tuple(logs)) for table, logs in found.items())
 
 
-REFUSE = (
+REFUSE_FUNCTION = (
     "CREATE FUNCTION adjudge_refuse(guard text, old_status text, new_status text) RETURNS boolean LANGUAGE plpgsql "
     "AS $$ BEGIN RAISE integrity_constraint_violation USING CONSTRAINT = guard, "
     "MESSAGE = concat(guard, ' refused ', old_status, ' -> ', new_status); END $$"
@@ -255,12 +257,12 @@ REFUSE = (
 _MOVED = "OLD.status <> NEW.status"
 _MOVED_OR_TAKEN = f"({_MOVED} OR OLD.attempt_id <> NEW.attempt_id)"
 
-WATCHES: tuple[Watch, ...] = (
-    StatementWatch(
+TABLE_TRIGGERS: tuple[TableTriggers, ...] = (
+    StatementTriggers(
         table="jobs",
         guards=(
-            Guard("jobs_terminal_is_final", _is_terminal(JOB, "OLD")),
-            Guard(
+            GuardTrigger("jobs_terminal_is_final", _is_terminal(JOB, "OLD")),
+            GuardTrigger(
                 "jobs_legal_edge",
                 f"NOT {_is_terminal(JOB, 'OLD')} AND NOT ({_legal_edge(JOB)} "
                 "AND (NEW.attempt_id > OLD.attempt_id) = (NEW.status = 'running'))",
@@ -268,7 +270,7 @@ WATCHES: tuple[Watch, ...] = (
             ),
         ),
         logs=(
-            Log(
+            LogTrigger(
                 name="jobs_log",
                 into="job_status_log",
                 of="jobs",
@@ -277,7 +279,7 @@ WATCHES: tuple[Watch, ...] = (
                 values="NEW.id, OLD.status, NEW.status, NEW.attempt_id, NEW.actor, NEW.reason, NEW.updated_at",
                 when=_MOVED_OR_TAKEN,
             ),
-            Log(
+            LogTrigger(
                 name="jobs_attempts",
                 into="job_attempts",
                 of="jobs",
@@ -292,10 +294,10 @@ WATCHES: tuple[Watch, ...] = (
     ),
     # Every write of a submission grows its version by one. A terminal one changes only together with the run that
     # judged it: by applying a rejudge or a replay.
-    StatementWatch(
+    StatementTriggers(
         table="submissions",
         guards=(
-            Guard(
+            GuardTrigger(
                 "submissions_legal_edge",
                 f"NOT (NEW.version = OLD.version + 1 AND ({_legal_edge(SUBMISSION)} OR "
                 f"(OLD.status = NEW.status AND NOT {_is_terminal(SUBMISSION, 'OLD')}) OR "
@@ -304,7 +306,7 @@ WATCHES: tuple[Watch, ...] = (
             ),
         ),
         logs=(
-            Log(
+            LogTrigger(
                 name="submissions_log",
                 into="submission_status_log",
                 of="submissions",
@@ -316,11 +318,11 @@ WATCHES: tuple[Watch, ...] = (
             ),
         ),
     ),
-    RowWatch(
+    RowTriggers(
         table="chain_runs",
-        guards=(Guard("chain_runs_legal_edge", f"NOT {_legal_edge(CHAIN_RUN)}", columns=("status",)),),
+        guards=(GuardTrigger("chain_runs_legal_edge", f"NOT {_legal_edge(CHAIN_RUN)}", columns=("status",)),),
         logs=(
-            Log(
+            LogTrigger(
                 name="chain_runs_log",
                 into="chain_status_log",
                 of="chain_runs",
@@ -332,12 +334,12 @@ WATCHES: tuple[Watch, ...] = (
         ),
     ),
     # A statement that counts a node down may also let it begin: it names the status of every row, and changes some.
-    RowWatch(
+    RowTriggers(
         table="chain_nodes",
         only=_MOVED,
-        guards=(Guard("chain_nodes_legal_edge", f"{_MOVED} AND NOT {_legal_edge(NODE)}", columns=("status",)),),
+        guards=(GuardTrigger("chain_nodes_legal_edge", f"{_MOVED} AND NOT {_legal_edge(NODE)}", columns=("status",)),),
         logs=(
-            Log(
+            LogTrigger(
                 name="chain_nodes_log",
                 into="chain_status_log",
                 of="chain_runs",
@@ -351,12 +353,12 @@ WATCHES: tuple[Watch, ...] = (
     ),
 )
 
-SWEEPS = _sweeps(WATCHES)
+LOG_CLEANUPS = _sweeps(TABLE_TRIGGERS)
 
 
-def create_triggers(dialect: Dialect) -> list[str]:
+def trigger_ddl(dialect: Dialect) -> list[str]:
     """All the DDL, in order."""
-    watches = [text for watch in WATCHES for text in watch.create(dialect)]
+    watches = [text for watch in TABLE_TRIGGERS for text in watch.create(dialect)]
     if dialect is Dialect.SQLITE:
         return watches
-    return [REFUSE, *watches, *(text for sweep in SWEEPS for text in sweep.create())]
+    return [REFUSE_FUNCTION, *watches, *(text for sweep in LOG_CLEANUPS for text in sweep.create())]

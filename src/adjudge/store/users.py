@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adjudge.domain.access import Role
 from adjudge.domain.errors import NotFound
-from adjudge.store.driver import Tx, first
+from adjudge.store.driver import Tx, fetch_one
 from adjudge.store.statement import Row, Statement
 
 _COLUMNS = "id, name, email, display_name, role, disabled_at, must_change_password, created_at, updated_at"
@@ -41,7 +41,7 @@ PAGE = Statement(
     f"""
     SELECT {_COLUMNS} FROM users
     WHERE name > :after AND name LIKE :pattern ESCAPE '!' AND (role = :role OR :role = '')
-    ORDER BY name LIMIT :at_most
+    ORDER BY name LIMIT :limit
     """,
 )
 
@@ -64,7 +64,7 @@ UPDATE_PASSWORD = Statement(
     """,
 )
 
-REHASH = Statement(
+UPDATE_PASSWORD_HASH = Statement(
     "users.update_password_hash",
     "Replace an outdated password hash unless the password was changed.",
     "UPDATE users SET password_hash = :fresh WHERE id = :id AND password_hash = :stale",
@@ -82,17 +82,17 @@ ENABLE = Statement(
     "UPDATE users SET disabled_at = NULL, updated_at = {now} WHERE id = :id",
 )
 
-COUNT_ADMINS = Statement(
+COUNT_OTHER_ADMINS = Statement(
     "users.count_other_admins",
     "Count enabled admins except one.",
-    "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :but",
+    "SELECT count(*) AS n FROM users WHERE role = 'admin' AND disabled_at IS NULL AND id <> :except_id",
 )
 
 NAMES = Statement(
     "users.names",
     "Read the names of users.",
     "SELECT id, name FROM {given} JOIN users ON users.id = given_id",
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 ANY = Statement("users.any", "Check whether any user exists.", "SELECT id FROM users LIMIT 1")
 
@@ -111,7 +111,7 @@ class NewUser:
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class UserRow:
     """A user, without anything secret."""
 
     id: str
@@ -126,14 +126,14 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UserWithPassword:
     """A user and what a password is checked against; no hash, no login by password."""
 
-    user: User
+    user: UserRow
     password_hash: str | None
 
 
-async def add(tx: Tx, user: NewUser) -> None:
+async def insert(tx: Tx, user: NewUser) -> None:
     """Create a user; a name or an e-mail address that is taken is a CONFLICT that says which."""
     await tx.execute(
         INSERT,
@@ -147,36 +147,36 @@ async def add(tx: Tx, user: NewUser) -> None:
     )
 
 
-async def find(tx: Tx, user_id: str) -> User:
+async def find(tx: Tx, user_id: str) -> UserRow:
     """Read one user."""
-    row = await first(tx, FIND, id=user_id)
+    row = await fetch_one(tx, FIND, id=user_id)
     if row is None:
         raise NotFound("user", user_id)
     return _user(row)
 
 
-async def known_by_name(tx: Tx, name: str) -> Known | None:
+async def find_with_password_by_name(tx: Tx, name: str) -> UserWithPassword | None:
     """Read a user who wants to log in."""
-    row = await first(tx, FIND_BY_NAME, name=name)
-    return None if row is None else Known(_user(row), row["password_hash"])
+    row = await fetch_one(tx, FIND_BY_NAME, name=name)
+    return None if row is None else UserWithPassword(_user(row), row["password_hash"])
 
 
-async def known(tx: Tx, user_id: str) -> Known:
+async def find_with_password(tx: Tx, user_id: str) -> UserWithPassword:
     """Read a user who wants to prove who they are once more."""
-    row = await first(tx, FIND_WITH_PASSWORD, id=user_id)
+    row = await fetch_one(tx, FIND_WITH_PASSWORD, id=user_id)
     if row is None:
         raise NotFound("user", user_id)
-    return Known(_user(row), row["password_hash"])
+    return UserWithPassword(_user(row), row["password_hash"])
 
 
-async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", at_most: int = 20) -> list[User]:
+async def page(tx: Tx, *, search: str = "", role: str = "", after: str = "", limit: int = 20) -> list[UserRow]:
     """List users by name: ``after`` is the last name of the page before."""
     escaped = search.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, at_most=at_most)
+    rows = await tx.fetch(PAGE, pattern=f"%{escaped}%", role=role, after=after, limit=limit)
     return [_user(row) for row in rows]
 
 
-async def names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
+async def find_names(tx: Tx, user_ids: Collection[str]) -> dict[str, str]:
     """What those of the users are called that there are, by their ids."""
     return {row["id"]: row["name"] for row in await tx.fetch(NAMES, [(user_id,) for user_id in user_ids])}
 
@@ -196,9 +196,9 @@ async def update_password(tx: Tx, user_id: str, password_hash: str, *, must_chan
     await _changed(tx, UPDATE_PASSWORD, user_id, password_hash=password_hash, must_change_password=must_change)
 
 
-async def rehash(tx: Tx, user_id: str, *, stale: str, fresh: str) -> None:
+async def update_password_hash(tx: Tx, user_id: str, *, stale: str, fresh: str) -> None:
     """Keep the same password under stronger parameters."""
-    await tx.execute(REHASH, id=user_id, stale=stale, fresh=fresh)
+    await tx.execute(UPDATE_PASSWORD_HASH, id=user_id, stale=stale, fresh=fresh)
 
 
 async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
@@ -206,14 +206,14 @@ async def set_disabled(tx: Tx, user_id: str, *, disabled: bool) -> None:
     await _changed(tx, DISABLE if disabled else ENABLE, user_id)
 
 
-async def other_admins(tx: Tx, user_id: str) -> int:
+async def count_other_admins(tx: Tx, user_id: str) -> int:
     """How many admins can log in besides this user."""
-    return int((await tx.fetch(COUNT_ADMINS, but=user_id))[0]["n"])
+    return int((await tx.fetch(COUNT_OTHER_ADMINS, except_id=user_id))[0]["n"])
 
 
 async def any_exist(tx: Tx) -> bool:
     """Whether this is not a first start."""
-    return await first(tx, ANY) is not None
+    return await fetch_one(tx, ANY) is not None
 
 
 async def _changed(tx: Tx, statement: Statement, user_id: str, **values: object) -> None:
@@ -221,8 +221,8 @@ async def _changed(tx: Tx, statement: Statement, user_id: str, **values: object)
         raise NotFound("user", user_id)
 
 
-def _user(row: Row) -> User:
-    return User(
+def _user(row: Row) -> UserRow:
+    return UserRow(
         row["id"],
         row["name"],
         row["email"],

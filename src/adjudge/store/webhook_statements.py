@@ -40,7 +40,7 @@ DELETE = Statement(
     "Delete one of a user's webhooks.",
     "DELETE FROM webhooks WHERE id = :id AND user_id = :user_id",
 )
-WISHES = Statement(
+SELECT_SUBSCRIBERS = Statement(
     "webhooks.select_subscribers",
     "Find the webhooks subscribed to given submissions, with their state.",
     """
@@ -49,7 +49,7 @@ WISHES = Statement(
     FROM {given} JOIN submissions ON submissions.id = given_id JOIN webhooks ON webhooks.user_id = submissions.user_id
     WHERE is_active
     """,
-    given={"given_id": "text"},
+    input_columns={"given_id": "text"},
 )
 INSERT_DELIVERIES = Statement(
     "webhook_deliveries.insert",
@@ -58,7 +58,7 @@ INSERT_DELIVERIES = Statement(
     INSERT INTO webhook_deliveries (id, job_id, webhook_id, event, body, created_at)
     SELECT given_id, given_job_id, given_webhook_id, given_event, given_body, {now} FROM {given}
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_job_id": "text",
         "given_webhook_id": "text",
@@ -66,7 +66,7 @@ INSERT_DELIVERIES = Statement(
         "given_body": "text",
     },
 )
-PARCEL = Statement(
+SELECT_REQUEST = Statement(
     "webhook_deliveries.select_request",
     "Read the URL, secret and body of a delivery.",
     """
@@ -74,7 +74,7 @@ PARCEL = Statement(
     FROM webhook_deliveries JOIN webhooks ON webhooks.id = webhook_id WHERE webhook_deliveries.id = :id
     """,
 )
-END = Statement(
+FINISH = Statement(
     "webhook_deliveries.finish",
     "Store the results of deliveries.",
     """
@@ -82,7 +82,7 @@ END = Statement(
         error = given_error, finished_at = {now}
     FROM {given} WHERE id = given_id
     """,
-    given={
+    input_columns={
         "given_id": "text",
         "given_job_id": "text",
         "given_state": "text",
@@ -90,17 +90,17 @@ END = Statement(
         "given_error": "text",
     },
 )
-TALLY = Statement(
+UPDATE_FAILURES = Statement(
     "webhooks.update_failures",
     "Update consecutive failures and disable a webhook past the limit; failed pings do not count.",
     """
     UPDATE webhooks SET
         failures = CASE WHEN delivered > 0 THEN 0 ELSE failures + failed END,
-        disabled_at = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :at_most THEN {now}
+        disabled_at = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :limit THEN {now}
                       ELSE disabled_at END,
-        disabled_reason = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :at_most THEN last_error
+        disabled_reason = CASE WHEN is_active AND delivered = 0 AND failures + failed >= :limit THEN last_error
                           ELSE disabled_reason END,
-        is_active = CASE WHEN delivered = 0 AND failures + failed >= :at_most THEN FALSE ELSE is_active END
+        is_active = CASE WHEN delivered = 0 AND failures + failed >= :limit THEN FALSE ELSE is_active END
     FROM (
         SELECT webhook_id, max(given_error) AS last_error,
                CAST(sum(CASE WHEN given_error IS NULL THEN 1 ELSE 0 END) AS bigint) AS delivered,
@@ -109,9 +109,9 @@ TALLY = Statement(
     ) AS told
     WHERE webhooks.id = told.webhook_id AND (failed > 0 OR (delivered > 0 AND failures > 0))
     """,
-    given={"given_id": "text", "given_error": "text"},
+    input_columns={"given_id": "text", "given_error": "text"},
 )
-REPEAT = Statement(
+REDELIVER = Statement(
     "webhook_deliveries.redeliver",
     "Set a finished delivery to pending with a new job.",
     """
@@ -125,7 +125,7 @@ DELIVERY_STATE = Statement(
     "Read the state of one delivery.",
     "SELECT state FROM webhook_deliveries WHERE id = :id AND webhook_id = :webhook_id",
 )
-DELIVERIES = Statement(
+PAGE_DELIVERIES = Statement(
     "webhook_deliveries.page",
     "List the deliveries of a webhook, newest first, keyset-paginated.",
     """
@@ -135,7 +135,7 @@ DELIVERIES = Statement(
            webhook_deliveries.created_at AS created_at, webhook_deliveries.finished_at AS finished_at
     FROM webhook_deliveries JOIN jobs ON jobs.id = job_id
     WHERE webhook_id = :webhook_id AND webhook_deliveries.id < :before
-    ORDER BY webhook_deliveries.id DESC LIMIT :at_most
+    ORDER BY webhook_deliveries.id DESC LIMIT :limit
     """,
 )
 DELETE_OLD = Statement(
@@ -143,7 +143,7 @@ DELETE_OLD = Statement(
     "Delete deliveries finished before the retention period.",
     """
     DELETE FROM webhook_deliveries WHERE id IN (
-        SELECT id FROM webhook_deliveries WHERE created_at < {now} - :older_us AND finished_at IS NOT NULL
-        ORDER BY created_at LIMIT :at_most)
+        SELECT id FROM webhook_deliveries WHERE created_at < {now} - :older_than_us AND finished_at IS NOT NULL
+        ORDER BY created_at LIMIT :limit)
     """,
 )

@@ -14,7 +14,7 @@ from typing import Any
 from adjudge.store.driver import Tx
 from adjudge.store.statement import Statement
 
-ANNOUNCE = Statement(
+REGISTER = Statement(
     "workers.register",
     "Insert or replace a worker with a fresh lease.",
     """
@@ -35,15 +35,15 @@ KEEP_ALIVE = Statement(
     """,
 )
 
-LEAVE = Statement("workers.deregister", "Delete a worker.", "DELETE FROM workers WHERE id = :id")
+DEREGISTER = Statement("workers.deregister", "Delete a worker.", "DELETE FROM workers WHERE id = :id")
 
-FORGET_LOST = Statement(
+DELETE_EXPIRED = Statement(
     "workers.delete_expired",
     "Delete workers whose lease expired.",
     "DELETE FROM workers WHERE lease_until <= {now}",
 )
 
-ALIVE = Statement(
+LIST_ALIVE = Statement(
     "workers.list_alive",
     "List workers with a valid lease.",
     """
@@ -68,11 +68,11 @@ class WorkerRow:
     lease_left_us: int = 0
 
 
-async def announce(tx: Tx, worker: WorkerRow, *, lease_us: int) -> None:
+async def register(tx: Tx, worker: WorkerRow, *, lease_us: int) -> None:
     """Enter a worker, and forget those that were lost."""
-    await tx.execute(FORGET_LOST)
+    await tx.execute(DELETE_EXPIRED)
     await tx.execute(
-        ANNOUNCE,
+        REGISTER,
         id=worker.id,
         host=worker.host,
         pid=worker.pid,
@@ -89,12 +89,12 @@ async def keep_alive(tx: Tx, worker_id: str, *, health: str, lease_us: int) -> b
     return await tx.execute(KEEP_ALIVE, id=worker_id, health=health, lease_us=lease_us) == 1
 
 
-async def leave(tx: Tx, worker_id: str) -> None:
+async def deregister(tx: Tx, worker_id: str) -> None:
     """Forget a worker."""
-    await tx.execute(LEAVE, id=worker_id)
+    await tx.execute(DEREGISTER, id=worker_id)
 
 
-async def alive(tx: Tx) -> list[WorkerRow]:
+async def list_alive(tx: Tx) -> list[WorkerRow]:
     """Name the living, in the order of their names."""
     return [
         WorkerRow(
@@ -108,5 +108,5 @@ async def alive(tx: Tx) -> list[WorkerRow]:
             started_at_us=row["started_at"],
             lease_left_us=row["lease_left_us"],
         )
-        for row in await tx.fetch(ALIVE)
+        for row in await tx.fetch(LIST_ALIVE)
     ]

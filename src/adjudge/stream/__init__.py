@@ -4,16 +4,25 @@ What belongs here: moving messages. What does not: deciding what a job is or whe
 publish or reclaim (``relay``, ``worker``).
 """
 
-from adjudge.stream.driver import BANDS, Hint, Message, Problem, Published, Stream, band_of, consumer_name
+from adjudge.stream.driver import (
+    BANDS,
+    Message,
+    MessageBody,
+    MessageDefect,
+    PublishResult,
+    Stream,
+    band_of,
+    consumer_name,
+)
 from adjudge.stream.memory import MemoryStream
 
 __all__ = [
     "BANDS",
-    "Hint",
     "MemoryStream",
     "Message",
-    "Problem",
-    "Published",
+    "MessageBody",
+    "MessageDefect",
+    "PublishResult",
     "Stream",
     "band_of",
     "consumer_name",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.driver import Hint, Message, Problem
+from adjudge.stream.driver import Message, MessageBody, MessageDefect
 
 SCHEMA_VERSION: Final = 1
 CONTENT_TYPE: Final = "application/json"
@@ -21,7 +21,7 @@ _write: Final = json.JSONEncoder(separators=(",", ":")).encode
 """Made once: ``json.dumps`` makes one for every text that is not written its usual way."""
 
 
-def check(hint: Hint) -> Hint:
+def check_identifiers_only(hint: MessageBody) -> MessageBody:
     """Return ``hint`` if it holds identifiers only; else say which of its values is none."""
     _identifier("job_id", hint.job_id)
     _identifier("kind", hint.kind)
@@ -38,7 +38,7 @@ def check(hint: Hint) -> Hint:
     return hint
 
 
-def encode(hint: Hint) -> str:
+def encode(hint: MessageBody) -> str:
     """Write the envelope of a checked hint."""
     data = {"job_id": hint.job_id, "kind": hint.kind, "trace_id": hint.trace_id, "ids": dict(hint.payload)}
     envelope = {"schema_version": SCHEMA_VERSION, "content_type": CONTENT_TYPE, "data": data}
@@ -50,19 +50,19 @@ def decode(entry_id: str, band: int, fields: Mapping[str, str], payload: str | N
     job_id, enqueued_at_ms = fields.get("job_id") or None, _number(fields.get("enqueue_ts"))
     hint, problem = _usable(job_id, enqueued_at_ms, fields, payload)
     return Message(
-        entry_id, band, hint, problem, job_id, deliveries, enqueued_at_ms, receipt=fields.get("payload_ref") or None
+        entry_id, band, hint, problem, job_id, deliveries, enqueued_at_ms, payload_ref=fields.get("payload_ref") or None
     )
 
 
 def _usable(
     job_id: str | None, enqueued_at_ms: int | None, fields: Mapping[str, str], payload: str | None
-) -> tuple[Hint | None, Problem | None]:
+) -> tuple[MessageBody | None, MessageDefect | None]:
     """The hint that an entry leads to, or what is wrong with it."""
     priority = _number(fields.get("priority"))
     if job_id is None or priority is None or enqueued_at_ms is None or not fields.get("payload_ref"):
         return None, "missing_field"
     try:
-        hint = check(_hint(payload, priority))
+        hint = check_identifiers_only(_hint(payload, priority))
         if hint.job_id != job_id:
             raise ValueError("the payload is another job's")
     except (ValueError, TypeError, KeyError, AttributeError, InvalidInput):
@@ -70,12 +70,12 @@ def _usable(
     return hint, None
 
 
-def _hint(payload: str | None, priority: int) -> Hint:
+def _hint(payload: str | None, priority: int) -> MessageBody:
     envelope: dict[str, Any] = json.loads(payload or "")
     if envelope["schema_version"] != SCHEMA_VERSION or envelope["content_type"] != CONTENT_TYPE:
         raise ValueError("an envelope of another version")
     data = envelope["data"]
-    return Hint(data["job_id"], priority, data["kind"], data["trace_id"], dict(data["ids"]))
+    return MessageBody(data["job_id"], priority, data["kind"], data["trace_id"], dict(data["ids"]))
 
 
 def _identifier(field: str, value: object) -> None:

@@ -19,14 +19,14 @@ from adjudge.domain.errors import InvalidInput
 BANDS: Final = (0, 1, 2, 3)
 """Priority bands, one stream each; 0 is served first. A job's ordinary band is 2."""
 
-Problem = Literal["missing_field", "payload_missing_or_invalid"]
+MessageDefect = Literal["missing_field", "payload_missing_or_invalid"]
 """Why a message cannot be used: a field of the entry is absent, or its payload is gone or unreadable."""
 
 _CONSUMER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class MessageBody:
     """What the relay tells of a job: identifiers only, never source, logs, tokens or personal data."""
 
     job_id: str
@@ -42,7 +42,7 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishResult:
     """What became of one hint: an entry in the stream, or the reason why there is none."""
 
     job_id: str
@@ -60,14 +60,14 @@ class Message:
 
     entry_id: str
     band: int
-    hint: Hint | None
-    problem: Problem | None
+    body: MessageBody | None
+    defect: MessageDefect | None
     job_id: str | None
-    deliveries: int
+    delivery_count: int
     """How often it has been handed to a consumer, this time included."""
     enqueued_at_ms: int | None = None
     """When it was published, by the publisher's clock."""
-    receipt: str | None = None
+    payload_ref: str | None = None
     """The driver's own: what it must clean up when the message is acknowledged."""
 
 
@@ -77,11 +77,11 @@ class Stream(Protocol):
     Every method raises ``Unavailable`` while the stream is away and works again by itself when it is back.
     """
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         """Add a message for each hint, in one round trip; one bad hint never fails its neighbours."""
         ...
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
         """Take new messages, higher bands first and lower ones never starved.
 
         Returns as soon as there is anything, and with nothing after ``wait_ms``. Cancelling it loses no message.
@@ -92,25 +92,25 @@ class Stream(Protocol):
         """Forget messages that are dealt with; return how many of them were still pending."""
         ...
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
         """Take over messages that their readers have kept for ``idle_ms``.
 
         Looks at a part of the pending messages at a time and goes on from there at the next call.
         """
         ...
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Of these (priority, entry_id), return those whose message is still here, unread or unacknowledged.
 
         One round trip; the reconciler delivers the others again. An acknowledged message is deleted, so it is not held.
         """
         ...
 
-    async def pending(self) -> dict[int, int]:
+    async def pending_counts(self) -> dict[int, int]:
         """How many messages of each band are read and not acknowledged."""
         ...
 
-    async def depth(self) -> dict[int, int]:
+    async def depths(self) -> dict[int, int]:
         """How many messages of each band are not acknowledged, read or not."""
         ...
 

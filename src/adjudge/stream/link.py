@@ -26,7 +26,7 @@ TIMEOUT_SEC: Final = 10.0
 _ENVIRONMENT: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 
 
-class Link:
+class RedisConnection:
     """One Redis, and one environment's corner of it."""
 
     def __init__(self, url: str, *, environment: str, timeout_sec: float = TIMEOUT_SEC) -> None:
@@ -58,14 +58,14 @@ class Link:
         return Redis.from_url(self._url, **(defaults | options))
 
     @asynccontextmanager
-    async def calling(self, patience_sec: float | None = None) -> AsyncIterator[None]:
+    async def translate_errors(self, patience_sec: float | None = None) -> AsyncIterator[None]:
         """Say in our own words what goes wrong inside, an answer that does not come among it."""
-        with self.reporting():
+        with self.translate_errors_sync():
             async with asyncio.timeout(patience_sec or self._timeout_sec):
                 yield
 
     @contextmanager
-    def reporting(self) -> Iterator[None]:
+    def translate_errors_sync(self) -> Iterator[None]:
         """Say in our own words what goes wrong inside."""
         try:
             yield

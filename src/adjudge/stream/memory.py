@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.codec import check
-from adjudge.stream.driver import BANDS, Hint, Message, Problem, Published, band_of
-from adjudge.stream.turns import Turns
+from adjudge.stream.codec import check_identifiers_only
+from adjudge.stream.driver import BANDS, Message, MessageBody, MessageDefect, PublishResult, band_of
+from adjudge.stream.turns import FairShare
 
 _LOOKED_AT_PER_CLAIM: Final = 10
 """How many pending messages a look may pass over for each that it may take; Redis does the same."""
@@ -50,27 +50,27 @@ class MemoryStream:
     def __init__(self, *, maxlen: int = 200_000, now_us: Callable[[], int] | None = None) -> None:
         self._maxlen = maxlen
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
-        self._turns = Turns()
+        self._turns = FairShare()
         self._first_to_reclaim = 0
         self._arrival = asyncio.Event()
         self._bands = {band: _Band() for band in BANDS}
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         """Add a message for each hint that holds identifiers only."""
         published = [self._publish(hint) for hint in hints]
         self._announce()
         return published
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
         """Take new messages; wait for the first one if there is none."""
-        if at_most < 1:
+        if limit < 1:
             return []
         try:
             async with asyncio.timeout(wait_ms / 1000):
-                while not (messages := self._take(consumer, at_most)):
+                while not (messages := self._take(consumer, limit)):
                     await self._arrival.wait()
         except TimeoutError:
-            messages = self._take(consumer, at_most)
+            messages = self._take(consumer, limit)
         return messages
 
     async def ack(self, messages: Sequence[Message]) -> int:
@@ -83,16 +83,16 @@ class MemoryStream:
                 band.entries.pop(entry_id, None)
         return acknowledged
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
         """Take over what is idle, going on from where the last call stopped, a different band first each time."""
         first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
         messages: list[Message] = []
         for number in (*BANDS[first:], *BANDS[:first]):
-            if len(messages) < at_most:
-                messages += self._reclaim(number, consumer, idle_ms * 1000, at_most - len(messages))
+            if len(messages) < limit:
+                messages += self._reclaim(number, consumer, idle_ms * 1000, limit - len(messages))
         return sorted(messages, key=lambda message: message.band)
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Of these, return what is not acknowledged, trimmed or flushed."""
         return {
             (priority, entry_id)
@@ -100,11 +100,11 @@ class MemoryStream:
             if entry_id is not None and _parse(entry_id) in self._bands[band_of(priority)].entries
         }
 
-    async def pending(self) -> dict[int, int]:
+    async def pending_counts(self) -> dict[int, int]:
         """How many messages of each band are read and not acknowledged."""
         return {number: len(band.pending) for number, band in self._bands.items()}
 
-    async def depth(self) -> dict[int, int]:
+    async def depths(self) -> dict[int, int]:
         """How many messages of each band are not acknowledged."""
         return {number: len(band.entries) for number, band in self._bands.items()}
 
@@ -115,20 +115,20 @@ class MemoryStream:
         """Forget everything, as a flushed Redis does. For tests and the simulator."""
         self._bands = {band: _Band(last_id=old.last_id) for band, old in self._bands.items()}
 
-    def add_unusable(self, band: int, problem: Problem, job_id: str | None = None) -> str:
+    def add_defective(self, band: int, problem: MessageDefect, job_id: str | None = None) -> str:
         """Add a message that nobody can use. For tests and the simulator."""
         entry_id = self._append(band, None, problem, job_id)
         self._announce()
         return entry_id
 
-    def _publish(self, hint: Hint) -> Published:
+    def _publish(self, hint: MessageBody) -> PublishResult:
         try:
-            check(hint)
+            check_identifiers_only(hint)
         except InvalidInput as refused:
-            return Published(hint.job_id, None, refused.message, is_final=True)
-        return Published(hint.job_id, self._append(hint.band, hint, None, hint.job_id))
+            return PublishResult(hint.job_id, None, refused.message, is_final=True)
+        return PublishResult(hint.job_id, self._append(hint.band, hint, None, hint.job_id))
 
-    def _append(self, number: int, hint: Hint | None, problem: Problem | None, job_id: str | None) -> str:
+    def _append(self, number: int, hint: MessageBody | None, problem: MessageDefect | None, job_id: str | None) -> str:
         band, now_ms = self._bands[number], self._now_us() // 1000
         # Ids grow even when the clock stands still or goes back.
         last_ms, sequence = band.last_id
@@ -145,12 +145,12 @@ class MemoryStream:
         self._arrival.set()
         self._arrival = asyncio.Event()
 
-    def _take(self, consumer: str, at_most: int) -> list[Message]:
+    def _take(self, consumer: str, limit: int) -> list[Message]:
         messages: list[Message] = []
-        for number, places in self._turns.kept_places(at_most).items():
+        for number, places in self._turns.reserved_quota(limit).items():
             messages += self._deliver(number, consumer, places)
         for number in BANDS:
-            messages += self._deliver(number, consumer, at_most - len(messages))
+            messages += self._deliver(number, consumer, limit - len(messages))
         return sorted(messages, key=lambda message: message.band)
 
     def _deliver(self, number: int, consumer: str, places: int) -> list[Message]:
@@ -163,11 +163,11 @@ class MemoryStream:
                 messages.append(message)
         return messages
 
-    def _reclaim(self, number: int, consumer: str, idle_us: int, at_most: int) -> list[Message]:
+    def _reclaim(self, number: int, consumer: str, idle_us: int, limit: int) -> list[Message]:
         band, messages, now_us = self._bands[number], list[Message](), self._now_us()
         ahead = [entry_id for entry_id in band.pending if entry_id >= band.cursor]
         for looked_at, entry_id in enumerate(ahead):
-            if len(messages) == at_most or looked_at == at_most * _LOOKED_AT_PER_CLAIM:
+            if len(messages) == limit or looked_at == limit * _LOOKED_AT_PER_CLAIM:
                 band.cursor = entry_id
                 return messages
             pending, message = band.pending[entry_id], band.entries.get(entry_id)
@@ -175,7 +175,7 @@ class MemoryStream:
                 del band.pending[entry_id]
             elif now_us - pending.delivered_at_us >= idle_us:
                 band.pending[entry_id] = _Pending(consumer, now_us, pending.deliveries + 1)
-                messages.append(replace(message, deliveries=pending.deliveries + 1))
+                messages.append(replace(message, delivery_count=pending.deliveries + 1))
         band.cursor = (0, 0)
         return messages
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream.link import TIMEOUT_SEC, Link
+from adjudge.stream.link import TIMEOUT_SEC, RedisConnection
 
 
 async def take_namespace(url: str, *, environment: str, installation_id: str, timeout_sec: float = TIMEOUT_SEC) -> None:
@@ -11,11 +11,11 @@ async def take_namespace(url: str, *, environment: str, installation_id: str, ti
 
     Two installations in one namespace would read and acknowledge each other's messages.
     """
-    link = Link(url, environment=environment, timeout_sec=timeout_sec)
+    link = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
     key = f"{link.prefix}installation"
     client = link.connect()
     try:
-        async with link.calling(), client.pipeline(transaction=False) as pipeline:
+        async with link.translate_errors(), client.pipeline(transaction=False) as pipeline:
             pipeline.set(key, installation_id, nx=True)
             pipeline.get(key)
             _, owner = await pipeline.execute()

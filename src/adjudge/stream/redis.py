@@ -18,11 +18,11 @@ from redis.exceptions import RedisError, ResponseError
 
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.stream import codec, scripts
-from adjudge.stream.driver import BANDS, Hint, Message, Published, band_of
+from adjudge.stream.driver import BANDS, Message, MessageBody, PublishResult, band_of
 from adjudge.stream.failures import code_of, is_waited_out
-from adjudge.stream.link import TIMEOUT_SEC, Link
-from adjudge.stream.turns import Turns
-from adjudge.stream.waiting import Found, Waiter
+from adjudge.stream.link import TIMEOUT_SEC, RedisConnection
+from adjudge.stream.turns import FairShare
+from adjudge.stream.waiting import BlockingReader, Found
 
 _ROWS_PER_CALL: Final = 500
 """A script holds Redis up while it runs: a long list is published in several."""
@@ -45,7 +45,7 @@ class RedisStream:
         group: str | None = None,
         timeout_sec: float = TIMEOUT_SEC,
     ) -> None:
-        self._link = Link(url, environment=environment, timeout_sec=timeout_sec)
+        self._link = RedisConnection(url, environment=environment, timeout_sec=timeout_sec)
         self._keys = [f"{self._link.prefix}jobs:{band}" for band in BANDS]
         self._band_of_key = dict(zip(self._keys, BANDS, strict=True))
         self._payload_prefix = f"{self._link.prefix}payload:"
@@ -53,40 +53,40 @@ class RedisStream:
         self._maxlen, self._payload_ttl_sec = maxlen, payload_ttl_sec
         self._client = self._link.connect()
         self._publish = self._client.register_script(scripts.PUBLISH)
-        self._take = self._client.register_script(scripts.TAKE)
+        self._take = self._client.register_script(scripts.READ)
         self._autoclaim = self._client.register_script(scripts.AUTOCLAIM)
         self._ack = self._client.register_script(scripts.ACK)
-        self._hand_back = self._client.register_script(scripts.HAND_BACK)
-        self._leave = self._client.register_script(scripts.LEAVE)
+        self._hand_back = self._client.register_script(scripts.RELEASE)
+        self._leave = self._client.register_script(scripts.DELETE_CONSUMERS)
         self._consumers: set[str] = set()
-        self._waiters: dict[str, Waiter] = {}
+        self._waiters: dict[str, BlockingReader] = {}
         self._kept: dict[str, list[asyncio.Task[list[Message]]]] = {}
-        self._turns = Turns()
+        self._turns = FairShare()
         self._cursors = ["0-0"] * len(BANDS)
         self._first_to_reclaim = 0
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         """Store each payload, then add its entry; a call is one round trip for every 500 hints."""
-        outcomes: list[Published] = []
+        outcomes: list[PublishResult] = []
         for start in range(0, len(hints), _ROWS_PER_CALL):
             outcomes += await self._publish_some(hints[start : start + _ROWS_PER_CALL])
         return outcomes
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
         """Take what is there in one round trip; only if there is nothing, wait on a connection of its own.
 
         Redis hands over a message before we have its answer. A caller who is cancelled in between would leave it
         pending with nobody at work on it, so the reading is a task that outlives its caller: what it catches goes to
         the consumer's next read, or back to the stream on ``close``.
         """
-        if at_most < 1:
+        if limit < 1:
             return []
         self._consumers.add(consumer)
         kept = self._kept[consumer].pop() if self._kept.get(consumer) else None
         if kept is not None and (not kept.done() or kept.exception() or kept.result()):
-            return await self._outcome(kept, consumer, at_most, wait_ms / 1000 + _SLACK_SEC)
-        reading = asyncio.create_task(self._read(consumer, at_most, wait_ms), name="stream-read")
-        return await self._outcome(reading, consumer, at_most, None)
+            return await self._outcome(kept, consumer, limit, wait_ms / 1000 + _SLACK_SEC)
+        reading = asyncio.create_task(self._read(consumer, limit, wait_ms), name="stream-read")
+        return await self._outcome(reading, consumer, limit, None)
 
     async def ack(self, messages: Sequence[Message]) -> int:
         """Acknowledge and delete, payloads included."""
@@ -94,23 +94,23 @@ class RedisStream:
             return 0
         rows: list[object] = []
         for message in messages:
-            rows += (message.band + 1, message.entry_id, self._own(message.receipt))
+            rows += (message.band + 1, message.entry_id, self._own(message.payload_ref))
         return int(await self._run(self._ack, self._group, *rows))
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
         """Take over idle messages; cursors stay with this object, and each call begins with another band."""
-        if at_most < 1:
+        if limit < 1:
             return []
         self._consumers.add(consumer)
         first, self._first_to_reclaim = self._first_to_reclaim, (self._first_to_reclaim + 1) % len(BANDS)
-        cursors, rows = await self._run(self._autoclaim, self._group, consumer, idle_ms, at_most, first, *self._cursors)
+        cursors, rows = await self._run(self._autoclaim, self._group, consumer, idle_ms, limit, first, *self._cursors)
         self._cursors = cursors
         return self._messages(rows)
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
         """Look each entry up by its id, all in one round trip."""
         known = [(priority, entry_id) for priority, entry_id in entries if entry_id is not None]
-        async with self._link.calling(), self._client.pipeline(transaction=False) as pipeline:
+        async with self._link.translate_errors(), self._client.pipeline(transaction=False) as pipeline:
             for priority, entry_id in known:
                 pipeline.xrange(self._keys[band_of(priority)], entry_id, entry_id)
             found = await pipeline.execute(raise_on_error=False)
@@ -119,11 +119,11 @@ class RedisStream:
                     raise reply
         return {entry for entry, rows in zip(known, found, strict=True) if rows and not isinstance(rows, RedisError)}
 
-    async def pending(self) -> dict[int, int]:
+    async def pending_counts(self) -> dict[int, int]:
         """Ask for the summary of each group's pending list; no group yet means nothing pending."""
         return await self._per_band("XPENDING", self._group)
 
-    async def depth(self) -> dict[int, int]:
+    async def depths(self) -> dict[int, int]:
         """Ask for each stream's length: acknowledged entries are deleted, so that is its depth."""
         return await self._per_band("XLEN")
 
@@ -147,27 +147,27 @@ class RedisStream:
         self._waiters.clear()
         await self._client.aclose()
 
-    async def _publish_some(self, hints: Sequence[Hint]) -> list[Published]:
+    async def _publish_some(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         now_ms = time.time_ns() // 1_000_000
-        outcomes: list[Published | None] = []
+        outcomes: list[PublishResult | None] = []
         rows: list[object] = []
         for hint in hints:
             try:
-                rows += self._row(codec.check(hint), now_ms)
+                rows += self._row(codec.check_identifiers_only(hint), now_ms)
                 outcomes.append(None)
             except InvalidInput as refused:
-                outcomes.append(Published(hint.job_id, None, refused.message, is_final=True))
+                outcomes.append(PublishResult(hint.job_id, None, refused.message, is_final=True))
         answers = iter(await self._run(self._publish, self._maxlen, self._payload_ttl_sec, *rows) if rows else ())
         return [outcome or _published(hint, next(answers)) for hint, outcome in zip(hints, outcomes, strict=True)]
 
-    def _row(self, hint: Hint, now_ms: int) -> tuple[object, ...]:
+    def _row(self, hint: MessageBody, now_ms: int) -> tuple[object, ...]:
         # A key for each publication, not for each job: acknowledging an old message of a job that is retried must not
         # take away the payload of its new one.
         payload_ref = f"{self._payload_prefix}{hint.job_id}:{secrets.token_hex(4)}"
         return hint.band + 1, hint.job_id, now_ms, payload_ref, hint.priority, codec.encode(hint)
 
     async def _outcome(
-        self, reading: asyncio.Task[list[Message]], consumer: str, at_most: int, patience_sec: float | None
+        self, reading: asyncio.Task[list[Message]], consumer: str, limit: int, patience_sec: float | None
     ) -> list[Message]:
         keep = self._kept.setdefault(consumer, []).append
         try:
@@ -179,17 +179,17 @@ class RedisStream:
             keep(reading)
             return []
         messages = reading.result()
-        await self._give_back(messages[at_most:])
-        return messages[:at_most]
+        await self._give_back(messages[limit:])
+        return messages[:limit]
 
-    async def _read(self, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        kept_places = self._turns.kept_places(at_most)
-        rows = await self._run(self._take, self._group, consumer, at_most, *kept_places.values())
+    async def _read(self, consumer: str, limit: int, wait_ms: int) -> list[Message]:
+        kept_places = self._turns.reserved_quota(limit)
+        rows = await self._run(self._take, self._group, consumer, limit, *kept_places.values())
         if rows or wait_ms < 1:
             return self._messages(rows)
         if consumer not in self._waiters:
-            self._waiters[consumer] = Waiter(self._link.connect, self._group, consumer, self._keys)
-        with self._link.reporting():
+            self._waiters[consumer] = BlockingReader(self._link.connect, self._group, consumer, self._keys)
+        with self._link.translate_errors_sync():
             try:
                 found = await self._waiters[consumer].wait(wait_ms)
             except ResponseError as error:
@@ -200,7 +200,7 @@ class RedisStream:
 
     async def _with_payloads(self, found: Found) -> list[Message]:
         refs = [self._own(fields.get("payload_ref")) or self._payload_prefix for _, _, fields in found]
-        async with self._link.calling():
+        async with self._link.translate_errors():
             payloads: list[Any] = await self._client.mget(refs) if refs else []
         return [
             codec.decode(entry_id, self._band_of_key[key], fields, payload)
@@ -220,7 +220,7 @@ class RedisStream:
             await asyncio.wait(reads, timeout=0.02)
 
     async def _per_band(self, command: str, *arguments: object) -> dict[int, int]:
-        async with self._link.calling():
+        async with self._link.translate_errors():
             async with self._client.pipeline(transaction=False) as pipeline:
                 for key in self._keys:
                     pipeline.execute_command(command, key, *arguments)
@@ -228,7 +228,7 @@ class RedisStream:
             return dict(zip(BANDS, map(_count, replies), strict=True))
 
     async def _run(self, script: AsyncScript, *arguments: Any) -> Any:
-        async with self._link.calling():
+        async with self._link.translate_errors():
             return await script(keys=self._keys, args=arguments)
 
     def _messages(self, rows: list[list[Any]]) -> list[Message]:
@@ -243,10 +243,12 @@ class RedisStream:
         return payload_ref if payload_ref and payload_ref.startswith(self._payload_prefix) else ""
 
 
-def _published(hint: Hint, answer: str) -> Published:
+def _published(hint: MessageBody, answer: str) -> PublishResult:
     if answer.startswith("!"):
-        return Published(hint.job_id, None, f"Redis refused it: {answer[1:200]}", is_outage=is_waited_out(answer[1:]))
-    return Published(hint.job_id, answer)
+        return PublishResult(
+            hint.job_id, None, f"Redis refused it: {answer[1:200]}", is_outage=is_waited_out(answer[1:])
+        )
+    return PublishResult(hint.job_id, answer)
 
 
 def _count(reply: Any) -> int:

@@ -57,7 +57,7 @@ return outcomes
 """
 """ARGV: maxlen, ttl; then band index, job id, time, payload's key, priority and payload per row. Errors begin with !"""
 
-TAKE: Final = (
+READ: Final = (
     _ENTRIES
     + """
 local consumer, left, failure = ARGV[2], tonumber(ARGV[3]), nil
@@ -152,7 +152,7 @@ return acknowledged
 """ARGV: group; then band index, entry id and payload's key per message. What is acknowledged is deleted too, so that a
 stream's length is its depth and memory follows the backlog, not the history."""
 
-HAND_BACK: Final = """
+RELEASE: Final = """
 for at = 3, #ARGV, 2 do
   local key, id = KEYS[tonumber(ARGV[at])], ARGV[at + 1]
   local entry = redis.call('XRANGE', key, id, id)[1]
@@ -164,7 +164,7 @@ return 1
 """
 """ARGV: group, maxlen; then band index and entry id per message: put back what was taken and cannot be used now."""
 
-LEAVE: Final = """
+DELETE_CONSUMERS: Final = """
 local leaving = {}
 for at = 3, #ARGV do leaving[ARGV[at]] = true end
 for _, key in ipairs(KEYS) do

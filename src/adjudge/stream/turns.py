@@ -11,7 +11,7 @@ _ROUND: Final = 16
 """Places in a round. Each lower band has one of its own; all others go to the highest band that has something."""
 
 
-class Turns:
+class FairShare:
     """Deals out places of reads. A reader keeps one for as long as it reads.
 
     However busy the higher bands are, each lower band gets one place in sixteen; a place that its band has no use for
@@ -25,10 +25,10 @@ class Turns:
             places[band * spacing] = band
         self._places = cycle(places)
 
-    def kept_places(self, at_most: int) -> dict[int, int]:
-        """Of the next ``at_most`` places, how many are kept for which band."""
+    def reserved_quota(self, limit: int) -> dict[int, int]:
+        """Of the next ``limit`` places, how many are kept for which band."""
         kept = dict.fromkeys(BANDS, 0)
-        for band in islice(self._places, at_most):
+        for band in islice(self._places, limit):
             if band is not None:
                 kept[band] += 1
         return kept

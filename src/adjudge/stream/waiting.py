@@ -16,7 +16,7 @@ _SILENCE_SEC: Final = 5.0
 """How long past its block a connection may stay silent before it counts as dead."""
 
 
-class Waiter:
+class BlockingReader:
     """One consumer's blocked read over all bands."""
 
     def __init__(self, connect: Callable[..., Redis], group: str, consumer: str, keys: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from adjudge.api.parts import Parts
 from adjudge.domain.errors import NotFound
-from adjudge.web.render import Pages
+from adjudge.web.render import PageRenderer
 from adjudge.web.routes import (
     account,
     chains,
@@ -26,7 +26,7 @@ from adjudge.web.routes.router import page_router
 
 def install(app: FastAPI, parts: Parts) -> None:
     """Add every page, its static files, and a page for addresses that lead nowhere."""
-    pages = Pages()
+    pages = PageRenderer()
     app.include_router(pages.assets.router())
     app.include_router(preferences.router(pages))
     app.include_router(reference.router(pages))

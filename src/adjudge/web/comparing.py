@@ -15,7 +15,7 @@ _EDITS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LinePair:
     """A line of either side; None where a side has none."""
 
     expected: str | None
@@ -23,14 +23,14 @@ class Pair:
     is_same: bool
 
 
-def compared(expected: str, got: str) -> list[Pair]:
+def align_lines(expected: str, got: str) -> list[LinePair]:
     """Both texts in step. White space at the ends of lines makes no difference: most checkers see none in it."""
     return list(_pairs(expected.splitlines(), got.splitlines()))
 
 
-def _pairs(expected: list[str], got: list[str]) -> Iterator[Pair]:
+def _pairs(expected: list[str], got: list[str]) -> Iterator[LinePair]:
     ours, theirs = [line.rstrip() for line in expected], [line.rstrip() for line in got]
     for block in blocks(ours, theirs, Budget(_STEPS, _EDITS)):
         one, other = expected[block.old_from : block.old_to], got[block.new_from : block.new_to]
         for left, right in zip_longest(one, other):
-            yield Pair(left, right, block.is_same)
+            yield LinePair(left, right, block.is_same)

@@ -8,7 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from adjudge.domain.layering import Bend, Place, lay_out
+from adjudge.domain.layering import EdgeWaypoint, LayoutVertex, layout_graph
 
 _NODE_WIDTH: Final = 168
 _NODE_HEIGHT: Final = 44
@@ -17,7 +17,7 @@ _GAP_Y: Final = 18
 _MARGIN: Final = 10
 
 
-def draw_dag(
+def render_dag(
     title: str,
     dependencies: Mapping[str, Sequence[str]],
     *,
@@ -26,7 +26,7 @@ def draw_dag(
     link: Callable[[str], str] | None = None,
 ) -> Markup:
     """Draw a graph; ``meaning`` is a node's colour class, ``caption`` its second line, ``link`` where it leads."""
-    layout = lay_out(dependencies)
+    layout = layout_graph(dependencies)
     tallest = max((len(layer) for layer in layout.layers), default=1)
     height = 2 * _MARGIN + tallest * (_NODE_HEIGHT + _GAP_Y) - _GAP_Y
     width = 2 * _MARGIN + len(layout.layers) * (_NODE_WIDTH + _GAP_X) - _GAP_X
@@ -40,8 +40,8 @@ def draw_dag(
     return opening + Markup("").join(drawn) + Markup("</svg>")
 
 
-def _corners(layers: Sequence[Sequence[Place]], height: int) -> dict[Place, tuple[float, float]]:
-    corner: dict[Place, tuple[float, float]] = {}
+def _corners(layers: Sequence[Sequence[LayoutVertex]], height: int) -> dict[LayoutVertex, tuple[float, float]]:
+    corner: dict[LayoutVertex, tuple[float, float]] = {}
     for column, layer in enumerate(layers):
         tall = len(layer) * (_NODE_HEIGHT + _GAP_Y) - _GAP_Y
         for row, place in enumerate(layer):
@@ -50,7 +50,7 @@ def _corners(layers: Sequence[Sequence[Place]], height: int) -> dict[Place, tupl
     return corner
 
 
-def _edge(edge: Sequence[Place], corner: Mapping[Place, tuple[float, float]]) -> Markup:
+def _edge(edge: Sequence[LayoutVertex], corner: Mapping[LayoutVertex, tuple[float, float]]) -> Markup:
     path = ""
     for source, target in pairwise(edge):
         (x1, y1), (x2, y2) = corner[source], corner[target]
@@ -58,7 +58,7 @@ def _edge(edge: Sequence[Place], corner: Mapping[Place, tuple[float, float]]) ->
         y1, y2 = y1 + _NODE_HEIGHT / 2, y2 + _NODE_HEIGHT / 2
         bend = (x2 - begin) / 2
         path += f"M{begin:.0f} {y1:.0f}C{begin + bend:.0f} {y1:.0f} {x2 - bend:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
-        if isinstance(target, Bend):
+        if isinstance(target, EdgeWaypoint):
             path += f"M{x2:.0f} {y2:.0f}H{x2 + _NODE_WIDTH:.0f}"
     return Markup('<path class="edge" d="{}"/>').format(path)
 

@@ -12,17 +12,17 @@ from adjudge.domain.errors import InvalidInput
 _LONGEST: Final = 4_000
 
 
-async def text(request: Request, name: str, *, at_most: int = _LONGEST) -> str:
+async def text(request: Request, name: str, *, limit: int = _LONGEST) -> str:
     """One text field; an absent one is empty."""
     value = (await request.form()).get(name, "")
     if not isinstance(value, str):
         raise InvalidInput(f"{name}: expected text, got a file.", field=name)
-    if len(value) > at_most:
-        raise InvalidInput(f"{name}: {len(value)} characters; at most {at_most} allowed.", field=name)
+    if len(value) > limit:
+        raise InvalidInput(f"{name}: {len(value)} characters; at most {limit} allowed.", field=name)
     return value
 
 
-async def choices(request: Request, name: str) -> list[str]:
+async def checked_values(request: Request, name: str) -> list[str]:
     """Every box that was ticked under one name."""
     return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
 

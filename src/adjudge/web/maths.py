@@ -80,7 +80,7 @@ _ATTRIBUTES: Final = frozenset(
 )
 
 
-def with_maths(html: str) -> str:
+def render_math(html: str) -> str:
     """``html``, which is sanitised already, with every piece of TeX in it made into MathML."""
     left = iter(range(_MOST))
     return _MATHS.sub(lambda found: _mathml(found[2], found[1]) if next(left, None) is not None else found[0], html)
@@ -96,7 +96,7 @@ def _mathml(escaped: str, display: str) -> str:
         tree = ET.fromstring(convert(tex, display="block" if display == "display" else "inline"))  # noqa: S314  # the converter's own, bounded
     except Exception:  # noqa: BLE001  # a converter may fail at anything that people write; the TeX is still worth showing
         return shown
-    if not all(_is_harmless(element) for element in tree.iter()):
+    if not all(_is_allowed(element) for element in tree.iter()):
         return shown
     for element in tree.iter():
         element.tag = element.tag.removeprefix(_SPACE)
@@ -104,6 +104,6 @@ def _mathml(escaped: str, display: str) -> str:
     return ET.tostring(tree, encoding="unicode")
 
 
-def _is_harmless(element: ET.Element) -> bool:
+def _is_allowed(element: ET.Element) -> bool:
     name = element.tag.removeprefix(_SPACE)
     return element.tag.startswith(_SPACE) and name in _ELEMENTS and _ATTRIBUTES.issuperset(element.attrib)

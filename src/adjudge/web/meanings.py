@@ -13,6 +13,6 @@ _MEANINGS: Final = {
 _BY_STATE: Final = {state: meaning for meaning, states in _MEANINGS.items() for state in states.split()}
 
 
-def meaning(state: object) -> str:
+def status_class(state: object) -> str:
     """The colour class of a state; none for what merely waits."""
     return _BY_STATE.get(str(state), "")

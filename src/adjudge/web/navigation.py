@@ -10,7 +10,7 @@ from adjudge.domain.access import Permission
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavItem:
     """One entry of the bar."""
 
     path: str
@@ -20,21 +20,21 @@ class Entry:
     also: str = ""
     """Where pages of the same matter are that have an address of their own."""
 
-    def leads_to(self, path: str) -> bool:
+    def is_active(self, path: str) -> bool:
         """Whether a page belongs to this entry."""
         return any(path == start or path.startswith(f"{start}/") for start in (self.path, self.also) if start)
 
 
 ENTRIES: Final = (
-    Entry("/problems", "nav.problems", Permission.PROBLEM_READ),
-    Entry("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
-    Entry("/setting", "nav.problem_admin", Permission.PROBLEM_WRITE),
-    Entry("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),
-    Entry("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
-    Entry("/ops", "nav.ops", Permission.OPS_READ),
+    NavItem("/problems", "nav.problems", Permission.PROBLEM_READ),
+    NavItem("/submissions", "nav.submissions", Permission.SUBMISSION_READ),
+    NavItem("/setting", "nav.problem_admin", Permission.PROBLEM_WRITE),
+    NavItem("/chains", "nav.chains", Permission.CHAIN_READ, also="/runs"),
+    NavItem("/rejudge", "nav.rejudge", Permission.REJUDGE_READ),
+    NavItem("/ops", "nav.ops", Permission.OPS_READ),
 )
 
 
-def navigation(viewer: Viewer) -> list[Entry]:
+def navigation(viewer: Viewer) -> list[NavItem]:
     """The entries for ``viewer``."""
-    return [entry for entry in ENTRIES if viewer.may(entry.permission)]
+    return [entry for entry in ENTRIES if viewer.can(entry.permission)]

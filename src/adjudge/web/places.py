@@ -17,14 +17,14 @@ _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextSegment:
     """Text as it was written, and the line that it names."""
 
     text: str
     line: int | None = None
 
 
-def pieces(message: str, file_name: str) -> list[Piece]:
+def link_lines(message: str, file_name: str) -> list[TextSegment]:
     """A message cut where it names a line of the program, whose file is called ``file_name``; without one, uncut.
 
     Everything else, lines of libraries and of the jury's files among it, stays text.
@@ -32,16 +32,16 @@ def pieces(message: str, file_name: str) -> list[Piece]:
     return list(_pieces(message, file_name))
 
 
-def _pieces(message: str, file_name: str) -> Iterator[Piece]:
+def _pieces(message: str, file_name: str) -> Iterator[TextSegment]:
     done = 0
     if file_name and len(file_name) <= _NAME_LONGEST:
         for found in islice(_named(file_name).finditer(message, 0, _LONGEST), _MOST):
             if found.start() > done:
-                yield Piece(message[done : found.start()])
-            yield Piece(found[0], int(found[1]))
+                yield TextSegment(message[done : found.start()])
+            yield TextSegment(found[0], int(found[1]))
             done = found.end()
     if done < len(message):
-        yield Piece(message[done:])
+        yield TextSegment(message[done:])
 
 
 @lru_cache(maxsize=64)

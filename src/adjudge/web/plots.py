@@ -44,7 +44,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class GanttSpan:
     """A stretch of time in a Gantt chart."""
 
     name: str
@@ -55,7 +55,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TimeWindow:
     """The stretch that lines are drawn over, and what its ends are called: plots side by side share one."""
 
     first: float
@@ -67,7 +67,7 @@ class Window:
 
 
 def lines(
-    title: str, series: Sequence[Series], *, unit: str = "", height: int = 176, window: Window | None = None
+    title: str, series: Sequence[Series], *, unit: str = "", height: int = 176, window: TimeWindow | None = None
 ) -> Markup:
     """Lines over time, from zero up."""
     points = [point for line in series for point in line.points]
@@ -75,7 +75,7 @@ def lines(
     if not points or last <= first:
         return _frame(title, height, [_text(WIDTH / 2, height / 2, _NOTHING, "middle")])
     foot = height - 16 - _BOTTOM
-    top = _ceiling(max(y for _, y in points))
+    top = _axis_maximum(max(y for _, y in points))
     across, up = (WIDTH - _LEFT - _RIGHT) / (last - first), (foot - _TOP) / top
     drawn = _scale(foot, top, unit)
     if window:
@@ -116,7 +116,7 @@ def bars(
     width: int = WIDTH,
 ) -> Markup:
     """Bars side by side, with a line for the limit they are measured against."""
-    top = _ceiling(max([item.value for item in items] + [limit or 0]))
+    top = _axis_maximum(max([item.value for item in items] + [limit or 0]))
     wide = (width - _LEFT - _RIGHT) / max(1, len(items))
     foot = height - _BOTTOM
     up = (foot - _TOP) / top
@@ -145,7 +145,7 @@ def rows(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: 
     """Bars one below the other with their names, and a line for the limit they are measured against."""
     row, left, right = 20, 180, 70
     foot = _TOP + row * len(items)
-    across = (WIDTH - left - right) / _ceiling(max([item.value for item in items] + [limit or 0]))
+    across = (WIDTH - left - right) / _axis_maximum(max([item.value for item in items] + [limit or 0]))
     drawn: list[Markup] = []
     for index, item in enumerate(items):
         y, wide = _TOP + index * row, max(1.0, item.value * across)
@@ -163,7 +163,7 @@ def rows(title: str, items: Sequence[Bar], *, limit: float | None = None, unit: 
     return _frame(title, foot + _BOTTOM, drawn)
 
 
-def gantt(title: str, spans: Sequence[Span]) -> Markup:
+def gantt(title: str, spans: Sequence[GanttSpan]) -> Markup:
     """Who worked when, a row each."""
     if not spans:
         return _frame(title, 60, [_text(WIDTH / 2, 30, _NOTHING, "middle")])
@@ -182,15 +182,15 @@ def gantt(title: str, spans: Sequence[Span]) -> Markup:
                 y + 3,
                 f"{max(2.0, (span.end - span.begin) * across):.1f}",
                 row - 6,
-                span.title or f"{span.name}: {lasted(span.end - span.begin)}",
+                span.title or f"{span.name}: {format_duration(span.end - span.begin)}",
             )
         )
     drawn.append(_text(left, height - 6, "0", "start"))
-    drawn.append(_text(WIDTH - _RIGHT, height - 6, lasted(last - first), "end"))
+    drawn.append(_text(WIDTH - _RIGHT, height - 6, format_duration(last - first), "end"))
     return _frame(title, height, drawn)
 
 
-def lasted(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """How long something took, as people say it; the units are the same in every language."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -233,7 +233,7 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> Markup:
     )
 
 
-def _ceiling(value: float) -> float:
+def _axis_maximum(value: float) -> float:
     """The round number at or above ``value`` that the scale ends with."""
     if value < _LEAST:
         return 1.0

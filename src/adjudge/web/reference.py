@@ -16,7 +16,7 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldDoc:
     """A parameter, or a field of a model."""
 
     name: str
@@ -31,7 +31,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class BodyDoc:
     """A body or an answer."""
 
     status: str
@@ -43,7 +43,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationDoc:
     """One thing that can be asked."""
 
     id: str
@@ -51,53 +51,53 @@ class Operation:
     path: str
     summary: str
     description: str
-    parameters: tuple[Field, ...]
-    bodies: tuple[Content, ...]
-    answers: tuple[Content, ...]
+    parameters: tuple[FieldDoc, ...]
+    bodies: tuple[BodyDoc, ...]
+    answers: tuple[BodyDoc, ...]
     curl: str
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelDoc:
     """A kind of value."""
 
     name: str
     description: str
-    fields: tuple[Field, ...]
+    fields: tuple[FieldDoc, ...]
     values: tuple[str, ...]
     """For an enumeration, what there is to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ApiReference:
     """Everything, in the document's order."""
 
-    groups: Mapping[str, tuple[Operation, ...]]
-    models: tuple[Model, ...]
+    groups: Mapping[str, tuple[OperationDoc, ...]]
+    models: tuple[ModelDoc, ...]
 
 
-def reference(document: Document) -> Reference:
+def build_reference(document: Document) -> ApiReference:
     """Read a document."""
-    groups: dict[str, list[Operation]] = {}
+    groups: dict[str, list[OperationDoc]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             groups.setdefault(operation["tags"][0], []).append(_operation(method.upper(), path, operation))
     models = sorted(document["components"]["schemas"].items())
-    return Reference(
+    return ApiReference(
         {name: tuple(operations) for name, operations in groups.items()},
         tuple(_model(name, schema) for name, schema in models),
     )
 
 
-def _operation(method: str, path: str, operation: Document) -> Operation:
+def _operation(method: str, path: str, operation: Document) -> OperationDoc:
     bodies = tuple(_contents("", operation.get("requestBody", {})))
     answers = tuple(
         content
         for status, answer in operation["responses"].items()
         if status not in {_PROBLEMS, "422"}  # every failure is a problem, whatever its status
-        for content in (list(_contents(status, answer)) or [Content(status, "", "", "", answer["description"])])
+        for content in (list(_contents(status, answer)) or [BodyDoc(status, "", "", "", answer["description"])])
     )
-    return Operation(
+    return OperationDoc(
         id=operation["operationId"],
         method=method,
         path=path,
@@ -110,27 +110,27 @@ def _operation(method: str, path: str, operation: Document) -> Operation:
     )
 
 
-def _contents(status: str, described: Document) -> Iterator[Content]:
+def _contents(status: str, described: Document) -> Iterator[BodyDoc]:
     for media_type, content in described.get("content", {}).items():
         shown = json.dumps(content["example"], indent=2, ensure_ascii=False) if "example" in content else ""
         name, link = type_of(content.get("schema", {}))
-        yield Content(status, media_type, name, link, described.get("description", ""), shown)
+        yield BodyDoc(status, media_type, name, link, described.get("description", ""), shown)
 
 
-def _parameter(item: Document) -> Field:
+def _parameter(item: Document) -> FieldDoc:
     schema = item.get("schema", {})
     name, link = type_of(schema)
     meaning = item.get("description") or schema.get("description", "")
-    return Field(item["name"], item["in"], name, link, item.get("required", False), meaning, _bounds(schema))
+    return FieldDoc(item["name"], item["in"], name, link, item.get("required", False), meaning, _bounds(schema))
 
 
-def _model(name: str, schema: Document) -> Model:
+def _model(name: str, schema: Document) -> ModelDoc:
     required = schema.get("required", ())
     fields = tuple(
-        Field(field, "", *type_of(item), field in required, item.get("description", ""), _bounds(item))
+        FieldDoc(field, "", *type_of(item), field in required, item.get("description", ""), _bounds(item))
         for field, item in schema.get("properties", {}).items()
     )
-    return Model(name, schema.get("description", ""), fields, tuple(str(item) for item in schema.get("enum", ())))
+    return ModelDoc(name, schema.get("description", ""), fields, tuple(str(item) for item in schema.get("enum", ())))
 
 
 def type_of(schema: Document) -> tuple[str, str]:
@@ -160,7 +160,7 @@ def _bounds(schema: Document) -> str:
     return ", ".join(said)
 
 
-def _curl(method: str, path: str, bodies: tuple[Content, ...]) -> str:
+def _curl(method: str, path: str, bodies: tuple[BodyDoc, ...]) -> str:
     """What to type in a terminal; names in braces are for the reader to fill in."""
     lines = ["curl" + ("" if method == "GET" else f" -X {method}")]
     lines.append("-H 'Authorization: Bearer adj_…'")

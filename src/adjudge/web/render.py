@@ -19,7 +19,7 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from adjudge import __version__
-from adjudge.api.asking import viewer_of
+from adjudge.api.asking import current_viewer
 from adjudge.api.browser import CSRF_FIELD, csrf_token
 from adjudge.api.errors import MOST_TOLD
 from adjudge.api.viewer import Viewer
@@ -34,11 +34,11 @@ from adjudge.domain.errors import (
 )
 from adjudge.observe.logs import get_logger
 from adjudge.web import words
-from adjudge.web.comparing import compared
-from adjudge.web.meanings import meaning
+from adjudge.web.comparing import align_lines
+from adjudge.web.meanings import status_class
 from adjudge.web.navigation import navigation
-from adjudge.web.places import pieces
-from adjudge.web.plots import lasted
+from adjudge.web.places import link_lines
+from adjudge.web.plots import format_duration
 from adjudge.web.static_files import Assets
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -51,7 +51,7 @@ _PACK_FROM: Final = 1_024
 _log = get_logger(__name__)
 
 
-class Pages:
+class PageRenderer:
     """Renders pages: templates, words and assets, put together once."""
 
     def __init__(self) -> None:
@@ -66,37 +66,37 @@ class Pages:
         self._templates.globals.update(
             asset=self.assets.url,
             has_asset=self.assets.__contains__,
-            compared=compared,
-            meaning=meaning,
+            compared=align_lines,
+            meaning=status_class,
             navigation=navigation,
-            pieces=pieces,
+            pieces=link_lines,
             version=__version__,
         )
-        self._templates.filters.update(moment=moment, size=size, lasted=lasted)
+        self._templates.filters.update(moment=timestamp, size=format_bytes, lasted=format_duration)
 
-    async def show(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
+    async def render(self, request: Request, template: str, *, status: int = 200, **shown: object) -> Response:
         """Render ``template`` for whoever is asking, in their language."""
-        spoken = words_of(request)
-        viewer = await viewer_of(request)
+        spoken = request_translations(request)
+        viewer = await current_viewer(request)
         nonce = secrets.token_urlsafe(16)
         text = self._templates.get_template(template).render(
             t=spoken,
             style_nonce=nonce,
             viewer=viewer,
             csrf_field=_csrf_field(viewer),
-            languages=words.languages(),
+            languages=words.available_languages(),
             path=request.url.path,
             done=spoken.texts.get(f"done.{request.query_params.get('done', '')}", ""),
             **shown,
         )
         return _html(request, text, status, spoken.language, nonce)
 
-    async def fail(self, request: Request, error: AdjudgeError) -> Response:
+    async def render_error(self, request: Request, error: AdjudgeError) -> Response:
         """Say what went wrong and what to do about it, as a page."""
         if error.http_status >= 500:
             _log.error("page.failed", code=error.code, detail=error.message, exc_info=error)
         given = getattr(request.state, "request_id", "")  # found again in the log
-        return await self.show(request, "error.html", status=error.http_status, error=error, request_id=given)
+        return await self.render(request, "error.html", status=error.http_status, error=error, request_id=given)
 
 
 def _csrf_field(viewer: Viewer) -> Markup:
@@ -108,7 +108,7 @@ _FORM_ERRORS: Final[Mapping[int, type[AdjudgeError]]] = {400: InvalidInput, 413:
 """What the framework raises where a form has too many fields, or is too large."""
 
 
-def page_route(pages: Pages) -> type[APIRoute]:
+def page_route(pages: PageRenderer) -> type[APIRoute]:
     """The kind of route whose failures are pages too; a visitor who must log in is taken there and back."""
 
     class PageRoute(APIRoute):
@@ -121,7 +121,7 @@ def page_route(pages: Pages) -> type[APIRoute]:
                 except HTTPException as error:
                     if error.status_code not in _FORM_ERRORS:
                         raise  # the server's own word on addresses that no page has
-                    return await pages.fail(request, _FORM_ERRORS[error.status_code](error.detail))
+                    return await pages.render_error(request, _FORM_ERRORS[error.status_code](error.detail))
                 except Exception as error:  # noqa: BLE001  # whatever it was: a reader gets a page for it
                     return await _failed(pages, request, error)
                 finally:
@@ -132,47 +132,47 @@ def page_route(pages: Pages) -> type[APIRoute]:
     return PageRoute
 
 
-async def _failed(pages: Pages, request: Request, error: Exception) -> Response:
+async def _failed(pages: PageRenderer, request: Request, error: Exception) -> Response:
     if isinstance(error, Unauthenticated) and not isinstance(error, LoginFailed):
-        return see_other(f"/login?next={quote(request.url.path)}")
+        return redirect(f"/login?next={quote(request.url.path)}")
     if isinstance(error, PasswordChangeRequired):
-        return see_other("/me/password")
+        return redirect("/me/password")
     if isinstance(error, RequestValidationError):
-        return await pages.fail(request, _unreadable(error))
+        return await pages.render_error(request, _validation_error(error))
     if isinstance(error, AdjudgeError):
-        return await pages.fail(request, error)
+        return await pages.render_error(request, error)
     fault = InternalFault()
     fault.__cause__ = error
-    return await pages.fail(request, fault)
+    return await pages.render_error(request, fault)
 
 
-def _unreadable(error: RequestValidationError) -> InvalidInput:
+def _validation_error(error: RequestValidationError) -> InvalidInput:
     """What an address asks for in a way that cannot be understood."""
     return InvalidInput("; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:MOST_TOLD]))
 
 
-def see_other(path: str, *, done: str = "") -> Response:
+def redirect(path: str, *, done: str = "") -> Response:
     """Send the browser on after a form: reloading must not send the form again. ``done`` is said there, by its key."""
     return Response(status_code=303, headers={"Location": f"{path}?done={done}" if done else path})
 
 
-def shown_once(answer: Response) -> Response:
+def no_store(answer: Response) -> Response:
     """``answer`` with a secret in it: no browser keeps it, not even to go back to."""
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
 
-def words_of(request: Request) -> words.Words:
+def request_translations(request: Request) -> words.Translations:
     """The reader's language."""
-    return words.choose(request.cookies.get(words.COOKIE), request.headers.get("Accept-Language", ""))
+    return words.choose_language(request.cookies.get(words.COOKIE), request.headers.get("Accept-Language", ""))
 
 
-def moment(us: int | None) -> str:
+def timestamp(us: int | None) -> str:
     """A point in time for machines; the page's script shows it in the reader's zone."""
     return "" if us is None else datetime.fromtimestamp(us / 1_000_000, UTC).isoformat(timespec="milliseconds")
 
 
-def size(count_bytes: float) -> str:
+def format_bytes(count_bytes: float) -> str:
     """Bytes as people say them."""
     for unit in ("B", "KiB", "MiB"):
         if count_bytes < 1024:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.observe.samples import added, quantile
-from adjudge.store.figures import Figure
+from adjudge.observe.samples import quantile, sum_samples
+from adjudge.store.figures import MetricSampleRow
 from adjudge.web.plots import Series
 
 _POINTS: Final = 120
@@ -15,20 +15,20 @@ _SECOND_US: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimeBucket:
     """Everything that was counted in one stretch of time."""
 
     at: float
     """Its end, in seconds."""
     length_sec: float
-    figures: tuple[Figure, ...]
+    figures: tuple[MetricSampleRow, ...]
 
     def count(self, name: str, wanted: Callable[[str], bool] = lambda _: True) -> float:
         """How much a counter grew, over all processes and the labels that are wanted."""
-        total = added(item.sample["counters"].get(name, {}) for item in self.figures)
+        total = sum_samples(item.sample["counters"].get(name, {}) for item in self.figures)
         return sum(value for label, value in total.items() if wanted(label))
 
-    def level(self, name: str) -> float:
+    def gauge(self, name: str) -> float:
         """What a gauge stood at: the latest word of whoever has one, its labels added up."""
         latest: dict[str, float] = {}
         for item in self.figures:
@@ -37,31 +37,33 @@ class Moment:
 
     def quantile(self, name: str, share: float) -> float | None:
         """A quantile of what a histogram observed."""
-        return quantile(added(item.sample["histograms"].get(name, {}) for item in self.figures), share)
+        return quantile(sum_samples(item.sample["histograms"].get(name, {}) for item in self.figures), share)
 
 
-def moments(figures: Sequence[Figure], *, back_sec: float) -> list[Moment]:
+def time_buckets(figures: Sequence[MetricSampleRow], *, back_sec: float) -> list[TimeBucket]:
     """Cut the last while into as many stretches as a plot can show; a stretch without figures is left out."""
     if not figures:
         return []
     length = max(10.0, back_sec / _POINTS)
-    buckets: dict[int, list[Figure]] = {}
+    buckets: dict[int, list[MetricSampleRow]] = {}
     for item in figures:
         buckets.setdefault(int(item.at / _SECOND_US // length), []).append(item)
-    return [Moment((index + 1) * length, length, tuple(items)) for index, items in sorted(buckets.items())]
+    return [TimeBucket((index + 1) * length, length, tuple(items)) for index, items in sorted(buckets.items())]
 
 
-def rate(found: Iterable[Moment], title: str, name: str, wanted: Callable[[str], bool] = lambda _: True) -> Series:
+def rate_series(
+    found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool] = lambda _: True
+) -> Series:
     """How often something happened, per second."""
     return Series(title, [(item.at, item.count(name, wanted) / item.length_sec) for item in found])
 
 
-def level(found: Iterable[Moment], title: str, name: str) -> Series:
+def gauge_series(found: Iterable[TimeBucket], title: str, name: str) -> Series:
     """How much of something there was."""
-    return Series(title, [(item.at, item.level(name)) for item in found])
+    return Series(title, [(item.at, item.gauge(name)) for item in found])
 
 
-def quantiles(found: Sequence[Moment], name: str, *, scale: float = 1_000) -> list[Series]:
+def quantile_series(found: Sequence[TimeBucket], name: str, *, scale: float = 1_000) -> list[Series]:
     """The median and the tail of something, in milliseconds unless told otherwise."""
     series = []
     for title, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
@@ -70,7 +72,7 @@ def quantiles(found: Sequence[Moment], name: str, *, scale: float = 1_000) -> li
     return series
 
 
-def share(found: Iterable[Moment], title: str, name: str, wanted: Callable[[str], bool]) -> Series:
+def ratio_series(found: Iterable[TimeBucket], title: str, name: str, wanted: Callable[[str], bool]) -> Series:
     """Which part, in per cent, of something was of a kind."""
     points: list[tuple[float, Any]] = []
     for item in found:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjudge.domain.verdict import Verdict
-from adjudge.web.meanings import meaning
+from adjudge.web.meanings import status_class
 from adjudge.web.plots import HALF, Bar, bars
-from adjudge.web.words import Words
+from adjudge.web.words import Translations
 
 Document = Mapping[str, Any]
 _KIB = 1024
@@ -18,7 +18,7 @@ OWN_WORDS = frozenset({Verdict.RE, Verdict.TLE, Verdict.MLE, Verdict.OLE})
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ResultView:
     """One result, ready to be shown."""
 
     cases: Sequence[Document]
@@ -32,27 +32,27 @@ class Told:
     """(title, drawing)"""
 
 
-def told(t: Words, document: Document, rows: Sequence[Document], language: str) -> Told:
+def build_result_view(t: Translations, document: Document, rows: Sequence[Document], language: str) -> ResultView:
     """Put the words and pictures of a result together."""
     run = [row for row in rows if row.get("verdict")]
     is_scored = (document.get("max_score") or 1) != 1
-    return Told(
+    return ResultView(
         cases=run,
         not_run=len(rows) - len(run),
         groups=_groups(document) if is_scored else [],
         is_scored=is_scored,
         message=_message(t, document, language),
-        pictures=_pictures(t, run, document),
+        pictures=_plots(t, run, document),
     )
 
 
-def _message(t: Words, document: Document, language: str) -> str:
+def _message(t: Translations, document: Document, language: str) -> str:
     """What went wrong, in the reader's language wherever it is one of a few things to say."""
     verdict, first = document.get("verdict"), document.get("first_failure")
     if verdict == Verdict.CE and ((document.get("compile") or {}).get("log") or not document.get("message")):
         return t("submission.compile_error", language=language)
     if first:  # the rest of the message stands beside that test
-        return t("submission.failed_on", verdict=t.named("verdict", verdict), test=first)
+        return t("submission.failed_on", verdict=t.label("verdict", verdict), test=first)
     return str(document.get("message") or "")
 
 
@@ -67,7 +67,7 @@ def _groups(document: Document) -> list[Document]:
     return [group for group in every if not has_parts(group["path"])]
 
 
-def _pictures(t: Words, run: Sequence[Document], document: Document) -> list[tuple[str, str]]:
+def _plots(t: Translations, run: Sequence[Document], document: Document) -> list[tuple[str, str]]:
     timed = [row for row in run if row.get("time_ms") is not None]
     if len(timed) < 2:
         return []
@@ -85,7 +85,7 @@ def _pictures(t: Words, run: Sequence[Document], document: Document) -> list[tup
     drawn: list[tuple[str, str]] = []
     for key, unit, values, limit in kinds:
         items = [
-            Bar(row["name"], value, meaning(row["verdict"]), f"{row['name']}: {row['verdict']}, {value:g} {unit}")
+            Bar(row["name"], value, status_class(row["verdict"]), f"{row['name']}: {row['verdict']}, {value:g} {unit}")
             for row, value in zip(timed, values, strict=True)
         ]
         drawn.append((t(key), bars(t(key), items, limit=limit, unit=unit, height=120, width=HALF)))

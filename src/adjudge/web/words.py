@@ -21,7 +21,7 @@ COOKIE: Final = "adjudge_lang"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Translations:
     """The words of one language."""
 
     language: str
@@ -36,20 +36,20 @@ class Words:
             key = f"{key}.{'one' if values['count'] == 1 else 'other'}"
         return self.texts[key].format(**values) if values else self.texts[key]
 
-    def named(self, group: str, value: object) -> str:
+    def label(self, group: str, value: object) -> str:
         """What a value of an enumeration is called; itself where nobody named it (a third party's node type)."""
         return self.texts.get(f"{group}.{value}", str(value))
 
 
 @cache
-def languages() -> dict[str, Words]:
+def available_languages() -> dict[str, Translations]:
     """Every language there is, by its file's name."""
     return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.toml"))}
 
 
-def choose(cookie: str | None, accepted: str) -> Words:
+def choose_language(cookie: str | None, accepted: str) -> Translations:
     """The reader's own choice, else what their browser asks for, else English."""
-    known = languages()
+    known = available_languages()
     if cookie in known:
         return known[cookie]
     for wanted in _by_preference(accepted):
@@ -72,19 +72,19 @@ def _by_preference(accepted: str) -> list[str]:
     return [tag for _, tag in sorted(weighed, key=lambda item: -item[0])]
 
 
-def _read(path: Path) -> Words:
+def _read(path: Path) -> Translations:
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     about = content.pop("language")
-    texts = dict(_flat(content, ""))
+    texts = dict(_flatten(content, ""))
     if path.stem == DEFAULT:
         # One source for the English names of verdicts: the API, the command line and pages say the same.
         texts |= {f"verdict.{verdict}": verdict.title for verdict in Verdict}
-    return Words(about["tag"], about["name"], texts)
+    return Translations(about["tag"], about["name"], texts)
 
 
-def _flat(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+def _flatten(content: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in content.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value

@@ -10,14 +10,14 @@ from typing import Any
 from adjudge.domain.limits import Limits
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.execute import Executed, execute
+from adjudge.judge.execute import ExecutionRunResult, execute
 from adjudge.judge.pipeline import Judge
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.store import Database, executions
-from adjudge.store.executions import Outcome, Run
+from adjudge.store.executions import FinishedExecution, FinishedExecutionRun
 from adjudge.store.job_values import Job
-from adjudge.worker.handler import Completion
-from adjudge.worker.progress import NOWHERE, ProgressBoard
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.progress import NULL_PROGRESS_REPORTER, ProgressWriter
 from adjudge.worker.slots import language_needs
 
 MESSAGE_CHARS = 16_000
@@ -27,7 +27,7 @@ EXECUTION_FAULT = "EXECUTION_FAULT"
 """The error code of an execution that the sandbox could not carry out, and would not if it was tried again."""
 
 
-class ExecuteHandler:
+class ExecutionHandler:
     """Runs the program that a job names on its inputs."""
 
     def __init__(
@@ -35,7 +35,7 @@ class ExecuteHandler:
         database: Database,
         judge: Judge,
         *,
-        board: ProgressBoard | None = None,
+        board: ProgressWriter | None = None,
         output_bytes: int = 4 * 1024 * 1024,
     ) -> None:
         self._output_bytes = output_bytes
@@ -43,22 +43,22 @@ class ExecuteHandler:
         self._judge = judge
         self._board = board
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """One of the places of the language and of its family, where they are limited."""
         return language_needs(self._judge.languages, job_payload)
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Run; an execution that was removed meanwhile is done."""
-        reporter = self._board.reporter(job) if self._board else NOWHERE
-        task = await self._database.read(lambda tx: executions.task(tx, job.payload["execution_id"]))
+        reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
+        task = await self._database.read(lambda tx: executions.find_task(tx, job.payload["execution_id"]))
         if task is None:
-            return Completion(JobStatus.SUCCEEDED, {"gone": True})
+            return HandlerResult(JobStatus.SUCCEEDED, {"gone": True})
         total = len(task.stdins)
         reporter.report("compiling", 0, total)
         found = await execute(
             self._judge,
             self._judge.languages.get(task.language),
-            Source((SourceFile("source", task.source.encode()),)),
+            ProgramSource((SourceFile("source", task.source.encode()),)),
             [text.encode() for text in task.stdins],
             Limits(**task.limits),
             job_id=job.id,
@@ -69,13 +69,13 @@ class ExecuteHandler:
         kept_bytes = executions.input_bytes(task.source, task.stdins)
         kept_bytes += sum(len(run.stdout.encode()) + len(run.stderr.encode()) for run in runs)
         message = found.compile_message.replace("\0", "␀")[:MESSAGE_CHARS]
-        result, outcome = {"verdict": found.verdict.value}, Outcome(found.verdict, message, runs, kept_bytes)
+        result, outcome = {"verdict": found.verdict.value}, FinishedExecution(found.verdict, message, runs, kept_bytes)
         if found.verdict is not Verdict.SE:
-            return Completion(JobStatus.SUCCEEDED, result, outcome)
-        return Completion(JobStatus.FAILED, result, outcome, EXECUTION_FAULT, message or "It could not be executed.")
+            return HandlerResult(JobStatus.SUCCEEDED, result, outcome)
+        return HandlerResult(JobStatus.FAILED, result, outcome, EXECUTION_FAULT, message or "It could not be executed.")
 
 
-def _cut(runs: Sequence[Executed], left_bytes: int) -> Iterator[Executed]:
+def _cut(runs: Sequence[ExecutionRunResult], left_bytes: int) -> Iterator[ExecutionRunResult]:
     """The runs with as much of their outputs as may be kept of all of them together."""
     for run in runs:
         stdout = run.stdout[:left_bytes]
@@ -85,10 +85,10 @@ def _cut(runs: Sequence[Executed], left_bytes: int) -> Iterator[Executed]:
         yield replace(run, stdout=stdout, stderr=stderr, is_truncated=run.is_truncated or is_cut)
 
 
-def _run(ordinal: int, run: Executed) -> Run:
-    stdout, stderr, is_base64 = as_text(run.stdout, run.stderr)
-    figures = run.figures
-    return Run(
+def _run(ordinal: int, run: ExecutionRunResult) -> FinishedExecutionRun:
+    stdout, stderr, is_base64 = encode_outputs(run.stdout, run.stderr)
+    figures = run.usage
+    return FinishedExecutionRun(
         ordinal=ordinal,
         verdict=figures.verdict,
         time_ms=figures.time_ms,
@@ -104,7 +104,7 @@ def _run(ordinal: int, run: Executed) -> Run:
     )
 
 
-def as_text(stdout: bytes, stderr: bytes) -> tuple[str, str, bool]:
+def encode_outputs(stdout: bytes, stderr: bytes) -> tuple[str, str, bool]:
     """Outputs as texts that every database and every client can hold: as they are, or both in base64."""
     try:
         texts = stdout.decode(), stderr.decode()

@@ -9,9 +9,9 @@ from adjudge.domain.errors import InternalFault, Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
 from adjudge.store.job_values import Fence, Job
-from adjudge.store.jobs import NEVER_STARTED, Jobs
-from adjudge.worker.finisher import End
-from adjudge.worker.handler import Completion, Handler
+from adjudge.store.jobs import NEVER_STARTED, JobCommands
+from adjudge.worker.finisher import AttemptResult
+from adjudge.worker.handler import Handler, HandlerResult
 
 _log = get_logger(__name__)
 
@@ -19,21 +19,23 @@ _log = get_logger(__name__)
 class Execution:
     """From a claim to how its attempt ended."""
 
-    def __init__(self, database: Database, jobs: Jobs, handlers: Mapping[str, Handler], *, lease_ms: int) -> None:
+    def __init__(
+        self, database: Database, jobs: JobCommands, handlers: Mapping[str, Handler], *, lease_ms: int
+    ) -> None:
         self._database = database
         self._jobs = jobs
         self._handlers = handlers
         self._lease_ms = lease_ms
 
-    async def run(self, job: Job, fence: Fence) -> End:
+    async def run(self, job: Job, fence: Fence) -> AttemptResult:
         """Call the handler. A last attempt whose start cannot be written does not run, and is given back."""
         if job.attempt_id >= job.max_attempts and not await self._confirm(fence):
-            return End(job, fence, reason=NEVER_STARTED)
+            return AttemptResult(job, fence, reason=NEVER_STARTED)
         try:
-            return End(job, fence, completion=await self._within_deadline(job))
+            return AttemptResult(job, fence, completion=await self._within_deadline(job))
         except Exception as error:  # noqa: BLE001 — whatever a handler raises is classified, kept and shown
             _log.warning("job_failed", stage="failed", error=repr(error))
-            return End(job, fence, error=error)
+            return AttemptResult(job, fence, error=error)
 
     async def _confirm(self, fence: Fence) -> bool:
         """Write that a last attempt starts: if its worker is lost before that, the attempt is given back."""
@@ -44,7 +46,7 @@ class Execution:
             return False
         return bool(outcome.done)
 
-    async def _within_deadline(self, job: Job) -> Completion:
+    async def _within_deadline(self, job: Job) -> HandlerResult:
         """Call the handler; a ``TimeoutError`` of its own is passed on as any other error is."""
         deadline = asyncio.timeout(None if job.timeout_ms is None else job.timeout_ms / 1_000)
         try:

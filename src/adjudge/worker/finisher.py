@@ -25,16 +25,16 @@ from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
 from adjudge.store.driver import Unfit
 from adjudge.store.job_accounts import log_fields
-from adjudge.store.job_values import Fence, Finish, Job, Offer, Refused, Release, Room
-from adjudge.store.jobs import Jobs
-from adjudge.worker.handler import Completion
+from adjudge.store.job_values import Fence, FollowUpSlots, Job, JobRelease, JobResult, Offer, RefusedWrite
+from adjudge.store.jobs import JobCommands
+from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)
 _BATCH = 256
 _LONGEST_PAUSE_SEC = 5.0
 """Between two tries to write while the database cannot serve: well within a lease."""
 _ERROR_CHARACTERS = 2_000
-DRAINED = "worker_drained"
+REASON_WORKER_DRAINED = "worker_drained"
 _WRITTEN = {
     status: metrics.WORKER_FINALIZE.labels(str(status))
     for status in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.PENDING)
@@ -42,14 +42,14 @@ _WRITTEN = {
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AttemptResult:
     """How one attempt ended: with a completion, with an error, or handed back in good order."""
 
     job: Job
     fence: Fence
-    completion: Completion | None = None
+    completion: HandlerResult | None = None
     error: BaseException | None = None
-    reason: str = DRAINED
+    reason: str = REASON_WORKER_DRAINED
     """Why it was handed back, if it was."""
 
     @property
@@ -63,23 +63,23 @@ class End:
 class Places(Protocol):
     """Where jobs that follow from ended ones can run: the worker itself."""
 
-    def offer(self, end: End) -> Offer | None:
+    def offer(self, end: AttemptResult) -> Offer | None:
         """A place for one job that follows, if there is one."""
         ...
 
-    def room(self, ends: Sequence[End]) -> Room:
+    def room(self, ends: Sequence[AttemptResult]) -> FollowUpSlots:
         """What can be gone on with after all of these."""
         ...
 
-    def foresee(self, jobs: Sequence[Job], ends: Sequence[End]) -> Sequence[Job]:
+    def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
         """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
         ...
 
-    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
         """The jobs, just claimed, with what they need to know."""
         ...
 
-    def take_on(self, end: End, job: Job, claimed_at: float) -> None:
+    def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed in the transaction that wrote ``end``, which has committed."""
         ...
 
@@ -93,8 +93,8 @@ class Places(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
-    end: End
+class _PendingResult:
+    end: AttemptResult
     reason: RefusalReason | None = None
     """Why the fence refused the end, if it did."""
     error: Exception | None = None
@@ -120,7 +120,7 @@ class Finisher:
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
+        jobs: JobCommands,
         *,
         policy: RetryPolicy,
         random_unit: Callable[[], float],
@@ -132,9 +132,9 @@ class Finisher:
         self._random_unit = random_unit
         self._places = places
         self._outage = Outage(_log, "finish_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=random_unit)
-        self._batchers: dict[str, Batcher[_Waiting, None]] = {}
+        self._batchers: dict[str, Batcher[_PendingResult, None]] = {}
 
-    async def write(self, end: End) -> RefusalReason | None:
+    async def finish(self, end: AttemptResult) -> RefusalReason | None:
         """Wait until the end is written; the reason when the fence refused it.
 
         The caller may be canceled when the lease is lost: nobody waits for such an end any more, and it is not written.
@@ -143,7 +143,7 @@ class Finisher:
         if batcher is None:
             batcher = Batcher(self._write, name=f"finisher-{end.job.kind}", max_weight=_BATCH)
             self._batchers[end.job.kind] = batcher
-        waiting = _Waiting(end)
+        waiting = _PendingResult(end)
         try:
             await batcher.put(waiting)
         finally:
@@ -157,7 +157,7 @@ class Finisher:
         for batcher in self._batchers.values():
             await batcher.close()
 
-    async def _write(self, batch: Sequence[_Waiting]) -> list[None]:
+    async def _write(self, batch: Sequence[_PendingResult]) -> list[None]:
         """Write ends; again and again while the database is away, until each is written or withdrawn."""
         left = [*batch]
         while left:
@@ -168,7 +168,7 @@ class Finisher:
             left = await self._write_once(left)
         return [None] * len(batch)
 
-    async def _write_once(self, batch: list[_Waiting]) -> list[_Waiting]:
+    async def _write_once(self, batch: list[_PendingResult]) -> list[_PendingResult]:
         """Try to write ends; after a pause, return those that are to be tried again."""
         try:
             left = await self._write_step(batch)
@@ -180,10 +180,12 @@ class Finisher:
             return [waiting for waiting in batch if not waiting.is_written]
         return []
 
-    async def _write_step(self, batch: list[_Waiting]) -> list[_Waiting]:
+    async def _write_step(self, batch: list[_PendingResult]) -> list[_PendingResult]:
         """Write what there is a short way for; return the others, and what the short way was not for after all."""
         ends = [waiting.end for waiting in batch]
-        finishes = [_finish(end, end.completion, None) for end in ends if end.completion and end.completion.leads_on]
+        finishes = [
+            _finish(end, end.completion, None) for end in ends if end.completion and end.completion.may_spawn_followups
+        ]
         step = self._jobs.plan(finishes, self._places.room(ends)) if finishes else None
         if step is None:
             return batch
@@ -203,13 +205,13 @@ class Finisher:
         self._outage.over()
         metrics.WORKER_FINALIZE_LATENCY.observe(asyncio.get_running_loop().time() - started)
         for job in self._places.foresee(taken.born, [by_job[job_id].end for job_id in taken.counted]):
-            self._places.take_on(by_job[step.after[job.id]].end, job, claimed_at)
+            self._places.start_follow_up(by_job[step.after[job.id]].end, job, claimed_at)
         for job_id in taken.ended:
             _settle(by_job[job_id], None)
         taken.tell()
         return [waiting for waiting in batch if waiting.end.fence.job_id not in taken.ended]
 
-    async def _write_rest(self, batch: list[_Waiting]) -> None:
+    async def _write_rest(self, batch: list[_PendingResult]) -> None:
         started, claimed_at = asyncio.get_running_loop().time(), self._places.now()
         try:
             refused = await self._database.transact(lambda tx: self._write_all(tx, batch))
@@ -225,27 +227,27 @@ class Finisher:
         reasons = {item.job_id: item.reason for item in refused}
         for waiting in batch:
             for job in waiting.handed:
-                self._places.take_on(waiting.end, job, claimed_at)
+                self._places.start_follow_up(waiting.end, job, claimed_at)
             reason = reasons.get(waiting.end.fence.job_id)
             if reason is not None:
                 await self._look_up(waiting)
             _settle(waiting, reason)
 
-    async def _look_up(self, waiting: _Waiting) -> None:
+    async def _look_up(self, waiting: _PendingResult) -> None:
         """Find out what an earlier try handed over whose answer was lost, and start it."""
         if not waiting.unsure:
             return
-        worker = waiting.end.fence.owner
+        worker = waiting.end.fence.lease_owner
         try:
-            held = await self._database.read(lambda tx: self._jobs.held(tx, list(waiting.unsure), worker=worker))
+            held = await self._database.read(lambda tx: self._jobs.find_held(tx, list(waiting.unsure), worker=worker))
         except Unavailable as error:
             _log.warning("followup_claims_unknown", jobs=list(waiting.unsure), error=error.message)
             self._places.not_started(waiting.unsure)
             return
         for job in held:
-            self._places.take_on(waiting.end, job, waiting.unsure[job.id])
+            self._places.start_follow_up(waiting.end, job, waiting.unsure[job.id])
 
-    async def _write_apart(self, batch: list[_Waiting], error: Exception) -> None:
+    async def _write_apart(self, batch: list[_PendingResult], error: Exception) -> None:
         """Find the end that cannot be written, by writing each alone; it alone is handed its error."""
         if len(batch) > 1:
             for waiting in batch:
@@ -255,7 +257,7 @@ class Finisher:
             _log.error("finish_failed", stage="refused", error=repr(error))
         batch[0].error, batch[0].is_written = error, True
 
-    async def _write_all(self, tx: Tx, batch: Sequence[_Waiting]) -> list[Refused]:
+    async def _write_all(self, tx: Tx, batch: Sequence[_PendingResult]) -> list[RefusedWrite]:
         for waiting in batch:
             waiting.offer = self._places.offer(waiting.end)
         finishes = [_finish(item.end, item.end.completion, item.offer) for item in batch if item.end.completion]
@@ -263,24 +265,24 @@ class Finisher:
         final = [_burial(end, end.error) for end in ends if end.error is not None and _is_final(end.error)]
         again = [self._release(end) for end in ends if end.completion is None and not _is_final(end.error)]
         if len(ends) > max(len(finishes), len(final), len(again)):
-            await self._jobs.hold(tx, [end.fence.job_id for end in ends])
-        refused = [*(await self._jobs.finish(tx, finishes)).refused]
+            await self._jobs.lock(tx, [end.fence.job_id for end in ends])
+        refused = [*(await self._jobs.finish_and_claim_next(tx, finishes)).refused]
         await self._brief(tx, [item.offer for item in batch if item.offer is not None])
-        refused += (await self._jobs.bury_claimed(tx, final)).refused
+        refused += (await self._jobs.finish_as_dead_letter(tx, final)).refused
         refused += (await self._jobs.release(tx, again)).refused
         return refused
 
     async def _brief(self, tx: Tx, offers: Sequence[Offer]) -> None:
         by_job = {offer.taken.id: offer for offer in offers if offer.taken is not None}
         if by_job:
-            for job in await self._places.brief(tx, [offer.taken for offer in by_job.values() if offer.taken]):
+            for job in await self._places.preload(tx, [offer.taken for offer in by_job.values() if offer.taken]):
                 by_job[job.id].taken = job
 
-    def _release(self, end: End) -> Release:
+    def _release(self, end: AttemptResult) -> JobRelease:
         if end.error is None:
-            return Release(end.fence, 0, end.reason, uses_attempt=False)
+            return JobRelease(end.fence, 0, end.reason, uses_attempt=False)
         delay_ms = _policy_of(end.job, self._policy).delay_ms(end.fence.attempt_id, self._random_unit())
-        return Release(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
+        return JobRelease(end.fence, delay_ms, "retry", error_code(end.error), _text(end.error))
 
 
 def _policy_of(job: Job, usual: RetryPolicy) -> RetryPolicy:
@@ -300,15 +302,17 @@ def _text(error: BaseException) -> str:
     return words.encode(errors="replace").decode().replace("\0", "␀")
 
 
-def _finish(end: End, completion: Completion, offer: Offer | None) -> Finish:
+def _finish(end: AttemptResult, completion: HandlerResult, offer: Offer | None) -> JobResult:
     if completion.status is JobStatus.SUCCEEDED:
-        return Finish(end.fence, completion.status, completion.result, completion.outcome, offer=offer, job=end.job)
+        return JobResult(
+            end.fence, completion.status, completion.result, completion.typed_result, offer=offer, job=end.job
+        )
     code, error = completion.error_code or "FAILED", completion.error
-    return Finish(
+    return JobResult(
         end.fence,
         completion.status,
         completion.result,
-        completion.outcome,
+        completion.typed_result,
         "failed",
         code,
         error,
@@ -321,11 +325,11 @@ def _is_final(error: BaseException | None) -> bool:
     return error is not None and classify(error) is RetryClass.FINAL
 
 
-def _burial(end: End, error: BaseException) -> Finish:
-    return Finish(end.fence, JobStatus.FAILED, None, None, "failed", error_code(error), _text(error))
+def _burial(end: AttemptResult, error: BaseException) -> JobResult:
+    return JobResult(end.fence, JobStatus.FAILED, None, None, "failed", error_code(error), _text(error))
 
 
-def _settle(waiting: _Waiting, reason: RefusalReason | None) -> None:
+def _settle(waiting: _PendingResult, reason: RefusalReason | None) -> None:
     if reason is None:
         _WRITTEN[waiting.end.status].inc()
     else:

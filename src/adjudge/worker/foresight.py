@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store.chain_runs import NodeTask
 from adjudge.store.chain_values import Artifact
 
@@ -55,12 +55,12 @@ class Memory:
             attempt=1,
             item=None,
             is_instance=False,
-            run_status=RunStatus.RUNNING,
+            run_status=ChainRunStatus.RUNNING,
             checkpoint=None,
         )
 
 
-def _keep(kept: OrderedDict[K, V], key: K, value: V, at_most: int) -> None:
+def _keep(kept: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
     kept[key] = value
-    if len(kept) > at_most:
+    if len(kept) > limit:
         kept.popitem(last=False)

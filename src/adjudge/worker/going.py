@@ -48,14 +48,14 @@ class Going:
         self._held = {job_id: needs for job_id, needs in held.items() if needs is not None}
         self._left = slots.free + len(self._held) if held else 0
 
-    def takes(self, ended: Job, job: NewJob) -> bool:
+    def reserve(self, ended: Job, job: NewJob) -> bool:
         """Whether the worker runs ``job``, should it be created because ``ended`` ends."""
         handler = self._handlers.get(job.kind)
         if handler is None or job.delay_ms or self._left <= 0:
             return False
-        needs = (f"kind:{job.kind}", *handler.needs(job.payload)) if self._slots.has_limits else ()
+        needs = (f"kind:{job.kind}", *handler.limit_keys(job.payload)) if self._slots.has_limits else ()
         held = self._held.get(ended.id)
-        if held is not None and self._slots.passes(held, needs):
+        if held is not None and self._slots.can_reuse_slot_for(held, needs):
             del self._held[ended.id]
         elif not self._takes_besides(job, needs):
             return False

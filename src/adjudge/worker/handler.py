@@ -12,18 +12,18 @@ from adjudge.store.job_values import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class HandlerResult:
     """How a job went. ``outcome`` is for its owner, who writes it in the transaction that ends the job."""
 
     status: JobStatus = JobStatus.SUCCEEDED
     result: Mapping[str, Any] | None = None
-    outcome: object = None
+    typed_result: object = None
     error_code: str | None = None
     """Of a job that failed for good: whose fault it was, for its dead letter."""
     error: str | None = None
     dead_letter: bool = True
     """Whether a failed job becomes a dead letter: not where another party failed, whose owner can try again."""
-    leads_on: bool = False
+    may_spawn_followups: bool = False
     """Whether jobs may follow from it, of which its worker could run one at once."""
 
 
@@ -34,20 +34,20 @@ class Handler(Protocol):
     started and returns. What it raises is classified in one place: ours and passing is tried again, the rest is final.
     """
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Do the work."""
         ...
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """The names of the limited things it uses (``language:cpp``), known before the job is claimed."""
         ...
 
 
 @runtime_checkable
-class Briefing(Protocol):
+class PreloadingHandler(Protocol):
     """A handler that reads what its jobs need to know in the transaction that claims them, for many at once."""
 
-    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, object]:
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, object]:
         """What jobs need to know, by their id. One that is left out finds out by itself."""
         ...
 
@@ -56,7 +56,7 @@ class Briefing(Protocol):
 class Foresight(Protocol):
     """A handler whose jobs follow from one another, and which may know without reading what the next one needs."""
 
-    def is_light(self, job_payload: Mapping[str, Any]) -> bool:
+    def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
         """Whether such a job is over in a moment, so that running many of them at once keeps nobody waiting."""
         ...
 
@@ -68,14 +68,14 @@ class Foresight(Protocol):
         ...
 
 
-async def briefed(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) -> tuple[Job, ...]:
+async def with_preloaded(tx: Tx, handlers: Mapping[str, Handler], jobs: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, which this transaction has claimed, each with its brief where its handler gives one."""
     found: dict[str, object] = {}
     for kind in sorted({job.kind for job in jobs}):
         handler: object = handlers.get(kind)
-        if isinstance(handler, Briefing):
-            found |= await handler.brief(tx, [job for job in jobs if job.kind == kind])
-    return tuple(job._replace(brief=found[job.id]) if job.id in found else job for job in jobs)
+        if isinstance(handler, PreloadingHandler):
+            found |= await handler.preload(tx, [job for job in jobs if job.kind == kind])
+    return tuple(job._replace(preloaded=found[job.id]) if job.id in found else job for job in jobs)
 
 
 def foreseen(
@@ -86,4 +86,4 @@ def foreseen(
     for kind, handler in handlers.items():
         own = [(job, outcome) for job, outcome in ended if job.kind == kind]
         found |= handler.foresee([job for job in jobs if job.kind == kind], own)
-    return tuple(job._replace(brief=found.get(job.id)) for job in jobs)
+    return tuple(job._replace(preloaded=found.get(job.id)) for job in jobs)

@@ -14,65 +14,65 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
-from adjudge.domain.catalogue import parse_slug, parse_tags, parse_title, tags_from
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.catalogue import parse_slug, parse_tags, parse_title, tags_from_keywords
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.domain.ids import NewId, new_id
+from adjudge.domain.ids import IdFactory, new_id
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.archive import opened
-from adjudge.packages.document import encode, from_document
+from adjudge.packages.archive import open_package
+from adjudge.packages.document import encode, problem_from_json
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, inspect_tests, name_from, read_package
-from adjudge.packages.storing import new_revision, store_files
-from adjudge.packages.verification import Verifier, document
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, check_test_files, default_name, read_package
+from adjudge.packages.storing import new_revision, store_package_files
+from adjudge.packages.verification import Verifier, verification_to_json
 from adjudge.store import Database, problem_imports, problem_reads
 from adjudge.store.job_values import Job
-from adjudge.store.problem_imports import Imported, ImportRow
+from adjudge.store.problem_imports import ImportResult, ImportRow
 from adjudge.store.problems import NewProblem
-from adjudge.worker.handler import Completion
-from adjudge.worker.progress import NOWHERE, ProgressBoard, Reporter
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
 
 
-class ImportHandler:
+class ProblemImportHandler:
     """Imports packages and verifies revisions."""
 
     def __init__(
         self,
         database: Database,
-        blobs: Blobs,
+        blobs: BlobStore,
         cache: BlobCache,
         judge: Judge,
         *,
         slots: int = 1,  # how many solutions are judged side by side: never all, so that submissions get through
-        board: ProgressBoard | None = None,
-        mint: NewId = new_id,
+        board: ProgressWriter | None = None,
+        new_id: IdFactory = new_id,
     ) -> None:
         self._database, self._blobs, self._cache, self._judge = database, blobs, cache, judge
-        self._slots, self._board, self._mint = slots, board, mint
+        self._slots, self._board, self._new_id = slots, board, new_id
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:  # noqa: ARG002  # it is the same for all
         """Nothing that is limited."""
         return ()
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Do what the import asks for."""
         import_id = str(job.payload["import_id"])
         row = await self._database.read(lambda tx: problem_imports.find(tx, import_id))
-        reporter = self._board.reporter(job) if self._board else NOWHERE
+        reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
         try:
             if row.purpose == "verify":
                 found = await self._verify_again(row, reporter)
             else:
                 found = await self._import(row, reporter)
         except PackageRefused as refusal:
-            found = Imported(findings=_findings(refusal.findings), error="The package has errors.")
+            found = ImportResult(findings=_findings(refusal.findings), error="The package has errors.")
         except (InvalidInput, NotFound) as error:
-            found = Imported(error=error.message)
-        return Completion(result={"ok": found.error is None}, outcome=found)
+            found = ImportResult(error=error.message)
+        return HandlerResult(result={"ok": found.error is None}, typed_result=found)
 
-    async def _import(self, row: ImportRow, reporter: Reporter) -> Imported:
+    async def _import(self, row: ImportRow, reporter: ProgressReporter) -> ImportResult:
         if row.archive_digest is None:
             raise NotFound("archive", row.id)
         async with AsyncExitStack() as stack:
@@ -81,70 +81,72 @@ class ImportHandler:
             reporter.report("fetching")
             await self._blobs.fetch_to(row.archive_digest, archive)
             reporter.report("reading")
-            files = await asyncio.to_thread(stack.enter_context, opened(archive, None, scratch))
+            files = await asyncio.to_thread(stack.enter_context, open_package(archive, None, scratch))
             package = await asyncio.to_thread(_read, files, _name(row))
-            if package.recipes:
-                reporter.report("making tests", 0, len(package.recipes))
-            package = await completed(package, self._judge)
+            if package.generated_files:
+                reporter.report("making tests", 0, len(package.generated_files))
+            package = await generate_missing_files(package, self._judge)
             return await self._kept(row, package, reporter)
 
-    async def _kept(self, row: ImportRow, package: Package, reporter: Reporter) -> Imported:
+    async def _kept(self, row: ImportRow, package: Package, reporter: ProgressReporter) -> ImportResult:
         """Verify a package that could be read, if that is wanted, and store its files."""
         problem, findings = self._problem(row, package), list(package.findings)
         await asyncio.to_thread(_digest, package.files)
-        jury = await self._judged(package, reporter) if row.wanted.get("verify") else None
+        jury = await self._judged(package, reporter) if row.requested.get("verify") else None
         is_sound = jury is None or bool(jury["ok"])
-        if row.wanted.get("publish") and not is_sound:
+        if row.requested.get("publish") and not is_sound:
             message = "Not published: some jury solutions did not meet their expectations."
             findings.append(
                 Finding(Severity.WARNING, "", 0, message, "Look at the jury's table, then publish by hand.")
             )
         reporter.report("storing", 0, len(package.files.names()))
-        stored = await store_files(self._blobs, package)
-        return Imported(
+        stored = await store_package_files(self._blobs, package)
+        return ImportResult(
             findings=_findings(findings),
             jury=jury,
             problem=problem,
-            revision=new_revision(package, stored, problem_id=problem.id, created_by=row.created_by, mint=self._mint),
-            may_change_others=bool(row.wanted.get("may_change_others")),
-            is_to_be_published=bool(row.wanted.get("publish")) and is_sound,
+            revision=new_revision(
+                package, stored, problem_id=problem.id, created_by=row.created_by, new_id=self._new_id
+            ),
+            may_edit_others_problems=bool(row.requested.get("may_change_others")),
+            publish_after_import=bool(row.requested.get("publish")) and is_sound,
         )
 
     def _problem(self, row: ImportRow, package: Package) -> NewProblem:
-        wanted, problem = row.wanted, package.problem
+        wanted, problem = row.requested, package.problem
         return NewProblem(
-            id=self._mint(),
+            id=self._new_id(),
             slug=parse_slug(wanted.get("slug") or problem.short_name),
             title=parse_title(wanted.get("title") or problem.title),
             owner_id=row.created_by,
-            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else tags_from(problem.keywords),
+            tags=parse_tags(wanted["tags"]) if wanted.get("tags") is not None else tags_from_keywords(problem.keywords),
             difficulty=wanted.get("difficulty"),
         )
 
-    async def _verify_again(self, row: ImportRow, reporter: Reporter) -> Imported:
+    async def _verify_again(self, row: ImportRow, reporter: ProgressReporter) -> ImportResult:
         if row.revision_id is None:
             raise NotFound("revision", row.id)
         async with self._revision(row.revision_id) as package:
-            return Imported(jury=await self._judged(package, reporter))
+            return ImportResult(jury=await self._judged(package, reporter))
 
-    async def _judged(self, package: Package, reporter: Reporter) -> dict[str, Any]:
+    async def _judged(self, package: Package, reporter: ProgressReporter) -> dict[str, Any]:
         verifier = Verifier(self._judge, package, self._slots, reporter.report)
-        return document(package.problem, await verifier.run())
+        return verification_to_json(package.problem, await verifier.run())
 
     @asynccontextmanager
     async def _revision(self, revision_id: str) -> AsyncIterator[Package]:
         """A revision as a package again: all its files, held in the cache."""
-        revision = await self._database.read(lambda tx: problem_reads.revision(tx, revision_id))
-        rows = await self._database.read(lambda tx: problem_reads.files(tx, revision_id))
+        revision = await self._database.read(lambda tx: problem_reads.find_revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_reads.list_files(tx, revision_id))
         async with AsyncExitStack() as held:
-            found = {row.path: await held.enter_async_context(self._cache.hold(row.digest)) for row in rows}
+            found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
             derived = held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))
-            yield Package(from_document(revision.definition), PackageFiles(found, Path(derived)), ())
+            yield Package(problem_from_json(revision.definition), PackageFiles(found, Path(derived)), ())
 
 
 def _name(row: ImportRow) -> str:
     """What a package is called that has no name of its own: as was asked for, else like its file."""
-    return str(row.wanted.get("slug") or name_from(Path(row.file_name or "problem.zip")))
+    return str(row.requested.get("slug") or default_name(Path(row.file_name or "problem.zip")))
 
 
 def _read(files: PackageFiles, name: str) -> Package:
@@ -152,10 +154,10 @@ def _read(files: PackageFiles, name: str) -> Package:
     findings = Findings()
     package = read_package(files, name, findings)
     if not findings.has_errors:
-        inspect_tests(package, findings)
+        check_test_files(package, findings)
     if findings.has_errors:
         raise PackageRefused(findings)
-    return Package(package.problem, package.files, findings.in_order(), package.recipes)
+    return Package(package.problem, package.files, findings.in_order(), package.generated_files)
 
 
 def _digest(files: PackageFiles) -> None:

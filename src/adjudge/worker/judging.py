@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Feedback, Problem
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import CaseResult as JudgedCase
-from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, Options, Submission
-from adjudge.judge.result import JudgeResult, feedback_on
-from adjudge.judge.sources import Source, SourceFile
+from adjudge.judge.pipeline import CaseDone, CompileDone, Judge, JudgeOptions, SubmittedProgram
+from adjudge.judge.result import JudgeResult, feedback_for_case
+from adjudge.judge.sources import ProgramSource, SourceFile
 from adjudge.observe import metrics
-from adjudge.packages.document import from_document
+from adjudge.packages.document import problem_from_json
 from adjudge.packages.files import PackageFiles
 from adjudge.store import Database, problems
 from adjudge.store.job_values import Job
-from adjudge.store.submissions import CaseResult, Judgement, JudgeTask, task_of
-from adjudge.worker.handler import Completion
-from adjudge.worker.progress import NOWHERE, ProgressBoard, Reporter
+from adjudge.store.submissions import CaseResultRow, Judgement, JudgeTask, find_judge_task
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.progress import NULL_PROGRESS_REPORTER, ProgressReporter, ProgressWriter
 from adjudge.worker.slots import language_needs
 
 JURY_FAULT = "JURY_FAULT"
@@ -41,12 +41,12 @@ class JudgeHandler:
     def __init__(
         self,
         database: Database,
-        blobs: Blobs,
+        blobs: BlobStore,
         cache: BlobCache,
         judge: Judge,
         *,
         margin: float,
-        board: ProgressBoard | None = None,
+        board: ProgressWriter | None = None,
     ) -> None:
         self._board = board
         self._database = database
@@ -55,24 +55,26 @@ class JudgeHandler:
         self._judge = judge
         self._margin = margin
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """One of the places of the language and of its family, where they are limited."""
         return language_needs(self._judge.languages, job_payload)
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Judge; a broken package or checker is a verdict too (SE), and trying it again would not mend it."""
         if job.submission_id is None:
             raise InvalidInput(f"Job {job.id!r} names no submission.", field="submission_id")
-        reporter = self._board.reporter(job) if self._board else NOWHERE
+        reporter = self._board.reporter(job) if self._board else NULL_PROGRESS_REPORTER
         reporter.report("preparing")
         submission_id, revision_id = job.submission_id, job.payload.get("revision_id")
-        task = await self._database.read(lambda tx: task_of(tx, submission_id, revision_id))
-        source = Source((SourceFile("source", await self._source(task)),))
-        options = Options(margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id)
-        problem = from_document(json.loads(task.definition))
+        task = await self._database.read(lambda tx: find_judge_task(tx, submission_id, revision_id))
+        source = ProgramSource((SourceFile("source", await self._source(task)),))
+        options = JudgeOptions(
+            time_margin=self._margin, revision=task.manifest_digest, job_id=job.id, attempt_id=job.attempt_id
+        )
+        problem = problem_from_json(json.loads(task.definition))
         async with self._files(task) as files:
-            watched = Watched(problem, reporter)
-            result = await self._judge.judge(problem, files, Submission(source, task.language), options, watched)
+            watched = JudgeProgressReporter(problem, reporter)
+            result = await self._judge.judge(problem, files, SubmittedProgram(source, task.language), options, watched)
         metrics.JUDGE_VERDICT.labels(result.verdict.value).inc()
         return _completion(result)
 
@@ -90,16 +92,16 @@ class JudgeHandler:
     @asynccontextmanager
     async def _files(self, task: JudgeTask) -> AsyncIterator[PackageFiles]:
         """The files that verdicts depend on, held in the cache while they are judged against."""
-        digests = await self._database.read(lambda tx: problems.judging_files(tx, task.revision_id))
+        digests = await self._database.read(lambda tx: problems.list_judging_files(tx, task.revision_id))
         async with AsyncExitStack() as held:
-            found = {path: await held.enter_async_context(self._cache.hold(digest)) for path, digest in digests.items()}
+            found = {path: await held.enter_async_context(self._cache.pin(digest)) for path, digest in digests.items()}
             yield PackageFiles(found, Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-revision-"))))
 
 
-class Watched:
+class JudgeProgressReporter:
     """Tells those who watch what the judge does, test by test, and which of it the author may see."""
 
-    def __init__(self, problem: Problem, reporter: Reporter) -> None:
+    def __init__(self, problem: Problem, reporter: ProgressReporter) -> None:
         self._problem = problem
         self._reporter = reporter
         self._cases = {case.name: case for case in problem.cases}
@@ -122,7 +124,7 @@ class Watched:
 
     def _is_shown(self, row: JudgedCase) -> bool:
         """As the result's ``author_view`` has it: a group that shows its first failure shows nothing after it."""
-        feedback = feedback_on(self._problem, self._cases[row.name])
+        feedback = feedback_for_case(self._problem, self._cases[row.name])
         if feedback in (Feedback.NONE.value, Feedback.POINTS.value) or row.group in self._failed:
             return False
         if feedback == Feedback.FIRST_FAILURE.value and row.verdict not in (None, Verdict.AC):
@@ -130,7 +132,7 @@ class Watched:
         return True
 
 
-def _completion(result: JudgeResult) -> Completion:
+def _completion(result: JudgeResult) -> HandlerResult:
     judgement = Judgement(
         verdict=result.verdict,
         score=float(result.score),
@@ -139,14 +141,14 @@ def _completion(result: JudgeResult) -> Completion:
         cases=tuple(_case(case) for case in result.cases if case.verdict is not None),
     )
     if result.verdict is not Verdict.SE:
-        return Completion(JobStatus.SUCCEEDED, result.document(), judgement)
+        return HandlerResult(JobStatus.SUCCEEDED, result.document(), judgement)
     error = result.message or "A program or file of the problem is broken."
-    return Completion(JobStatus.FAILED, result.document(), judgement, JURY_FAULT, error[:_ERROR_CHARACTERS])
+    return HandlerResult(JobStatus.FAILED, result.document(), judgement, JURY_FAULT, error[:_ERROR_CHARACTERS])
 
 
-def _case(case: JudgedCase) -> CaseResult:
+def _case(case: JudgedCase) -> CaseResultRow:
     run = case.run
-    return CaseResult(
+    return CaseResultRow(
         name=case.name,
         verdict=case.verdict or Verdict.SE,
         time_ms=run.time_ms if run else 0,

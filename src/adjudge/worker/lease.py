@@ -21,7 +21,7 @@ from adjudge.observe.outages import Outage
 from adjudge.store import Database
 from adjudge.store.bells import Wakeup
 from adjudge.store.job_values import Fence
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 
 OnLost = Callable[[RefusalReason], None]
 Clock = Callable[[], float]
@@ -42,7 +42,9 @@ class _Held:
 class LeaseKeeper:
     """Renews what is held, until told that it is lost."""
 
-    def __init__(self, database: Database, jobs: Jobs, *, lease_ms: int, heartbeat_ms: int, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, jobs: JobCommands, *, lease_ms: int, heartbeat_ms: int, clock: Clock
+    ) -> None:
         self._database = database
         self._jobs = jobs
         self._lease_ms = lease_ms
@@ -56,14 +58,14 @@ class LeaseKeeper:
         self._outage = Outage(_log, "heartbeat_failed")
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def hold(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
+    def add(self, fence: Fence, on_lost: OnLost, *, claimed_at: float, fields: Mapping[str, object]) -> None:
         """Keep a lease that was won by a claim sent at ``claimed_at``; an older one of the same job is lost by that."""
         if (older := self._latest.get(fence.job_id)) is not None:
             self._lose(older, RefusalReason.STALE_ATTEMPT)
         self._latest[fence.job_id] = fence
         self._held[fence] = _Held(fence, on_lost, fields, claimed_at + self._lease_ms / 1_000)
 
-    def drop(self, fence: Fence) -> None:
+    def remove(self, fence: Fence) -> None:
         """Stop keeping a lease: the job has ended."""
         self._held.pop(fence, None)
         if self._latest.get(fence.job_id) == fence:
@@ -82,10 +84,10 @@ class LeaseKeeper:
                 self._ring.clear()
                 await self._lose_canceled()
             if self._loop.time() >= beat_at:
-                wait_sec = await self.beat(older_ms=self._heartbeat_ms / 2)
+                wait_sec = await self.renew_all(older_than_ms=self._heartbeat_ms / 2)
                 beat_at = self._loop.time() + wait_sec
 
-    def look_again(self) -> None:
+    def request_cancel_check(self) -> None:
         """Something that is held may have been canceled. May be called on any thread."""
         if self._held and self._loop is not None:
             with suppress(RuntimeError):  # its loop has gone, and with it every lease
@@ -97,7 +99,7 @@ class LeaseKeeper:
             return
         try:
             async with self._looking_out():
-                canceled = await self._database.read(lambda tx: self._jobs.which_are_canceled(tx, list(held)))
+                canceled = await self._database.read(lambda tx: self._jobs.find_canceled(tx, list(held)))
         except Exception as error:  # noqa: BLE001 — whatever it was, the next beat finds out as well
             _log.warning("cancel_check_failed", error=repr(error), jobs=len(held))
             return
@@ -119,14 +121,14 @@ class LeaseKeeper:
         finally:
             task.cancel()
 
-    async def beat(self, *, older_ms: float = 0) -> float:
+    async def renew_all(self, *, older_than_ms: float = 0) -> float:
         """Renew everything once, but for leases that are younger than ``older_ms``; return when to beat again, in sec.
 
         After a failure that is sooner than usual: the leases have less time left.
         """
         usual_sec = self._heartbeat_ms / 1_000
         sent_at = self.clock()
-        renewed_by = sent_at + (self._lease_ms - older_ms) / 1_000
+        renewed_by = sent_at + (self._lease_ms - older_than_ms) / 1_000
         held_now = tuple(self._held.values())  # jobs come and go on another thread
         fences = [held.fence for held in held_now if held.sure_until <= renewed_by]
         if not fences:

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from adjudge.store import Database
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.worker.lease import LeaseKeeper
 
 OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
 
 
 @asynccontextmanager
-async def leases_kept_apart(
-    open_database: OpenDatabase, jobs: Jobs, *, lease_ms: int, heartbeat_ms: int
+async def lease_keeper_thread(
+    open_database: OpenDatabase, jobs: JobCommands, *, lease_ms: int, heartbeat_ms: int
 ) -> AsyncIterator[LeaseKeeper]:
     """A keeper that beats on its own thread while the block lasts."""
     loop = asyncio.get_running_loop()

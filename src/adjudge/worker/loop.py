@@ -9,26 +9,26 @@ from typing import Any
 
 from adjudge.domain.errors import RefusalReason, Unavailable
 from adjudge.observe import metrics
-from adjudge.observe.door import Pulse
+from adjudge.observe.door import LoopHeartbeat
 from adjudge.observe.logs import context, get_logger
 from adjudge.observe.outages import Outage
 from adjudge.store import Database, Tx
-from adjudge.store.bells import CANCELED
+from adjudge.store.bells import CHANNEL_CANCELED
 from adjudge.store.job_accounts import log_fields
 from adjudge.store.job_values import Fence, Job, NewJob, Offer
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream.driver import Message, Stream
 from adjudge.worker.acks import Acknowledger
 from adjudge.worker.claims import Claimer
 from adjudge.worker.execution import Execution, stop_all
-from adjudge.worker.finisher import DRAINED, End, Finisher
+from adjudge.worker.finisher import REASON_WORKER_DRAINED, AttemptResult, Finisher
 from adjudge.worker.going import Going
-from adjudge.worker.handler import Foresight, Handler, briefed, foreseen
+from adjudge.worker.handler import Foresight, Handler, foreseen, with_preloaded
 from adjudge.worker.lease import LeaseKeeper
 from adjudge.worker.parking import Parking
-from adjudge.worker.rate import Pace
+from adjudge.worker.rate import StartRateLimiter
 from adjudge.worker.slots import Slots
-from adjudge.worker.triage import Triage, not_taken_over
+from adjudge.worker.triage import MessageValidator, split_unreclaimed
 from adjudge.worker.worker_settings import WorkerSettings
 
 _log = get_logger(__name__)
@@ -44,13 +44,13 @@ class Worker:
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
+        jobs: JobCommands,
         stream: Stream,
         handlers: Mapping[str, Handler],
         settings: WorkerSettings,
         *,
         keeper: LeaseKeeper | None = None,
-        pace: Pace | None = None,
+        pace: StartRateLimiter | None = None,
         random_unit: Callable[[], float] = random.random,
     ) -> None:
         self._database = database
@@ -71,10 +71,10 @@ class Worker:
         self._keeps_own_leases = keeper is None
         self._claimer = Claimer(database, jobs, handlers, name=settings.name, lease_ms=settings.lease_ms)
         self._execution = Execution(database, jobs, handlers, lease_ms=settings.lease_ms)
-        self._triage = Triage(database, jobs, handlers, actor=settings.name)
+        self._triage = MessageValidator(database, jobs, handlers, actor=settings.name)
         self._pace = pace
         self._random_unit = random_unit
-        self.pulse = Pulse("reader")
+        self.pulse = LoopHeartbeat("reader")
         self._finisher = Finisher(database, jobs, policy=settings.retry, random_unit=random_unit, places=self)
         self._acknowledger = Acknowledger(stream)
         self._running: dict[Fence, asyncio.Task[None]] = {}
@@ -111,7 +111,7 @@ class Worker:
             *([asyncio.create_task(self._keeper.run(), name="keeper")] if self._keeps_own_leases else []),
         ]
         reader = asyncio.create_task(self._read_for_ever(), name="reader")
-        silence = self._database.listen(CANCELED, self._keeper.look_again)
+        silence = self._database.listen(CHANNEL_CANCELED, self._keeper.request_cancel_check)
         try:
             await self._until_drained([reader, *background])
             deadline = asyncio.get_running_loop().time() + self._settings.drain_grace_ms / 1_000
@@ -186,7 +186,7 @@ class Worker:
         next_reclaim = clock() + interval
         outage = Outage(_log, "reader_retrying", longest_sec=_LONGEST_PAUSE_SEC, random_unit=self._random_unit)
         while not self.is_draining:
-            self.pulse.rest()
+            self.pulse.pause()
             await self._slots.wait_free()
             self.pulse.beat()
             try:
@@ -197,24 +197,24 @@ class Worker:
                     async with self._claiming:
                         await self.reclaim()
                     continue
-                at_most = await self._may_start(next_reclaim - clock())
+                limit = await self._may_start(next_reclaim - clock())
                 left_ms = max(1, round((next_reclaim - clock()) * 1_000))
                 messages = await self._stream.read(
                     consumer=self._consumer,
-                    at_most=at_most,
+                    limit=limit,
                     wait_ms=min(self._settings.read_wait_ms, left_ms),
                 )
                 async with self._claiming:
-                    await self.take(messages)
+                    await self.claim_messages(messages)
                 outage.over()
             except Unavailable as error:  # nothing is acknowledged: the messages stay pending and come back
                 await asyncio.sleep(outage.failed(error))
 
     async def _may_start(self, wait_sec: float) -> int:
         free = self._slots.free
-        return free if self._pace is None else await self._pace.permits(free, wait_sec=max(0.001, wait_sec))
+        return free if self._pace is None else await self._pace.acquire(free, wait_sec=max(0.001, wait_sec))
 
-    async def take(self, messages: Sequence[Message]) -> bool:
+    async def claim_messages(self, messages: Sequence[Message]) -> bool:
         """Win the jobs that messages speak of, and start them; whether there was anything to claim."""
         ready = await self._fitting(await self._usable(messages))
         if not ready:
@@ -236,8 +236,8 @@ class Worker:
 
     async def _usable(self, messages: Sequence[Message]) -> dict[str, Message]:
         """The messages that can be worked on, by job; the others are dealt with."""
-        sorted_out = await self._triage.sort(messages)
-        await self._acknowledger.ack(sorted_out.done_with)
+        sorted_out = await self._triage.validate(messages)
+        await self._acknowledger.ack(sorted_out.to_acknowledge)
         return sorted_out.usable
 
     async def _fitting(self, usable: dict[str, Message]) -> dict[str, Message]:
@@ -260,7 +260,7 @@ class Worker:
             self._may_unpark.clear()
             try:
                 async with self._claiming:
-                    while await self.take([]):
+                    while await self.claim_messages([]):
                         pass
             except Unavailable as error:  # the messages stay pending and come back
                 _log.warning("claiming_waits", reason=error.code, error=error.message)
@@ -269,20 +269,20 @@ class Worker:
                 raise
 
     def _needs_of(self, message: Message) -> tuple[str, ...]:
-        return () if message.hint is None else self._needs(message.hint.kind, message.hint.payload)
+        return () if message.body is None else self._needs(message.body.kind, message.body.payload)
 
     def _needs(self, kind: str, payload: Mapping[str, Any]) -> tuple[str, ...]:
-        return (f"kind:{kind}", *self._handlers[kind].needs(payload)) if self._slots.has_limits else ()
+        return (f"kind:{kind}", *self._handlers[kind].limit_keys(payload)) if self._slots.has_limits else ()
 
     # Running.
 
     def _start(self, job: Job, message: Message | None, claimed_at: float) -> None:
         fence = Fence(job.id, job.attempt_id, self._settings.name)
         needs = self._needs(job.kind, job.payload)
-        self._slots.take(needs)
+        self._slots.acquire(needs)
         self._working[fence] = needs
         if self._pace is not None:
-            self._pace.spend()
+            self._pace.consume()
         loop = asyncio.get_running_loop()
         fields = log_fields(job)
         task = loop.create_task(self._run(job, fence, message, fields), name=f"job-{job.id}")
@@ -294,16 +294,16 @@ class Worker:
                 task.cancel()
 
         def over(_: object) -> None:
-            self._keeper.drop(fence)
+            self._keeper.remove(fence)
             del self._running[fence]
             self._lost.pop(fence, None)
             self._work_is_done(fence)  # unless it was done before: a task may be canceled before its first step
-            self._slots.leave()
+            self._slots.job_written()
 
         def on_lost(reason: RefusalReason) -> None:
             loop.call_soon_threadsafe(lose, reason)  # the keeper may beat on a thread of its own
 
-        self._keeper.hold(fence, on_lost, claimed_at=claimed_at, fields=fields)
+        self._keeper.add(fence, on_lost, claimed_at=claimed_at, fields=fields)
         task.add_done_callback(over)
         if self._handing_back:
             self._hand_back_soon(fence)
@@ -333,33 +333,33 @@ class Worker:
     def _work_is_done(self, fence: Fence) -> None:
         """Let the next job begin while this one's end is written: a commit takes its time and no processor."""
         if (needs := self._working.pop(fence, None)) is not None:
-            self._slots.give_back(needs)
+            self._slots.release(needs)
             self._unpark_soon()
 
-    async def _write(self, end: End) -> tuple[End, RefusalReason | None]:
+    async def _write(self, end: AttemptResult) -> tuple[AttemptResult, RefusalReason | None]:
         """Write the end, or, where that is impossible, why it is: else the job would seem to have lost its worker."""
         self._writing.add(end.fence)
         try:
-            return end, await self._finisher.write(end)
+            return end, await self._finisher.finish(end)
         except Exception as error:
             if end.error is not None:
                 raise
-            instead = End(end.job, end.fence, error=error)
-            return instead, await self._finisher.write(instead)
+            instead = AttemptResult(end.job, end.fence, error=error)
+            return instead, await self._finisher.finish(instead)
         finally:
             self._writing.discard(end.fence)
 
     # What follows from an ended job: the next node of a chain goes on in the slot of the last.
 
-    def _may_go_on(self, end: End) -> bool:
+    def _may_go_on(self, end: AttemptResult) -> bool:
         """Whether to keep the slot for what follows: only while another is free, so that nobody waits for it."""
-        return end.completion is not None and end.completion.leads_on and self._slots.free > 0
+        return end.completion is not None and end.completion.may_spawn_followups and self._slots.free > 0
 
     def now(self) -> float:
         """The clock that leases are held by."""
         return self._keeper.clock()
 
-    def offer(self, end: End) -> Offer | None:
+    def offer(self, end: AttemptResult) -> Offer | None:
         """The slot of an ended job, for one that follows from it."""
         held = self._working.get(end.fence) if self._may_go_on(end) else None
         if held is None or self.is_draining or self._pace is not None:
@@ -367,11 +367,11 @@ class Worker:
 
         def accepts(job: NewJob) -> bool:
             known = job.kind in self._handlers and not job.delay_ms and not self.is_draining
-            return known and self._slots.passes(held, self._needs(job.kind, job.payload))
+            return known and self._slots.can_reuse_slot_for(held, self._needs(job.kind, job.payload))
 
         return Offer(self._settings.name, self._settings.lease_ms, accepts)
 
-    def room(self, ends: Sequence[End]) -> Going:
+    def room(self, ends: Sequence[AttemptResult]) -> Going:
         """What can be gone on with: in the slots of these ends, and for a moment in any that is free."""
         stays = self.is_draining or self._pace is not None
         held = {} if stays else {end.fence.job_id: self._working.get(end.fence) for end in ends}
@@ -379,17 +379,19 @@ class Worker:
 
     def _is_light(self, job: NewJob) -> bool:
         handler = self._foresight.get(job.kind)
-        return handler is not None and handler.is_light(job.payload)
+        return handler is not None and handler.is_instant(job.payload)
 
-    def foresee(self, jobs: Sequence[Job], ends: Sequence[End]) -> Sequence[Job]:
+    def foresee(self, jobs: Sequence[Job], ends: Sequence[AttemptResult]) -> Sequence[Job]:
         """Jobs that follow from these ends with what they need to know, as far as the ends tell."""
-        return foreseen(self._foresight, jobs, [(end.job, end.completion.outcome) for end in ends if end.completion])
+        return foreseen(
+            self._foresight, jobs, [(end.job, end.completion.typed_result) for end in ends if end.completion]
+        )
 
-    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> tuple[Job, ...]:
         """The jobs, just claimed, with what they need to know."""
-        return await briefed(tx, self._handlers, jobs)
+        return await with_preloaded(tx, self._handlers, jobs)
 
-    def take_on(self, end: End, job: Job, claimed_at: float) -> None:
+    def start_follow_up(self, end: AttemptResult, job: Job, claimed_at: float) -> None:
         """Run a job that was claimed as it was created, in the slot of the one that it follows from."""
         _HANDED_ON.inc()
         self._work_is_done(end.fence)
@@ -403,8 +405,8 @@ class Worker:
         """The work was stopped: because the attempt is lost (write nothing), or to hand the job back."""
         lost, messages = self._lost.get(fence), [] if message is None else [message]
         if lost is None and self._handing_back:
-            _, refused = await self._write(End(job, fence))
-            _log.info("job_released", stage="handed_back", reason=str(refused or DRAINED))
+            _, refused = await self._write(AttemptResult(job, fence))
+            _log.info("job_released", stage="handed_back", reason=str(refused or REASON_WORKER_DRAINED))
             await self._acknowledger.ack(messages)
         elif lost is RefusalReason.ALREADY_FINISHED:
             await self._acknowledger.ack(messages)  # canceled by somebody: there is nothing left to run
@@ -415,12 +417,12 @@ class Worker:
     async def reclaim(self) -> None:
         """Look at messages that their readers have kept for too long, and take over what is really lost."""
         settings = self._settings
-        at_most = min(settings.reclaim_count, self._slots.free)
-        if at_most <= 0:
+        limit = min(settings.reclaim_count, self._slots.free)
+        if limit <= 0:
             return
         idle_ms = settings.lease_ms + settings.reclaim_grace_ms
         started = asyncio.get_running_loop().time()
-        messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, at_most=at_most)
+        messages = await self._stream.autoclaim(consumer=self._consumer, idle_ms=idle_ms, limit=limit)
         usable = await self._usable(messages)
         if fitting := self._parking.fitting(usable) if self._slots.has_limits else usable:
             await self._take_over(fitting)  # the others stay pending: a lost job is the watchdog's, the rest come back
@@ -445,6 +447,6 @@ class Worker:
             metrics.WORKER_RECLAIM_INFLIGHT.inc()
             task = self._running[Fence(job.id, job.attempt_id, settings.name)]
             task.add_done_callback(lambda _: metrics.WORKER_RECLAIM_INFLIGHT.dec())
-        unclaimed, over = not_taken_over(outcome.refused, usable)
+        unclaimed, over = split_unreclaimed(outcome.refused, usable)
         await self._acknowledger.ack(over)
-        await self.take(unclaimed)
+        await self.claim_messages(unclaimed)

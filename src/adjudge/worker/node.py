@@ -14,31 +14,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains import artifacts
-from adjudge.chains.conditions import out_of_sight
-from adjudge.chains.dags import Dags
-from adjudge.chains.executor import Executor, Latch, NodeResult, Waiting
+from adjudge.chains.conditions import find_blob_dependency
+from adjudge.chains.dags import DagCache
+from adjudge.chains.executor import Executor, NodeResult, NodeWaiting, StopSignal
 from adjudge.chains.rights import rights_of
 from adjudge.chains.schemas import check_rendered
 from adjudge.chains.secrets import SECRETS, Keyring, Redaction, names_in, refuse_missing
 from adjudge.chains.templating import render
 from adjudge.domain.access import Permission
 from adjudge.domain.authority import Authority
-from adjudge.domain.chain import Dag, Node, When, is_instance
+from adjudge.domain.chain import Dag, DependencyRule, Node, is_instance
 from adjudge.domain.chain_condition import Condition
 from adjudge.domain.errors import AdjudgeError, Conflict, InvalidInput, NodeFailed, NotFound, Unavailable
-from adjudge.domain.states import CHAIN_RUN, RunStatus
+from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
 from adjudge.observe import metrics
 from adjudge.observe.logs import context as log_context
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, chain_runs, chain_secrets
 from adjudge.store.bells import Wakeup
 from adjudge.store.chain_runs import NodeTask
-from adjudge.store.chain_values import Artifact, Done, Expanded, Halted, Suspended, node_attempt
+from adjudge.store.chain_values import Artifact, NodeDone, NodeExpanded, NodeStopped, NodeSuspended, node_attempt
 from adjudge.store.job_values import Fence, Job
 from adjudge.worker.foresight import Key, Memory
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import HandlerResult
 
 LAST_MOMENT_MS: Final = 253_402_300_799_999
 """The end of the year 9999: nothing later can be told to anybody."""
@@ -50,7 +50,7 @@ _POLL_MS: Final = 2_000
 _log = get_logger(__name__)
 
 
-class StopWatch:
+class ChainRunStopWatcher:
     """Tells running nodes that their run is to stop: at the bell, and at every poll in case a ring was lost.
 
     It watches by a task of its own that ends by itself once a poll finds nothing left to watch: neither is a query
@@ -64,7 +64,7 @@ class StopWatch:
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watching(self, run_id: str) -> Iterator[asyncio.Event]:
+    def watch_run(self, run_id: str) -> Iterator[asyncio.Event]:
         """Watch one run, which was not to stop a moment ago, while the block lasts."""
         event = asyncio.Event()
         self._watched[event] = run_id
@@ -90,7 +90,9 @@ class StopWatch:
     async def _look(self) -> None:
         waiting = {run_id for event, run_id in self._watched.items() if not event.is_set()}
         try:
-            stopping = await self._database.read(lambda tx: chain_runs.which_stop(tx, waiting)) if waiting else set()
+            stopping = (
+                await self._database.read(lambda tx: chain_runs.find_stopping_runs(tx, waiting)) if waiting else set()
+            )
         except Unavailable:  # the next poll asks again
             return
         except Exception:  # noqa: BLE001 — a fault of one look must not leave running nodes untold
@@ -102,7 +104,7 @@ class StopWatch:
 
 
 @dataclass(frozen=True)
-class Context:
+class ExecutorContext:
     """What an executor is handed: ``chains.executor.NodeContext``."""
 
     run_id: str
@@ -117,7 +119,7 @@ class Context:
     actor: str
     authority: Authority | None
     trace_id: str | None
-    stop_requested: Latch
+    stop_requested: StopSignal
     _database: Database
     _fence: Fence
     _hidden: Redaction
@@ -142,7 +144,7 @@ Stored = Mapping[str, Artifact | list[Artifact]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Brief:
+class _PreloadedNode:
     """What a node may know, as the rows have it."""
 
     task: NodeTask
@@ -151,7 +153,7 @@ class _Brief:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _NodeExecution:
     """A node with everything it may know."""
 
     job: Job
@@ -169,9 +171,9 @@ class NodeHandler:
     def __init__(
         self,
         database: Database,
-        blobs: Blobs,
+        blobs: BlobStore,
         executors: Mapping[str, Executor],
-        dags: Dags | None = None,
+        dags: DagCache | None = None,
         *,
         inline_bytes: int = artifacts.INLINE_BYTES,
         keyring: Keyring | None = None,
@@ -179,39 +181,39 @@ class NodeHandler:
         self._database = database
         self._blobs = blobs
         self._executors = executors
-        self._dags = dags or Dags()
+        self._dags = dags or DagCache()
         self._inline_bytes = inline_bytes
         self._keyring = keyring
-        self._stops = StopWatch(database)
+        self._stops = ChainRunStopWatcher(database)
         self._memory = Memory()
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """A place of the node's type, where they are limited: ``node:sandbox=2``."""
         return (f"node:{job_payload.get('type')}",)
 
-    def is_light(self, job_payload: Mapping[str, Any]) -> bool:
+    def is_instant(self, job_payload: Mapping[str, Any]) -> bool:
         """Whether the executor of the node's type says so."""
         return bool(getattr(self._executors.get(str(job_payload.get("type"))), "is_light", False))
 
-    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _Brief]:
+    def foresee(self, jobs: Sequence[Job], ended: Sequence[tuple[Job, object]]) -> Mapping[str, _PreloadedNode]:
         """What nodes may know that run for the first time, if everything they depend on is remembered."""
         for before, outcome in ended:
-            if isinstance(outcome, Done):
+            if isinstance(outcome, NodeDone):
                 self._memory.keep_artifact((before.chain_run_id or "", before.node_id or ""), outcome.artifact)
         found = {job.id: self._remembered(job) for job in jobs}
         return {job_id: brief for job_id, brief in found.items() if brief is not None}
 
-    def _remembered(self, job: Job) -> _Brief | None:
+    def _remembered(self, job: Job) -> _PreloadedNode | None:
         run_id = job.chain_run_id or ""
         task = self._memory.first_task(run_id, str(job.payload.get("type")), job.id)
-        dag = None if task is None else self._dags.known(task.chain_id, task.chain_version)
+        dag = None if task is None else self._dags.get(task.chain_id, task.chain_version)
         if task is None or dag is None:
             return None
-        node = dag.node(job.node_id or "")
+        node = dag.node_for(job.node_id or "")
         stored = None if _mapped(dag, node) else self._memory.artifacts(run_id, node.deps)
-        return None if stored is None else _Brief(task, node, stored)
+        return None if stored is None else _PreloadedNode(task, node, stored)
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Execute the node that a job names."""
         if job.chain_run_id is None or job.node_id is None:
             raise InvalidInput(f"Job {job.id!r} names no node.", field="node_id")
@@ -219,24 +221,26 @@ class NodeHandler:
         try:
             with log_context(run_id=job.chain_run_id, node_id=job.node_id, node_attempt=node_attempt(job)):
                 outcome = await self._outcome(job, job.chain_run_id, job.node_id)
-                return Completion(outcome=outcome, leads_on=True)
+                return HandlerResult(typed_result=outcome, may_spawn_followups=True)
         finally:
             metrics.CHAIN_NODES_INFLIGHT.dec()
 
-    async def brief(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _Brief]:
+    async def preload(self, tx: Tx, jobs: Sequence[Job]) -> Mapping[str, _PreloadedNode]:
         """Read what nodes may know, with two statements for all of them.
 
         One of which something is missing is left out: it alone is to fail, when it runs, and to say why.
         """
         keys = {job.id: (job.chain_run_id or "", job.node_id or "") for job in jobs}
-        tasks = await chain_runs.tasks(tx, keys.values())
+        tasks = await chain_runs.find_node_tasks(tx, keys.values())
         dags, nodes = dict[str, Dag](), dict[Key, Node]()
         for key, task in tasks.items():
             with suppress(AdjudgeError):
                 dags[key[0]] = await self._dags.of_run(tx, key[0], task.chain_id, task.chain_version)
-                nodes[key] = dags[key[0]].node(key[1])
+                nodes[key] = dags[key[0]].node_for(key[1])
         plain = {key: node for key, node in nodes.items() if not _mapped(dags[key[0]], node)}
-        left = await chain_runs.plain_artifacts(tx, ((key[0], dep) for key, node in plain.items() for dep in node.deps))
+        left = await chain_runs.find_artifacts_by_node(
+            tx, ((key[0], dep) for key, node in plain.items() for dep in node.deps)
+        )
         stored: dict[Key, Stored] = {
             key: {dep: left[key[0], dep] for dep in node.deps if (key[0], dep) in left} for key, node in plain.items()
         }
@@ -247,16 +251,22 @@ class NodeHandler:
         for key, node in nodes.items():
             if key not in plain:
                 mapped = _mapped(dags[key[0]], node)
-                stored[key] = await chain_runs.artifacts(tx, key[0], set(node.deps) - mapped, mapped)
-        return {job_id: _Brief(tasks[key], nodes[key], stored[key]) for job_id, key in keys.items() if key in nodes}
+                stored[key] = await chain_runs.find_artifacts(tx, key[0], set(node.deps) - mapped, mapped)
+        return {
+            job_id: _PreloadedNode(tasks[key], nodes[key], stored[key]) for job_id, key in keys.items() if key in nodes
+        }
 
-    async def _briefed(self, job: Job, run_id: str, node_id: str) -> _Brief:
-        if isinstance(job.brief, _Brief):
-            return job.brief
-        if isinstance(job.brief, NodeTask) and (dag := self._dags.known(job.brief.chain_id, job.brief.chain_version)):
-            self._memory.keep_run(run_id, job.brief)
-            return _Brief(job.brief, dag.node(node_id), {})  # a first node: there is nothing that it depends on
-        found = await self._database.read(lambda tx: self.brief(tx, [job]))
+    async def _briefed(self, job: Job, run_id: str, node_id: str) -> _PreloadedNode:
+        if isinstance(job.preloaded, _PreloadedNode):
+            return job.preloaded
+        if isinstance(job.preloaded, NodeTask) and (
+            dag := self._dags.get(job.preloaded.chain_id, job.preloaded.chain_version)
+        ):
+            self._memory.keep_run(run_id, job.preloaded)
+            return _PreloadedNode(
+                job.preloaded, dag.node_for(node_id), {}
+            )  # a first node: there is nothing that it depends on
+        found = await self._database.read(lambda tx: self.preload(tx, [job]))
         if job.id not in found:
             raise NotFound("node", f"{run_id}/{node_id}")
         return found[job.id]
@@ -266,15 +276,15 @@ class NodeHandler:
         task, node, stored = brief.task, brief.node, brief.stored
         if task.job_id != job.id or task.attempt != node_attempt(job):  # read up late, by one that was thought dead
             raise Conflict(f"Node {node_id!r} of run {run_id}: this attempt is stale.")
-        if task.run_status is RunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
-            return Halted("the run is to stop")
+        if task.run_status is ChainRunStatus.STOPPING or task.run_status in CHAIN_RUN.terminal:
+            return NodeStopped("the run is to stop")
         scope = {
             "parameters": task.parameters,
             "artifacts": {key: await self._loaded(value) for key, value in stored.items()},
             "run": {"id": run_id, "chain": task.chain_name, "node": node_id, "started_by": task.started_by},
         }
-        work = _Work(job, run_id, node_id, task, node, scope, stored)
-        if node.fan is not None and not is_instance(node_id):
+        work = _NodeExecution(job, run_id, node_id, task, node, scope, stored)
+        if node.map_spec is not None and not is_instance(node_id):
             return _expanded(work)
         return await self._executed(work)
 
@@ -284,11 +294,11 @@ class NodeHandler:
             return [await self._loaded(item) for item in value]
         if value.digest is None:
             return None if value.text is None else json.loads(value.text)
-        return json.loads(await artifacts.read(value, self._blobs))
+        return json.loads(await artifacts.load_artifact(value, self._blobs))
 
-    async def _executed(self, work: _Work) -> object:
+    async def _executed(self, work: _NodeExecution) -> object:
         node, task = work.node, work.task
-        if node.condition is not None and node.when is not When.ALWAYS:
+        if node.condition is not None and node.when is not DependencyRule.ALWAYS:
             _refuse_false(node.condition, work)
         executor = self._executors.get(node.type)
         if executor is None:
@@ -296,7 +306,7 @@ class NodeHandler:
         if getattr(executor, "permissions", ()):
             rights = await self._database.read(lambda tx: rights_of(tx, task.authority))
             rights.require_type(node.type, executor)
-        item = {node.fan.item: task.item} if node.fan is not None else {}
+        item = {node.map_spec.item: task.item} if node.map_spec is not None else {}
         given = await self._secrets(work) if getattr(executor, "secret_fields", ()) else {}
         hidden = Redaction(tuple(given.values())) if given else _NOTHING_HIDDEN
         try:
@@ -308,7 +318,7 @@ class NodeHandler:
                 raise
             raise hidden.error(error) from None  # neither its text nor what caused it may show a secret
 
-    async def _secrets(self, work: _Work) -> dict[str, str]:
+    async def _secrets(self, work: _NodeExecution) -> dict[str, str]:
         """The secrets that a node refers to, which whoever the run acts for must be allowed to use."""
         names = names_in(dict(work.node.cfg))
         if not names:
@@ -321,26 +331,30 @@ class NodeHandler:
         refuse_missing(names, found)
         return {name: self._keyring.decrypt(name, text) for name, text in found.items()}
 
-    async def _done(self, work: _Work, executor: Executor, cfg: Mapping[str, Any], hidden: Redaction) -> object:
+    async def _done(
+        self, work: _NodeExecution, executor: Executor, cfg: Mapping[str, Any], hidden: Redaction
+    ) -> object:
         node = work.node
-        with self._stops.watching(work.run_id) as stop:
+        with self._stops.watch_run(work.run_id) as stop:
             context = self._context(work, cfg, stop, hidden)
             try:
                 result = await _until_stopped(executor, context, _within(node.timeout_ms, executor, context), stop)
                 if result is None:
-                    return Halted("stopped at once")
+                    return NodeStopped("stopped at once")
             except Exception as error:  # whatever it was, a node that ends because its run stops has not failed
                 if not stop.is_set():
                     raise
                 _log.info("node_stopped", error=hidden.text(repr(error)))
-                return Halted(f"stopped: {type(error).__name__}")
+                return NodeStopped(f"stopped: {type(error).__name__}")
         if hidden is not _NOTHING_HIDDEN:
             result = replace(result, artifact=hidden.document(result.artifact))
         return await self._kept(node, result)
 
-    def _context(self, work: _Work, cfg: Mapping[str, Any], stop: asyncio.Event, hidden: Redaction) -> Context:
+    def _context(
+        self, work: _NodeExecution, cfg: Mapping[str, Any], stop: asyncio.Event, hidden: Redaction
+    ) -> ExecutorContext:
         task, job = work.task, work.job
-        return Context(
+        return ExecutorContext(
             work.run_id,
             task.chain_id,
             task.chain_name,
@@ -359,9 +373,9 @@ class NodeHandler:
             hidden,
         )
 
-    async def _kept(self, node: Node, result: NodeResult | Waiting) -> object:
-        if isinstance(result, Waiting):
-            artifact = await artifacts.kept(result.artifact, self._blobs, self._inline_bytes)
+    async def _kept(self, node: Node, result: NodeResult | NodeWaiting) -> object:
+        if isinstance(result, NodeWaiting):
+            artifact = await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes)
             if artifact.digest is not None:  # who may answer a question is read from the row
                 raise InvalidInput(
                     f"artifact: a node waits with at most {self._inline_bytes} bytes, these are "
@@ -370,13 +384,16 @@ class NodeHandler:
                 )
             if result.until_ms is not None and not 0 <= result.until_ms <= LAST_MOMENT_MS:
                 raise InvalidInput(f"until_ms: {result.until_ms} is beyond the year 9999.", field="until_ms")
-            return Suspended(result.on, result.key, artifact, result.until_ms, node.timeout_ms)
-        return Done(await artifacts.kept(result.artifact, self._blobs, self._inline_bytes))
+            return NodeSuspended(result.wait_kind, result.wait_key, artifact, result.until_ms, node.timeout_ms)
+        return NodeDone(await artifacts.store_artifact(result.artifact, self._blobs, self._inline_bytes))
 
 
 async def _until_stopped(
-    executor: Executor, context: Context, work: Coroutine[Any, Any, NodeResult | Waiting], stop: asyncio.Event
-) -> NodeResult | Waiting | None:
+    executor: Executor,
+    context: ExecutorContext,
+    work: Coroutine[Any, Any, NodeResult | NodeWaiting],
+    stop: asyncio.Event,
+) -> NodeResult | NodeWaiting | None:
     """Do the work; none where the run is to stop and the executor loses nothing by being cut short."""
     if not getattr(executor, "stops_at_once", False):
         return await work
@@ -393,9 +410,9 @@ async def _until_stopped(
         await asyncio.gather(doing, stopping, return_exceptions=True)
 
 
-def _refuse_false(condition: Condition, work: _Work) -> None:
+def _refuse_false(condition: Condition, work: _NodeExecution) -> None:
     """A condition was decided before its node began, unless it could not be: then it says why, or is decided here."""
-    holds, dep = condition.holds(work.scope), out_of_sight(condition, work.stored)
+    holds, dep = condition.evaluate(work.scope), find_blob_dependency(condition, work.stored)
     if not holds and dep is not None:
         raise InvalidInput(
             f"if: {condition.text} is false. It was evaluated late because the artifact of "
@@ -405,7 +422,7 @@ def _refuse_false(condition: Condition, work: _Work) -> None:
         )
 
 
-async def _within(timeout_ms: int | None, executor: Executor, context: Context) -> NodeResult | Waiting:
+async def _within(timeout_ms: int | None, executor: Executor, context: ExecutorContext) -> NodeResult | NodeWaiting:
     """Execute under the node's deadline; being late is a failure that another attempt may mend.
 
     A node without one is ended by the deadline of its job, which every job has.
@@ -422,16 +439,16 @@ async def _within(timeout_ms: int | None, executor: Executor, context: Context) 
         raise
 
 
-def _expanded(work: _Work) -> Expanded:
+def _expanded(work: _NodeExecution) -> NodeExpanded:
     """The items of a mapped node."""
-    fan = work.node.fan
+    fan = work.node.map_spec
     items = render(fan.over if fan is not None else [], work.scope, "map.over")
     if not isinstance(items, list):
         raise InvalidInput(f"map.over: must evaluate to a list, not {type(items).__name__}.", field="map.over")
     if len(items) > INSTANCES_MAX:
         raise InvalidInput(f"map.over: {len(items)} items are more than {INSTANCES_MAX}.", field="map.over")
-    return Expanded(tuple(items))
+    return NodeExpanded(tuple(items))
 
 
 def _mapped(dag: Dag, node: Node) -> set[str]:
-    return {dep for dep in node.deps if dag.by_id[dep].fan is not None}
+    return {dep for dep in node.deps if dag.by_id[dep].map_spec is not None}

@@ -14,7 +14,7 @@ from typing import Final
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.stream.driver import Message
 from adjudge.worker.slots import Slots
 
@@ -33,7 +33,7 @@ class Parking:
     def __init__(
         self,
         database: Database,
-        jobs: Jobs,
+        jobs: JobCommands,
         slots: Slots,
         needs_of: Callable[[Message], tuple[str, ...]],
         clock: Callable[[], float],
@@ -78,7 +78,7 @@ class Parking:
 
     def _fits(self, message: Message, wanted: Counter[str]) -> bool:
         needs = self._needs_of(message)
-        if not self._slots.admits(needs, wanted):
+        if not self._slots.has_capacity_for(needs, wanted):
             return False
         wanted.update(needs)
         return True

@@ -10,7 +10,7 @@ from typing import Any
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from adjudge.registry import Health, Registry, WorkerInfo
+from adjudge.registry import Registry, WorkerHealth, WorkerInfo
 
 Look = Callable[[], Coroutine[Any, Any, WorkerInfo]]
 
@@ -18,15 +18,15 @@ _log = get_logger(__name__)
 
 
 @asynccontextmanager
-async def announced(
-    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], *, every_sec: float
+async def keep_registered(
+    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], WorkerHealth], *, interval_sec: float
 ) -> AsyncIterator[None]:
     """Be listed while the block lasts; a registry that is away costs no work, only the listing.
 
     ``look`` finds out what the worker can do. That takes a while, and work does not wait for it. Meanwhile its health
     is that of ``info``: starting, so that nobody takes what was not looked for yet for what it cannot do.
     """
-    keeping = asyncio.create_task(_keep(registry, info, look, health, every_sec), name="presence")
+    keeping = asyncio.create_task(_keep(registry, info, look, health, interval_sec), name="presence")
     try:
         yield
     finally:
@@ -34,21 +34,21 @@ async def announced(
         with suppress(asyncio.CancelledError):
             await keeping
         with suppress(Unavailable):
-            await registry.leave(info.name)
+            await registry.deregister(info.name)
 
 
 async def _keep(
-    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], Health], every_sec: float
+    registry: Registry, info: WorkerInfo, look: Look, health: Callable[[], WorkerHealth], interval_sec: float
 ) -> None:
-    outage = Outage(_log, "registration_renewal_failed", longest_sec=every_sec)
+    outage = Outage(_log, "registration_renewal_failed", longest_sec=interval_sec)
     looking = asyncio.create_task(look())
     said: WorkerInfo | None = None
     try:
         while True:
-            known, pause_sec = looking.result() if looking.done() else info, every_sec
+            known, pause_sec = looking.result() if looking.done() else info, interval_sec
             try:
                 if said != known:
-                    await registry.announce(known)
+                    await registry.register(known)
                     said = known
                 if not await registry.keep_alive(info.name, health=info.health if known is info else health()):
                     said = None

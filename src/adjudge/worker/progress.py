@@ -18,11 +18,11 @@ from adjudge.store import Database, progress
 from adjudge.store.job_values import Fence, Job
 
 _log = get_logger(__name__)
-TAIL: Final = 32
+MAX_STEPS: Final = 32
 """How many of the last steps are shown."""
 
 
-class Reporter(Protocol):
+class ProgressReporter(Protocol):
     """Where one job says how far it is."""
 
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
@@ -30,21 +30,21 @@ class Reporter(Protocol):
         ...
 
 
-class ProgressBoard:
+class ProgressWriter:
     """The reports of one worker; used as a context, it writes the last of them before the block ends."""
 
-    def __init__(self, database: Database, *, worker: str, every_ms: int = 200) -> None:
+    def __init__(self, database: Database, *, worker: str, interval_ms: int = 200) -> None:
         self._database = database
         self._worker = worker
-        self._batcher: Batcher[progress.Report, None] = Batcher(
-            self._write, name="progress", pause_sec=every_ms / 1_000, key=lambda report: report.fence
+        self._batcher: Batcher[progress.ProgressReport, None] = Batcher(
+            self._write, name="progress", pause_sec=interval_ms / 1_000, key=lambda report: report.fence
         )
 
-    def reporter(self, job: Job) -> Reporter:
+    def reporter(self, job: Job) -> ProgressReporter:
         """The reporter of a job that this worker holds."""
         return _JobReporter(self, Fence(job.id, job.attempt_id, self._worker))
 
-    def put(self, report: progress.Report) -> None:
+    def put(self, report: progress.ProgressReport) -> None:
         """Keep the latest word of a job until it is written."""
         self._batcher.offer(report)
 
@@ -62,7 +62,7 @@ class ProgressBoard:
         """Write what is left."""
         await self._batcher.flush()
 
-    async def _write(self, reports: Sequence[progress.Report]) -> list[None]:
+    async def _write(self, reports: Sequence[progress.ProgressReport]) -> list[None]:
         try:
             await self._database.transact(lambda tx: progress.write(tx, reports))
         except AdjudgeError as error:
@@ -71,20 +71,20 @@ class ProgressBoard:
 
 
 class _JobReporter:
-    def __init__(self, board: ProgressBoard, fence: Fence) -> None:
+    def __init__(self, board: ProgressWriter, fence: Fence) -> None:
         self._board = board
         self._fence = fence
-        self._tail: deque[Mapping[str, Any]] = deque(maxlen=TAIL)
+        self._tail: deque[Mapping[str, Any]] = deque(maxlen=MAX_STEPS)
 
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
         if step is not None:
             self._tail.append(step)
-        self._board.put(progress.Report(self._fence, stage, done, total, tuple(self._tail)))
+        self._board.put(progress.ProgressReport(self._fence, stage, done, total, tuple(self._tail)))
 
 
-class _Nowhere:
+class _NullProgressReporter:
     def report(self, stage: str, done: int = 0, total: int = 0, *, step: Mapping[str, Any] | None = None) -> None:
         """Nobody watches."""
 
 
-NOWHERE: Final[Reporter] = _Nowhere()
+NULL_PROGRESS_REPORTER: Final[ProgressReporter] = _NullProgressReporter()

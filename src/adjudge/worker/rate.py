@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from adjudge.cache.buckets import Buckets
+from adjudge.cache.buckets import TokenBuckets
 from adjudge.observe import metrics
 
 _KEY: Final = "worker-starts"
 
 
-class Pace:
+class StartRateLimiter:
     """Permits to start jobs. A job costs one when it is won: what is refused, poisoned or sent back costs none.
 
     A worker fetches permits before it reads, so that no message waits in the hands of somebody who may not start it.
@@ -19,13 +19,13 @@ class Pace:
     afterwards.
     """
 
-    def __init__(self, buckets: Buckets, *, rate_per_sec: float) -> None:
+    def __init__(self, buckets: TokenBuckets, *, rate_per_sec: float) -> None:
         self._buckets = buckets
         self._rate_per_sec = rate_per_sec
         self._burst = max(1.0, rate_per_sec)
         self._in_hand = 0
 
-    async def permits(self, wanted: int, *, wait_sec: float) -> int:
+    async def acquire(self, wanted: int, *, wait_sec: float) -> int:
         """How many of ``wanted`` jobs may start; waits at most ``wait_sec`` for the first."""
         while self._in_hand < 1:
             refused_sec = await self._take(1)
@@ -39,7 +39,7 @@ class Pace:
             await self._take(missing)
         return min(wanted, self._in_hand)
 
-    def spend(self) -> None:
+    def consume(self) -> None:
         """A job has started."""
         self._in_hand -= 1
 

@@ -68,29 +68,29 @@ class Slots:
         """Whether there is a limit for any of them."""
         return any(need in self._limits for need in needs)
 
-    def admits(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
+    def has_capacity_for(self, needs: tuple[str, ...], wanted: Counter[str]) -> bool:
         """Whether none of the limited things it needs is in full use, with what is ``wanted`` besides."""
         return all(self._using[need] + wanted[need] < self._limits[need] for need in needs if need in self._limits)
 
-    def passes(self, held: tuple[str, ...], needs: tuple[str, ...]) -> bool:
+    def can_reuse_slot_for(self, held: tuple[str, ...], needs: tuple[str, ...]) -> bool:
         """Whether a slot that is in use may go on to other work while another is free, within the same limits."""
         return self.free > 0 and all(need in held for need in needs if need in self._limits)
 
-    def take(self, needs: tuple[str, ...]) -> None:
+    def acquire(self, needs: tuple[str, ...]) -> None:
         """Begin to use a slot."""
         self._used += 1
         self._held += 1
         if needs:
             self._using.update(needs)
 
-    def give_back(self, needs: tuple[str, ...]) -> None:
+    def release(self, needs: tuple[str, ...]) -> None:
         """The work is done; its end has still to be written."""
         self._used -= 1
         if needs:
             self._using.subtract(needs)
         self._freed.set()
 
-    def leave(self) -> None:
+    def job_written(self) -> None:
         """The job's end is written: nothing of it is left here."""
         self._held -= 1
         self._freed.set()

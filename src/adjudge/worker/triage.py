@@ -15,9 +15,9 @@ from adjudge.observe import metrics
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, Tx, outbox
 from adjudge.store.job_isolation import Isolation
-from adjudge.store.job_values import Burial, Refused
-from adjudge.store.jobs import Jobs
-from adjudge.stream.driver import Hint, Message
+from adjudge.store.job_values import PoisonJob, RefusedWrite
+from adjudge.store.jobs import JobCommands
+from adjudge.stream.driver import Message, MessageBody
 
 _log = get_logger(__name__)
 _UNKNOWN_KIND = "unknown_kind"
@@ -31,35 +31,35 @@ _DECISIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class ValidatedMessages:
     """What became of a batch of messages."""
 
     usable: dict[str, Message] = field(default_factory=dict)
     """By job, one each, with all that a worker has to know."""
-    done_with: list[Message] = field(default_factory=list)
+    to_acknowledge: list[Message] = field(default_factory=list)
     """To be acknowledged: poison that is buried by now, messages about nothing, and second ones about the same job."""
 
 
-class Triage:
+class MessageValidator:
     """Sorts messages, and buries the jobs that nobody can run."""
 
-    def __init__(self, database: Database, jobs: Jobs, kinds: Collection[str], *, actor: str) -> None:
+    def __init__(self, database: Database, jobs: JobCommands, kinds: Collection[str], *, actor: str) -> None:
         self._database = database
         self._jobs = jobs
         self._kinds = kinds
         self._actor = actor
         self._isolation = Isolation(database, jobs, actor=actor)
 
-    async def sort(self, messages: Sequence[Message]) -> Sorted:
+    async def validate(self, messages: Sequence[Message]) -> ValidatedMessages:
         """Look at each message, and at the rows of those that are not what they should be."""
-        result, suspects = Sorted(), {}
+        result, suspects = ValidatedMessages(), {}
         for message in messages:
             if message.job_id is None:
-                metrics.WORKER_CLAIM.labels("poison", str(message.problem)).inc()
-                result.done_with.append(message)
+                metrics.WORKER_CLAIM.labels("poison", str(message.defect)).inc()
+                result.to_acknowledge.append(message)
             elif message.job_id in result.usable or message.job_id in suspects:
-                result.done_with.append(message)
-            elif message.hint is not None and message.hint.kind in self._kinds:
+                result.to_acknowledge.append(message)
+            elif message.body is not None and message.body.kind in self._kinds:
                 result.usable[message.job_id] = message
             else:
                 suspects[message.job_id] = message
@@ -67,25 +67,25 @@ class Triage:
             await self._look_up(suspects, result)
         return result
 
-    async def _look_up(self, suspects: dict[str, Message], result: Sorted) -> None:
-        rows = await self._database.read(lambda tx: outbox.describe(tx, list(suspects)))
-        burials, traces = dict[str, Burial](), {row.job_id: row.trace_id for row in rows}
+    async def _look_up(self, suspects: dict[str, Message], result: ValidatedMessages) -> None:
+        rows = await self._database.read(lambda tx: outbox.load_messages(tx, list(suspects)))
+        burials, traces = dict[str, PoisonJob](), {row.job_id: row.trace_id for row in rows}
         for row in rows:
             message = suspects[row.job_id]
-            problem = str(message.problem or _UNKNOWN_KIND)
+            problem = str(message.defect or _UNKNOWN_KIND)
             try:
-                hint = Hint(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
+                hint = MessageBody(row.job_id, row.priority, row.kind, row.trace_id, dict(json.loads(row.payload)))
             except (TypeError, ValueError) as error:
                 why = f"The job's payload is not an object: {error}"
-                burials[row.job_id] = Burial(row.job_id, problem.upper(), why)
+                burials[row.job_id] = PoisonJob(row.job_id, problem.upper(), why)
                 continue
             if row.kind not in self._kinds:
                 why = f"No handler is registered for jobs of kind {row.kind!r}."
-                burials[row.job_id] = Burial(row.job_id, _UNKNOWN_KIND.upper(), why)
+                burials[row.job_id] = PoisonJob(row.job_id, _UNKNOWN_KIND.upper(), why)
                 continue
             metrics.WORKER_CLAIM.labels("restored", problem).inc()
             _log.warning("message_payload_recovered", job_id=row.job_id, reason=problem, trace_id=row.trace_id)
-            result.usable[row.job_id] = replace(message, hint=hint, problem=None)
+            result.usable[row.job_id] = replace(message, body=hint, defect=None)
         for burial in burials.values():
             metrics.WORKER_CLAIM.labels("poison", burial.error_code.lower()).inc()
             _log.warning(
@@ -98,19 +98,21 @@ class Triage:
             )
         left = set(burials) - set(await self._bury(burials)) if burials else set()
         kept = left.union(result.usable)  # what could not be buried stays pending and comes back
-        result.done_with.extend(message for job_id, message in suspects.items() if job_id not in kept)
+        result.to_acknowledge.extend(message for job_id, message in suspects.items() if job_id not in kept)
 
-    async def _bury(self, burials: Mapping[str, Burial]) -> list[str]:
+    async def _bury(self, burials: Mapping[str, PoisonJob]) -> list[str]:
         """Bury jobs; return those that are ended by now. One whose owner fails stops no other."""
 
         async def bury(tx: Tx, job_ids: Sequence[str]) -> Sequence[str]:
-            await self._jobs.bury(tx, [burials[job_id] for job_id in job_ids], actor=self._actor)
+            await self._jobs.dead_letter(tx, [burials[job_id] for job_id in job_ids], actor=self._actor)
             return job_ids
 
         return await self._isolation.run(list(burials), bury)
 
 
-def not_taken_over(refused: Sequence[Refused], usable: Mapping[str, Message]) -> tuple[list[Message], list[Message]]:
+def split_unreclaimed(
+    refused: Sequence[RefusedWrite], usable: Mapping[str, Message]
+) -> tuple[list[Message], list[Message]]:
     """Of messages that their readers kept for too long: those to be won the ordinary way, and those to acknowledge.
 
     Whose lease still holds is left alone: its worker is alive, and only slow.

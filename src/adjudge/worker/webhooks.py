@@ -20,15 +20,15 @@ from urllib.parse import urlsplit
 import httpx
 
 from adjudge import __version__
-from adjudge.chains.executors.outgoing import Resolve, resolve, trusted
-from adjudge.domain.addresses import Address, Network, behind, is_public
+from adjudge.chains.executors.outgoing import Resolve, resolve_host, tls_context
+from adjudge.domain.addresses import Address, Network, is_public, unwrap_ipv4
 from adjudge.domain.errors import AdjudgeError, InvalidInput, Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.observe.logs import get_logger
 from adjudge.store import Database, webhooks
 from adjudge.store.job_values import Job
-from adjudge.store.webhooks import Delivered, Dropped, Parcel, Undelivered
-from adjudge.worker.handler import Completion
+from adjudge.store.webhooks import DeliveryRequest, WebhookDelivered, WebhookFailed, WebhookSkipped
+from adjudge.worker.handler import HandlerResult
 
 _log = get_logger(__name__)
 _PORTS: Final = {"http": 80, "https": 443}
@@ -45,14 +45,14 @@ class DeliveryFailed(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class HostAllowList:
     """Hosts and networks inside that may be called all the same."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Allowed:
+    def parse(cls, text: str) -> HostAllowList:
         """Read ``ci.internal, 10.0.0.0/8``."""
         items = [item.strip().lower() for item in text.split(",") if item.strip()]
         networks, hosts = [], set()
@@ -67,7 +67,7 @@ class Allowed:
 
     def check(self, host: str, address: Address) -> None:
         """Refuse an address inside, unless it is allowed."""
-        real = behind(address)
+        real = unwrap_ipv4(address)
         if is_public(real) or host in self.hosts:
             return
         if not any(real in network for network in self.networks if network.version == real.version):
@@ -80,7 +80,7 @@ class Allowed:
             )
 
 
-def signature(secret: str, timestamp: int, body: bytes) -> str:
+def sign_request(secret: str, timestamp: int, body: bytes) -> str:
     """``t=…,v1=…``: HMAC-SHA256 over the time, a dot and the body, so that neither can be another one."""
     digest = hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={timestamp},v1={digest}"
@@ -97,10 +97,10 @@ class WebhookHandler:
     def __init__(
         self,
         database: Database,
-        allowed: Allowed,
+        allowed: HostAllowList,
         *,
         timeout_sec: float = 10.0,
-        resolve: Resolve = resolve,
+        resolve: Resolve = resolve_host,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._database = database
@@ -109,26 +109,26 @@ class WebhookHandler:
         self._resolve = resolve
         self._clock = clock
         self._transport = httpx.AsyncHTTPTransport(
-            verify=trusted(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+            verify=tls_context(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
         )
 
     async def aclose(self) -> None:
         """Let go of the network."""
         await self._transport.aclose()
 
-    def needs(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, job_payload: Mapping[str, Any]) -> tuple[str, ...]:
         """Nothing that is limited."""
         del job_payload
         return ()
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         """Deliver once; any answer but 2xx is a failure, and the job is tried again, later and later.
 
         The last failure ends the job without a dead letter: it is the receiver's to mend, and the owner's to see.
         """
-        parcel = await self._database.read(lambda tx: webhooks.parcel(tx, job.payload["delivery_id"]))
+        parcel = await self._database.read(lambda tx: webhooks.find_delivery_request(tx, job.payload["delivery_id"]))
         if parcel is None or not (parcel.is_active or parcel.event == webhooks.PING):
-            return Completion(JobStatus.SUCCEEDED, {"skipped": True}, Dropped())
+            return HandlerResult(JobStatus.SUCCEEDED, {"skipped": True}, WebhookSkipped())
         try:
             status = await self._post(parcel, job.attempt_id)
         except DeliveryFailed as error:
@@ -137,9 +137,9 @@ class WebhookHandler:
             return _given_up(error, error.response_status)
         except InvalidInput as error:
             return _given_up(error)
-        return Completion(JobStatus.SUCCEEDED, {"response_status": status}, Delivered(status))
+        return HandlerResult(JobStatus.SUCCEEDED, {"response_status": status}, WebhookDelivered(status))
 
-    async def _post(self, parcel: Parcel, attempt: int) -> int:
+    async def _post(self, parcel: DeliveryRequest, attempt: int) -> int:
         url = urlsplit(parcel.url)
         host, port = (url.hostname or "").rstrip(".").lower(), url.port or _PORTS.get(url.scheme, 0)
         if not host or not port:
@@ -152,7 +152,7 @@ class WebhookHandler:
             "X-Adjudge-Event": parcel.event,
             "X-Adjudge-Delivery": parcel.delivery_id,
             "X-Adjudge-Attempt": str(attempt),
-            "X-Adjudge-Signature": signature(parcel.secret, timestamp, body),
+            "X-Adjudge-Signature": sign_request(parcel.secret, timestamp, body),
         }
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:
@@ -184,7 +184,9 @@ class WebhookHandler:
         return f"[{addresses[0]}]" if addresses[0].version == 6 else str(addresses[0])
 
 
-def _given_up(error: AdjudgeError, response_status: int | None = None) -> Completion:
+def _given_up(error: AdjudgeError, response_status: int | None = None) -> HandlerResult:
     """The receiver failed, not Adjudge: the delivery's owner sees it and may repeat it, and there is no dead letter."""
-    outcome = Undelivered(error.message, response_status)
-    return Completion(JobStatus.FAILED, {"error": error.message}, outcome, error.code, error.message, dead_letter=False)
+    outcome = WebhookFailed(error.message, response_status)
+    return HandlerResult(
+        JobStatus.FAILED, {"error": error.message}, outcome, error.code, error.message, dead_letter=False
+    )

@@ -11,22 +11,22 @@ import obstore
 import pytest
 from obstore.store import S3Store
 
-from adjudge.blobs import Blobs, Digest
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.blobs import BlobStore, Digest
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.blobs.s3 import S3BlobStore, S3Options
 from tests.support.services import S3Server
 
 _PREFIXES = count(1)
 BUCKET = "adjudge"
 
 
-class Side(ABC):
+class BlobDriverFixture(ABC):
     """One file store, and the damage that tests do to it."""
 
-    blobs: Blobs
+    blobs: BlobStore
 
     @abstractmethod
-    def open(self) -> Blobs:
+    def open(self) -> BlobStore:
         """Open it once more, as another process would."""
 
     @abstractmethod
@@ -34,13 +34,13 @@ class Side(ABC):
         """Put other bytes where the blob's are."""
 
 
-class DirectorySide(Side):
+class DirectorySide(BlobDriverFixture):
     def __init__(self, root: Path) -> None:
         self.root = root
         self.blobs = self.open()
 
-    def open(self) -> DirectoryBlobs:
-        return DirectoryBlobs(self.root)
+    def open(self) -> DirectoryBlobStore:
+        return DirectoryBlobStore(self.root)
 
     async def overwrite(self, digest: Digest, content: bytes) -> None:
         path = self.root / digest[:2] / digest[2:4] / digest
@@ -48,9 +48,9 @@ class DirectorySide(Side):
         path.write_bytes(content)
 
 
-class S3Side(Side):
+class S3Side(BlobDriverFixture):
     def __init__(self, server: S3Server) -> None:
-        self.settings = S3Settings(
+        self.settings = S3Options(
             bucket=BUCKET,
             prefix=f"test/{next(_PREFIXES)}",
             endpoint=server.endpoint,
@@ -69,8 +69,8 @@ class S3Side(Side):
         )
         self.blobs = self.open()
 
-    def open(self) -> S3Blobs:
-        return S3Blobs(self.settings)
+    def open(self) -> S3BlobStore:
+        return S3BlobStore(self.settings)
 
     async def overwrite(self, digest: Digest, content: bytes) -> None:
         await obstore.put_async(self.raw, f"{digest[:2]}/{digest[2:4]}/{digest}", content)
@@ -88,8 +88,8 @@ def s3_side(s3_bucket: S3Server) -> S3Side:
 
 
 @pytest.fixture(params=["directory", "s3"])
-async def side(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Side]:
-    side: Side
+async def side(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BlobDriverFixture]:
+    side: BlobDriverFixture
     if request.param == "directory":
         side = DirectorySide(tmp_path / "blobs")
     else:

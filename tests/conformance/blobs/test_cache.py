@@ -14,13 +14,13 @@ import pytest
 
 from adjudge.blobs import BlobCorrupt, Digest
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.domain.errors import InvalidInput, NotFound, Unavailable
 
 KIB = 1024
 
 
-class CountingBlobs(DirectoryBlobs):
+class CountingBlobs(DirectoryBlobStore):
     """Counts reads, and lets a test stop them."""
 
     def __init__(self, root: Path) -> None:
@@ -46,7 +46,7 @@ def files_of(folder: Path) -> list[str]:
 
 
 async def used(cache: BlobCache, digest: Digest) -> bytes:
-    async with cache.hold(digest) as path:
+    async with cache.pin(digest) as path:
         return path.read_bytes()
 
 
@@ -87,7 +87,7 @@ async def test_what_is_held_stays_and_a_full_cache_says_so(blobs: CountingBlobs,
     digests = [await blobs.put(bytes([number]) * 400) for number in range(3)]
     cache = BlobCache(blobs, tmp_path / "cache", max_bytes=1000)
     async with AsyncExitStack() as holding:
-        held = [await holding.enter_async_context(cache.hold(digest)) for digest in digests[:2]]
+        held = [await holding.enter_async_context(cache.pin(digest)) for digest in digests[:2]]
         with pytest.raises(Unavailable, match="200 bytes are missing"):
             await used(BlobCache(blobs, tmp_path / "cache", max_bytes=1000), digests[2])
         assert [path.read_bytes() for path in held] == [b"\x00" * 400, b"\x01" * 400]

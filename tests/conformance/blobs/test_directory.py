@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.domain.errors import Unavailable
 
 _DIE_AT = """
@@ -28,18 +28,18 @@ asyncio.run(DirectoryBlobs(Path(sys.argv[1])).put(b"x" * 3_000_000))
 
 @pytest.mark.parametrize("point", ["settle", "publish"])
 async def test_a_kill_in_the_middle_leaves_nothing_visible(tmp_path: Path, point: str) -> None:
-    blobs = DirectoryBlobs(tmp_path)
+    blobs = DirectoryBlobStore(tmp_path)
     done = subprocess.run([sys.executable, "-c", _DIE_AT, str(tmp_path), point], check=False, timeout=60)
     assert done.returncode == -9
     assert [info async for info in blobs.list()] == []
     assert len(list((tmp_path / "partial").iterdir())) == 1
-    assert await blobs.tidy(older_than_sec=3600) == 0
-    assert await blobs.tidy(older_than_sec=-1) == 1
+    assert await blobs.delete_partial_uploads(older_than_sec=3600) == 0
+    assert await blobs.delete_partial_uploads(older_than_sec=-1) == 1
     assert list((tmp_path / "partial").iterdir()) == []
 
 
 async def test_putting_a_damaged_blob_again_heals_it(tmp_path: Path) -> None:
-    blobs = DirectoryBlobs(tmp_path)
+    blobs = DirectoryBlobStore(tmp_path)
     digest = await blobs.put(b"sound")
     path = tmp_path / digest[:2] / digest[2:4] / digest
     path.chmod(0o644)
@@ -49,7 +49,7 @@ async def test_putting_a_damaged_blob_again_heals_it(tmp_path: Path) -> None:
 
 
 async def test_putting_an_old_blob_again_makes_it_young(tmp_path: Path) -> None:
-    blobs = DirectoryBlobs(tmp_path)
+    blobs = DirectoryBlobStore(tmp_path)
     digest = await blobs.put(b"old")
     path = tmp_path / digest[:2] / digest[2:4] / digest
     os.utime(path, (1, 1))
@@ -59,11 +59,11 @@ async def test_putting_an_old_blob_again_makes_it_young(tmp_path: Path) -> None:
 
 
 async def test_blobs_cannot_be_written_by_accident(tmp_path: Path) -> None:
-    digest = await DirectoryBlobs(tmp_path).put(b"x")
+    digest = await DirectoryBlobStore(tmp_path).put(b"x")
     assert (tmp_path / digest[:2] / digest[2:4] / digest).stat().st_mode & 0o222 == 0
 
 
 async def test_a_folder_that_cannot_be_used_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(Unavailable, match="cannot be used"):
-        await DirectoryBlobs(tmp_path / "file").put(b"x")
+        await DirectoryBlobStore(tmp_path / "file").put(b"x")

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from adjudge.blobs import Digest
-from adjudge.blobs.gc import GRACE_SEC, collect
+from adjudge.blobs.gc import GRACE_SEC, collect_garbage
 from adjudge.domain.errors import InvalidInput
-from tests.conformance.blobs.conftest import Side
+from tests.conformance.blobs.conftest import BlobDriverFixture
 
 
 async def each(digests: Iterable[Digest]) -> AsyncIterator[Digest]:
@@ -22,29 +22,29 @@ def in_days(days: float) -> int:
     return time.time_ns() // 1000 + int(days * 86_400e6)
 
 
-async def test_old_and_unused_goes_and_the_rest_stays(side: Side) -> None:
+async def test_old_and_unused_goes_and_the_rest_stays(side: BlobDriverFixture) -> None:
     used, unused = await side.blobs.put(b"used"), await side.blobs.put(b"unused")
-    done = await collect(side.blobs, each([used, "f" * 64]), now_us=lambda: in_days(2))
+    done = await collect_garbage(side.blobs, each([used, "f" * 64]), now_us=lambda: in_days(2))
     assert (done.removed, done.removed_bytes, done.kept_in_use) == (1, len(b"unused"), 1)
     assert await side.blobs.exists(used)
     assert not await side.blobs.exists(unused)
 
 
-async def test_a_dry_run_says_what_would_go_and_leaves_it(side: Side) -> None:
+async def test_a_dry_run_says_what_would_go_and_leaves_it(side: BlobDriverFixture) -> None:
     unused = await side.blobs.put(b"unused")
-    done = await collect(side.blobs, each([]), now_us=lambda: in_days(2), dry_run=True)
+    done = await collect_garbage(side.blobs, each([]), now_us=lambda: in_days(2), dry_run=True)
     assert (done.removed, done.removed_bytes) == (1, len(b"unused"))
     assert await side.blobs.exists(unused)
 
 
-async def test_within_its_grace_nothing_goes(side: Side) -> None:
+async def test_within_its_grace_nothing_goes(side: BlobDriverFixture) -> None:
     digest = await side.blobs.put(b"just uploaded, not committed yet")
-    done = await collect(side.blobs, each([]), now_us=lambda: in_days(GRACE_SEC / 86_400 - 0.1))
+    done = await collect_garbage(side.blobs, each([]), now_us=lambda: in_days(GRACE_SEC / 86_400 - 0.1))
     assert done.removed == 0
     assert await side.blobs.exists(digest)
 
 
-async def test_what_is_committed_while_it_looks_stays(side: Side) -> None:
+async def test_what_is_committed_while_it_looks_stays(side: BlobDriverFixture) -> None:
     """The live digests are read after the listing: a commit in between is seen."""
     digest = await side.blobs.put(b"committed in between")
     listed = False
@@ -54,12 +54,12 @@ async def test_what_is_committed_while_it_looks_stays(side: Side) -> None:
         listed = True
         yield digest
 
-    await collect(side.blobs, live(), now_us=lambda: in_days(2))
+    await collect_garbage(side.blobs, live(), now_us=lambda: in_days(2))
     assert listed
     assert await side.blobs.exists(digest)
 
 
-async def test_nothing_goes_when_the_live_ones_cannot_be_read_to_the_end(side: Side) -> None:
+async def test_nothing_goes_when_the_live_ones_cannot_be_read_to_the_end(side: BlobDriverFixture) -> None:
     digest = await side.blobs.put(b"precious")
 
     async def broken() -> AsyncIterator[Digest]:
@@ -67,10 +67,10 @@ async def test_nothing_goes_when_the_live_ones_cannot_be_read_to_the_end(side: S
         raise ConnectionError("the database went away")
 
     with pytest.raises(ConnectionError):
-        await collect(side.blobs, broken(), now_us=lambda: in_days(2))
+        await collect_garbage(side.blobs, broken(), now_us=lambda: in_days(2))
     assert await side.blobs.exists(digest)
 
 
-async def test_a_grace_that_is_too_short_is_refused(side: Side) -> None:
+async def test_a_grace_that_is_too_short_is_refused(side: BlobDriverFixture) -> None:
     with pytest.raises(InvalidInput, match="grace_sec"):
-        await collect(side.blobs, each([]), grace_sec=60)
+        await collect_garbage(side.blobs, each([]), grace_sec=60)

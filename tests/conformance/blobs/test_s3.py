@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import obstore
 import pytest
 
-from adjudge.blobs.s3 import S3Blobs, S3Settings
+from adjudge.blobs.s3 import S3BlobStore, S3Options
 from adjudge.domain.errors import InvalidInput, Unavailable
 from tests.conformance.blobs.conftest import S3Side
 from tests.support.service import free_port
@@ -62,26 +62,26 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, c
 
 
 @pytest.fixture
-def fast(s3_side: S3Side) -> S3Settings:
+def fast(s3_side: S3Side) -> S3Options:
     return replace(s3_side.settings, retry_sec=0.5)
 
 
-async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side, fast: S3Settings) -> None:
+async def test_an_answer_that_breaks_is_taken_up_where_it_broke(s3_side: S3Side, fast: S3Options) -> None:
     content = os.urandom(6 * MIB)
     digest = await s3_side.blobs.put(content)
     async with breaking_proxy(s3_side.settings.endpoint or "", after_bytes=2 * MIB, times=2) as endpoint:
-        blobs = S3Blobs(replace(fast, endpoint=endpoint))
+        blobs = S3BlobStore(replace(fast, endpoint=endpoint))
         assert b"".join([piece async for piece in blobs.open(digest)]) == content
 
 
-async def test_s3_away_is_unavailable(fast: S3Settings) -> None:
-    blobs = S3Blobs(replace(fast, endpoint=f"http://127.0.0.1:{free_port()}"))
+async def test_s3_away_is_unavailable(fast: S3Options) -> None:
+    blobs = S3BlobStore(replace(fast, endpoint=f"http://127.0.0.1:{free_port()}"))
     with pytest.raises(Unavailable, match="is away"):
         await blobs.put(b"x")
 
 
-async def test_wrong_keys_are_refused_and_not_shown(fast: S3Settings) -> None:
-    blobs = S3Blobs(replace(fast, secret_access_key="wr0ng-secret"))
+async def test_wrong_keys_are_refused_and_not_shown(fast: S3Options) -> None:
+    blobs = S3BlobStore(replace(fast, secret_access_key="wr0ng-secret"))
     with pytest.raises(Unavailable, match="refused our keys") as caught:
         await blobs.put(b"x")
     assert "wr0ng-secret" not in str(caught.value)
@@ -91,8 +91,8 @@ async def test_wrong_keys_are_refused_and_not_shown(fast: S3Settings) -> None:
     assert "wr0ng-secret" not in str(caught.value)
 
 
-async def test_a_missing_bucket_is_named(fast: S3Settings) -> None:
-    blobs = S3Blobs(replace(fast, bucket="no-such-bucket"))
+async def test_a_missing_bucket_is_named(fast: S3Options) -> None:
+    blobs = S3BlobStore(replace(fast, bucket="no-such-bucket"))
     with pytest.raises(Unavailable, match="no-such-bucket"):
         await blobs.put(b"x")
     with pytest.raises(Unavailable, match=r"no bucket .*no-such-bucket: create it"):
@@ -102,12 +102,12 @@ async def test_a_missing_bucket_is_named(fast: S3Settings) -> None:
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:9000", "http://", "::bad", "http://127.0.0.1:99999", "ftp://host"])
 def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
     with pytest.raises(InvalidInput, match="s3_endpoint"):
-        S3Blobs(S3Settings("bucket", endpoint=endpoint))
+        S3BlobStore(S3Options("bucket", endpoint=endpoint))
 
 
 def test_a_bucket_must_be_named() -> None:
     with pytest.raises(InvalidInput, match="s3_bucket"):
-        S3Blobs(S3Settings(bucket=""))
+        S3BlobStore(S3Options(bucket=""))
 
 
 async def test_keys_that_are_not_ours_are_passed_over(s3_side: S3Side) -> None:

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets, Want
+from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
 from adjudge.domain.errors import InvalidInput, Unavailable
 from tests.support.services import RedisServer
 
 _ENVIRONMENTS = count(1)
 
 
-class Side(ABC):
+class BucketDriverFixture(ABC):
     """Buckets that several processes open, and a way to let time pass for them."""
 
     @abstractmethod
-    def open(self) -> Buckets:
+    def open(self) -> TokenBuckets:
         """Open them once more."""
 
     @abstractmethod
@@ -31,26 +31,26 @@ class Side(ABC):
         """Let time pass."""
 
 
-class MemorySide(Side):
+class MemorySide(BucketDriverFixture):
     def __init__(self) -> None:
         self.now_us = 1_000_000_000
-        self.buckets = MemoryBuckets(clock_us=lambda: self.now_us)
+        self.buckets = MemoryTokenBuckets(clock_us=lambda: self.now_us)
 
-    def open(self) -> Buckets:
+    def open(self) -> TokenBuckets:
         return self.buckets
 
     async def pass_time(self, seconds: float) -> None:
         self.now_us += round(seconds * 1_000_000)
 
 
-class RedisSide(Side):
+class RedisSide(BucketDriverFixture):
     def __init__(self, server: RedisServer) -> None:
         self.url = server.url
         self.environment = f"buckets-{next(_ENVIRONMENTS)}"
-        self.opened: list[RedisBuckets] = []
+        self.opened: list[RedisTokenBuckets] = []
 
-    def open(self) -> Buckets:
-        self.opened.append(RedisBuckets(self.url, environment=self.environment))
+    def open(self) -> TokenBuckets:
+        self.opened.append(RedisTokenBuckets(self.url, environment=self.environment))
         return self.opened[-1]
 
     async def pass_time(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ class RedisSide(Side):
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
+async def side(request: pytest.FixtureRequest) -> AsyncIterator[BucketDriverFixture]:
     if request.param == "memory":
         yield MemorySide()
         return
@@ -68,7 +68,7 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
         await buckets.close()
 
 
-async def test_a_full_bucket_gives_its_burst_and_then_says_how_long_to_wait(side: Side) -> None:
+async def test_a_full_bucket_gives_its_burst_and_then_says_how_long_to_wait(side: BucketDriverFixture) -> None:
     buckets = side.open()
     granted = [await buckets.take("k", rate_per_sec=0.01, burst=3) for _ in range(3)]
     assert granted == [0.0, 0.0, 0.0]
@@ -76,14 +76,14 @@ async def test_a_full_bucket_gives_its_burst_and_then_says_how_long_to_wait(side
     assert 90 < wait <= 100
 
 
-async def test_a_refusal_takes_nothing(side: Side) -> None:
+async def test_a_refusal_takes_nothing(side: BucketDriverFixture) -> None:
     buckets = side.open()
     assert await buckets.take("k", rate_per_sec=0.01, burst=2) == 0.0
     assert await buckets.take("k", rate_per_sec=0.01, burst=2, amount=2) > 0
     assert await buckets.take("k", rate_per_sec=0.01, burst=2) == 0.0
 
 
-async def test_after_the_wait_it_is_granted(side: Side) -> None:
+async def test_after_the_wait_it_is_granted(side: BucketDriverFixture) -> None:
     buckets = side.open()
     assert await buckets.take("k", rate_per_sec=20, burst=1) == 0.0
     async with asyncio.timeout(60):
@@ -94,20 +94,20 @@ async def test_after_the_wait_it_is_granted(side: Side) -> None:
     assert await buckets.take("k", rate_per_sec=20, burst=1) == 0.0
 
 
-async def test_buckets_do_not_touch_each_other(side: Side) -> None:
+async def test_buckets_do_not_touch_each_other(side: BucketDriverFixture) -> None:
     buckets = side.open()
     await buckets.take("a", rate_per_sec=0.01, burst=1)
     assert await buckets.take("b", rate_per_sec=0.01, burst=1) == 0.0
     assert await buckets.take("a", rate_per_sec=0.01, burst=1) > 0
 
 
-async def test_all_who_open_them_share_them(side: Side) -> None:
+async def test_all_who_open_them_share_them(side: BucketDriverFixture) -> None:
     one, two = side.open(), side.open()
     await one.take("k", rate_per_sec=0.01, burst=1)
     assert await two.take("k", rate_per_sec=0.01, burst=1) > 0
 
 
-async def test_many_at_once_are_granted_no_more_than_there_is(side: Side) -> None:
+async def test_many_at_once_are_granted_no_more_than_there_is(side: BucketDriverFixture) -> None:
     buckets = [side.open() for _ in range(4)]
     waits = await asyncio.gather(
         *(buckets[number % 4].take("k", rate_per_sec=0.01, burst=7) for number in range(20)),
@@ -115,9 +115,9 @@ async def test_many_at_once_are_granted_no_more_than_there_is(side: Side) -> Non
     assert sum(wait == 0.0 for wait in waits) == 7
 
 
-async def test_several_buckets_give_all_or_nothing(side: Side) -> None:
+async def test_several_buckets_give_all_or_nothing(side: BucketDriverFixture) -> None:
     buckets = side.open()
-    wants = [Want("minute", 0.01, 5, 2), Want("day", 0.001, 3, 2)]
+    wants = [BucketRequest("minute", 0.01, 5, 2), BucketRequest("day", 0.001, 3, 2)]
     assert await buckets.take_many(wants) == [0.0, 0.0]
     minute, day = await buckets.take_many(wants)
     assert (minute, day > 0) == (0.0, True)
@@ -125,7 +125,7 @@ async def test_several_buckets_give_all_or_nothing(side: Side) -> None:
     assert await buckets.take_many([]) == []
 
 
-async def test_what_can_never_be_granted_is_refused_in_words(side: Side) -> None:
+async def test_what_can_never_be_granted_is_refused_in_words(side: BucketDriverFixture) -> None:
     buckets = side.open()
     with pytest.raises(InvalidInput, match="never"):
         await buckets.take("k", rate_per_sec=1, burst=1, amount=2)
@@ -137,19 +137,19 @@ async def test_what_can_never_be_granted_is_refused_in_words(side: Side) -> None
     with pytest.raises(InvalidInput, match="never"):
         await buckets.take("k", rate_per_sec=1, burst=float("inf"))
     with pytest.raises(InvalidInput, match="twice"):
-        await buckets.take_many([Want("k", 1, 1), Want("k", 1, 1)])
+        await buckets.take_many([BucketRequest("k", 1, 1), BucketRequest("k", 1, 1)])
 
 
-async def test_full_bucket_grants_its_whole_burst_at_any_rate(side: Side) -> None:
+async def test_full_bucket_grants_its_whole_burst_at_any_rate(side: BucketDriverFixture) -> None:
     buckets = side.open()
     rates = (0.001, 1e-7, 0.1, 1 / 3, 3, 7, 60 / 7, 999.9)
     for rate in rates:
         assert await buckets.take(f"at once {rate}", rate_per_sec=rate, burst=7, amount=7) == 0.0
-        waits = await buckets.take_many([Want(f"{part} {rate}", rate, 3, 3) for part in range(3)])
+        waits = await buckets.take_many([BucketRequest(f"{part} {rate}", rate, 3, 3) for part in range(3)])
         assert waits == [0.0, 0.0, 0.0]
 
 
-async def test_bucket_that_fills_in_more_than_a_lifetime_still_grants_when_full(side: Side) -> None:
+async def test_bucket_that_fills_in_more_than_a_lifetime_still_grants_when_full(side: BucketDriverFixture) -> None:
     buckets = side.open()
     assert await buckets.take("k", rate_per_sec=1e-300, burst=1) == 0.0
     assert await buckets.take("k", rate_per_sec=1e-300, burst=1) > 10**8
@@ -165,7 +165,7 @@ async def test_in_memory_grants_depend_on_no_clock_value(
     clock_us: int, rate: float, burst: int, amounts: list[int]
 ) -> None:
     now_us = clock_us
-    buckets = MemoryBuckets(clock_us=lambda: now_us)
+    buckets = MemoryTokenBuckets(clock_us=lambda: now_us)
     left = burst
     for amount in (min(amount, burst) for amount in amounts):
         wait = await buckets.take("k", rate_per_sec=rate, burst=burst, amount=amount)
@@ -192,7 +192,7 @@ async def test_in_memory_full_buckets_are_forgotten() -> None:
 async def test_in_redis_a_full_bucket_is_no_key(redis_server: RedisServer) -> None:
     side = RedisSide(redis_server)
     buckets = side.open()
-    assert isinstance(buckets, RedisBuckets)
+    assert isinstance(buckets, RedisTokenBuckets)
     await buckets.take("k", rate_per_sec=0.5, burst=100, amount=50)
     key = f"adjudge:{side.environment}:bucket:k"
     assert 0 < await buckets._client.pttl(key) <= 100_000
@@ -200,7 +200,7 @@ async def test_in_redis_a_full_bucket_is_no_key(redis_server: RedisServer) -> No
 
 
 async def test_redis_away_is_said() -> None:
-    buckets = RedisBuckets("redis://127.0.0.1:1/0", environment="away")
+    buckets = RedisTokenBuckets("redis://127.0.0.1:1/0", environment="away")
     with pytest.raises(Unavailable, match="is away"):
         await buckets.take("k", rate_per_sec=1, burst=1)
     await buckets.close()

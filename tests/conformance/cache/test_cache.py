@@ -8,36 +8,36 @@ from itertools import count
 
 import pytest
 
-from adjudge.cache.cache import Cache
-from adjudge.cache.entities import POLICIES, Entity
-from adjudge.cache.entry import make, unpack
-from adjudge.cache.revisions import Revisions
+from adjudge.cache.cache import TwoTierCache
+from adjudge.cache.entities import POLICIES, CacheEntity
+from adjudge.cache.entry import decode_entry, make_entry
+from adjudge.cache.revisions import CacheRevisions
 from adjudge.cache.shared import RedisTier
 from adjudge.cache.shelf import Shelf
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import Logger
 from adjudge.store import Tx, cache_revisions
 from tests.support.services import RedisServer
-from tests.support.stores import Store, figure
+from tests.support.stores import StoreHarness, metric_value
 
 _ENVIRONMENTS = count(1)
 
 
-class World:
+class CacheFixture:
     """A clock, a source of values that counts how often it was asked, and caches that share what they share."""
 
-    def __init__(self, store: Store, redis: RedisServer | None) -> None:
+    def __init__(self, store: StoreHarness, redis: RedisServer | None) -> None:
         self.now = 1_000.0
         self.loads = 0
         self.value: bytes | None = b"one"
         self.gate: asyncio.Event | None = None
         self._store, self._redis = store, redis
         self._environment = f"cache-{next(_ENVIRONMENTS)}"
-        self.opened: list[Cache] = []
+        self.opened: list[TwoTierCache] = []
 
-    def open(self, **limits: int) -> Cache:
+    def open(self, **limits: int) -> TwoTierCache:
         tier = RedisTier(self._redis.url, environment=self._environment) if self._redis else None
-        self.opened.append(Cache(Revisions(self._store.database), tier, clock=lambda: self.now, **limits))
+        self.opened.append(TwoTierCache(CacheRevisions(self._store.database), tier, clock=lambda: self.now, **limits))
         return self.opened[-1]
 
     async def load(self) -> bytes | None:
@@ -47,7 +47,9 @@ class World:
             await self.gate.wait()
         return value
 
-    async def read(self, cache: Cache, entity: Entity = Entity.PROBLEM, revision: str = "problem:a") -> bytes | None:
+    async def read(
+        self, cache: TwoTierCache, entity: CacheEntity = CacheEntity.PROBLEM, revision: str = "problem:a"
+    ) -> bytes | None:
         found = await cache.get(entity, "a", self.load, revision=revision)
         return found.body if found else None
 
@@ -59,60 +61,60 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def world(request: pytest.FixtureRequest, sqlite_store: Store) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, sqlite_store: StoreHarness) -> AsyncIterator[CacheFixture]:
     redis = request.getfixturevalue("redis_server") if request.param == "redis" else None
-    world = World(sqlite_store, redis)
+    world = CacheFixture(sqlite_store, redis)
     yield world
     for cache in world.opened:
         await cache.close()
 
 
-async def test_what_was_loaded_once_is_not_loaded_again(world: World) -> None:
+async def test_what_was_loaded_once_is_not_loaded_again(world: CacheFixture) -> None:
     cache = world.open()
-    hits = figure("cache_requests_total", entity="problem:item", tier="l1", result="hit")
+    hits = metric_value("cache_requests_total", entity="problem:item", tier="l1", result="hit")
     assert [await world.read(cache) for _ in range(3)] == [b"one"] * 3
     assert world.loads == 1
-    assert figure("cache_requests_total", entity="problem:item", tier="l1", result="hit") == hits + 2
+    assert metric_value("cache_requests_total", entity="problem:item", tier="l1", result="hit") == hits + 2
 
 
-async def test_the_etag_names_the_bytes(world: World) -> None:
+async def test_the_etag_names_the_bytes(world: CacheFixture) -> None:
     cache = world.open()
-    first = await cache.get(Entity.PROBLEM, "a", world.load)
-    same = await cache.get(Entity.PROBLEM, "b", world.load)
+    first = await cache.get(CacheEntity.PROBLEM, "a", world.load)
+    same = await cache.get(CacheEntity.PROBLEM, "b", world.load)
     world.value = b"two"
-    other = await cache.get(Entity.PROBLEM, "c", world.load)
+    other = await cache.get(CacheEntity.PROBLEM, "c", world.load)
     assert first is not None
     assert same is not None
     assert other is not None
     assert first.etag == same.etag != other.etag
 
 
-async def test_a_bump_makes_another_key_of_it(world: World, sqlite_store: Store) -> None:
+async def test_a_bump_makes_another_key_of_it(world: CacheFixture, sqlite_store: StoreHarness) -> None:
     cache = world.open()
     await world.read(cache)
     world.value = b"two"
-    await sqlite_store.do(lambda tx: cache_revisions.bump(tx, ["problem:other"]))
-    await cache.revisions.catch_up()
+    await sqlite_store.transact(lambda tx: cache_revisions.bump(tx, ["problem:other"]))
+    await cache.revisions.refresh()
     assert await world.read(cache) == b"one"
-    await sqlite_store.do(lambda tx: cache_revisions.bump(tx, ["problem:a", "catalogue"]))
-    await cache.revisions.catch_up()
+    await sqlite_store.transact(lambda tx: cache_revisions.bump(tx, ["problem:a", "catalogue"]))
+    await cache.revisions.refresh()
     assert await world.read(cache) == b"two"
 
 
-async def test_a_bump_that_is_rolled_back_never_was(sqlite_store: Store) -> None:
-    revisions = Revisions(sqlite_store.database)
+async def test_a_bump_that_is_rolled_back_never_was(sqlite_store: StoreHarness) -> None:
+    revisions = CacheRevisions(sqlite_store.database)
 
     async def fails(tx: Tx) -> None:
         await cache_revisions.bump(tx, ["a"])
         raise Unavailable
 
     with pytest.raises(Unavailable):
-        await sqlite_store.do(fails)
-    await revisions.catch_up()
-    assert revisions.of("a") == 0
+        await sqlite_store.transact(fails)
+    await revisions.refresh()
+    assert revisions.current("a") == 0
 
 
-async def test_many_who_ask_at_once_cause_one_load(world: World) -> None:
+async def test_many_who_ask_at_once_cause_one_load(world: CacheFixture) -> None:
     cache = world.open()
     world.gate = asyncio.Event()
     asking = [asyncio.create_task(world.read(cache)) for _ in range(20)]
@@ -125,7 +127,7 @@ async def test_many_who_ask_at_once_cause_one_load(world: World) -> None:
     assert world.loads == 1
 
 
-async def test_a_failed_load_is_told_to_all_and_kept_by_none(world: World) -> None:
+async def test_a_failed_load_is_told_to_all_and_kept_by_none(world: CacheFixture) -> None:
     cache = world.open()
 
     async def fails() -> bytes | None:
@@ -133,12 +135,12 @@ async def test_a_failed_load_is_told_to_all_and_kept_by_none(world: World) -> No
 
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await cache.get(Entity.PROBLEM, "a", fails)
+            await cache.get(CacheEntity.PROBLEM, "a", fails)
     assert await world.read(cache, revision="") == b"one"
 
 
-async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: World) -> None:
-    cache, policy = world.open(), POLICIES[Entity.PROBLEM]
+async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: CacheFixture) -> None:
+    cache, policy = world.open(), POLICIES[CacheEntity.PROBLEM]
     await world.read(cache)
     world.value = b"two"
     world.now += policy.ttl_sec + 1
@@ -147,45 +149,49 @@ async def test_past_its_time_a_value_is_served_while_another_is_fetched(world: W
         await asyncio.sleep(0.001)
     assert await world.read(cache) == b"two"
     world.value = b"three"
-    world.now += policy.ttl_sec + policy.stale_sec + 1
+    world.now += policy.ttl_sec + policy.stale_while_revalidate_sec + 1
     assert await world.read(cache) == b"three"
 
 
-async def test_what_does_not_exist_is_remembered_for_a_moment(world: World) -> None:
+async def test_what_does_not_exist_is_remembered_for_a_moment(world: CacheFixture) -> None:
     cache = world.open()
     world.value = None
     assert [await world.read(cache) for _ in range(3)] == [None] * 3
     assert world.loads == 1
     world.value = b"one"
-    world.now += POLICIES[Entity.PROBLEM].absent_sec + 0.1
+    world.now += POLICIES[CacheEntity.PROBLEM].negative_ttl_sec + 0.1
     assert await world.read(cache) == b"one"
 
 
-async def test_a_status_is_never_older_than_five_seconds_and_goes_when_dropped(world: World) -> None:
+async def test_a_status_is_never_older_than_five_seconds_and_goes_when_dropped(world: CacheFixture) -> None:
     cache = world.open()
-    assert POLICIES[Entity.SUBMISSION_STATUS].ttl_sec + POLICIES[Entity.SUBMISSION_STATUS].stale_sec <= 5
+    assert (
+        POLICIES[CacheEntity.SUBMISSION_STATUS].ttl_sec
+        + POLICIES[CacheEntity.SUBMISSION_STATUS].stale_while_revalidate_sec
+        <= 5
+    )
     world.gate = asyncio.Event()
-    slow = asyncio.create_task(world.read(cache, Entity.SUBMISSION_STATUS, ""))
+    slow = asyncio.create_task(world.read(cache, CacheEntity.SUBMISSION_STATUS, ""))
     while world.loads == 0:
         await asyncio.sleep(0)
     world.value = b"accepted"
-    cache.drop(Entity.SUBMISSION_STATUS, "a")  # while the old one is still being loaded
+    cache.invalidate(CacheEntity.SUBMISSION_STATUS, "a")  # while the old one is still being loaded
     world.gate.set()
     assert await slow == b"one"
-    assert await world.read(cache, Entity.SUBMISSION_STATUS, "") == b"accepted"
+    assert await world.read(cache, CacheEntity.SUBMISSION_STATUS, "") == b"accepted"
 
 
 def test_the_shelf_is_bounded_by_entries_and_by_bytes() -> None:
     shelf = Shelf(max_entries=2, max_bytes=4_000)
     for key in ("a", "b"):
-        shelf.put(key, make(b"x", 1))
+        shelf.put(key, make_entry(b"x", 1))
     shelf.get("a")
-    shelf.put("c", make(b"x", 1))
+    shelf.put("c", make_entry(b"x", 1))
     assert [shelf.get(key) is not None for key in "abc"] == [True, False, True]
-    shelf.put("d", make(b"x" * 3_000, 1))
+    shelf.put("d", make_entry(b"x" * 3_000, 1))
     assert len(shelf) == 1
     assert shelf.size_bytes <= 4_000
-    shelf.put("e", make(b"x" * 5_000, 1))
+    shelf.put("e", make_entry(b"x" * 5_000, 1))
     assert shelf.get("e") is None
 
 
@@ -193,86 +199,88 @@ def test_the_shelf_is_bounded_by_entries_and_by_bytes() -> None:
 
 
 @pytest.fixture
-async def shared(redis_server: RedisServer, sqlite_store: Store) -> AsyncIterator[World]:
-    world = World(sqlite_store, redis_server)
+async def shared(redis_server: RedisServer, sqlite_store: StoreHarness) -> AsyncIterator[CacheFixture]:
+    world = CacheFixture(sqlite_store, redis_server)
     yield world
     for cache in world.opened:
         await cache.close()
 
 
-async def test_two_processes_load_once(shared: World) -> None:
+async def test_two_processes_load_once(shared: CacheFixture) -> None:
     here, there = shared.open(), shared.open()
     assert await shared.read(here) == await shared.read(there) == b"one"
     assert shared.loads == 1
 
 
-async def test_a_copy_does_not_make_a_value_younger(shared: World) -> None:
+async def test_a_copy_does_not_make_a_value_younger(shared: CacheFixture) -> None:
     here, there = shared.open(), shared.open()
     await shared.read(here)
-    policy = POLICIES[Entity.PROBLEM]
+    policy = POLICIES[CacheEntity.PROBLEM]
     shared.now += policy.ttl_sec - 1
     assert await shared.read(there) == b"one"
     shared.value = b"two"
-    shared.now += policy.stale_sec + 2
+    shared.now += policy.stale_while_revalidate_sec + 2
     assert await shared.read(there) == b"two"
 
 
-@pytest.mark.parametrize("entity", [Entity.SUBMISSION_STATUS, Entity.USER_LIST])
-async def test_what_is_somebodys_own_stays_in_the_process(shared: World, entity: Entity) -> None:
+@pytest.mark.parametrize("entity", [CacheEntity.SUBMISSION_STATUS, CacheEntity.USER_LIST])
+async def test_what_is_somebodys_own_stays_in_the_process(shared: CacheFixture, entity: CacheEntity) -> None:
     await shared.read(shared.open(), entity, "")
     await shared.read(shared.open(), entity, "")
     assert shared.loads == 2
 
 
-async def test_redis_away_is_a_miss_said_once(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_redis_away_is_a_miss_said_once(sqlite_store: StoreHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(Logger, "warning", lambda _self, event, **_: said.append(event))
     tier = RedisTier("redis://127.0.0.1:1/0", environment="away")
-    cache = Cache(Revisions(sqlite_store.database), tier)
-    errors = figure("cache_requests_total", entity="problem:item", tier="l2", result="error")
+    cache = TwoTierCache(CacheRevisions(sqlite_store.database), tier)
+    errors = metric_value("cache_requests_total", entity="problem:item", tier="l2", result="error")
 
     async def load() -> bytes:
         return b"one"
 
     for selector in "abc":
-        found = await cache.get(Entity.PROBLEM, selector, load)
+        found = await cache.get(CacheEntity.PROBLEM, selector, load)
         assert found is not None
-    assert tier.is_away
-    assert figure("cache_requests_total", entity="problem:item", tier="l2", result="error") == errors + 1
+    assert tier.is_unavailable
+    assert metric_value("cache_requests_total", entity="problem:item", tier="l2", result="error") == errors + 1
     assert said == ["cache_redis_unavailable"]
     await cache.close()
 
 
 def test_foreign_bytes_are_a_miss() -> None:
-    assert unpack(b"") is None
-    assert unpack(b"something else altogether") is None
+    assert decode_entry(b"") is None
+    assert decode_entry(b"something else altogether") is None
 
 
-async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: Store) -> None:
-    revisions = Revisions(store.database)
+async def test_whoever_follows_misses_no_bump_however_commits_interleave(store: StoreHarness) -> None:
+    revisions = CacheRevisions(store.database)
 
     async def write(name: str) -> None:
         for _ in range(5):
-            await store.do(lambda tx: cache_revisions.bump(tx, [name, "catalogue"]))
+            await store.transact(lambda tx: cache_revisions.bump(tx, [name, "catalogue"]))
 
     async def follow() -> None:
         while True:
-            await revisions.catch_up()
+            await revisions.refresh()
             await asyncio.sleep(0)
 
     following = asyncio.create_task(follow())
     await asyncio.gather(*(write(f"problem:{number}") for number in range(8)))
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
-    await revisions.catch_up()
+    await revisions.refresh()
     rows = await store.rows("SELECT name, revision FROM cache_revisions")
-    assert {row["name"]: row["revision"] for row in rows} == {row["name"]: revisions.of(row["name"]) for row in rows}
-    assert revisions.of("catalogue") == 40
+    assert {row["name"]: row["revision"] for row in rows} == {
+        row["name"]: revisions.current(row["name"]) for row in rows
+    }
+    assert revisions.current("catalogue") == 40
 
 
-async def test_a_server_hears_of_a_bump_by_the_bell(store: Store) -> None:
-    revisions = Revisions(store.database)
-    async with revisions.followed(), asyncio.timeout(120):
-        await store.do(lambda tx: cache_revisions.bump(tx, ["problem:a"]))
-        while revisions.of("problem:a") == 0:
+async def test_a_server_hears_of_a_bump_by_the_bell(store: StoreHarness) -> None:
+    revisions = CacheRevisions(store.database)
+    async with revisions.follow_updates(), asyncio.timeout(120):
+        await store.transact(lambda tx: cache_revisions.bump(tx, ["problem:a"]))
+        while revisions.current("problem:a") == 0:
             await asyncio.sleep(0.001)

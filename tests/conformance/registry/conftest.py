@@ -15,14 +15,14 @@ from adjudge.registry import Registry
 from adjudge.registry.database import DatabaseRegistry
 from adjudge.registry.etcd import EtcdRegistry
 from tests.support.services import EtcdServer
-from tests.support.stores import Store, opened
+from tests.support.stores import StoreHarness, open_store
 
 _ENVIRONMENTS = count(1)
 LEASE_SEC = 60
 """Longer than any test takes, whatever else the machine does: etcd's leases run by real time."""
 
 
-class Side(ABC):
+class RegistryDriverFixture(ABC):
     """One registry that several roles open."""
 
     @abstractmethod
@@ -38,8 +38,8 @@ class Side(ABC):
         """End the lease of ``name``, as time would."""
 
 
-class DatabaseSide(Side):
-    def __init__(self, store: Store) -> None:
+class DatabaseSide(RegistryDriverFixture):
+    def __init__(self, store: StoreHarness) -> None:
         self.store = store
 
     def open(self, lease_sec: int = LEASE_SEC) -> DatabaseRegistry:
@@ -52,7 +52,7 @@ class DatabaseSide(Side):
         await self.store.clock.advance(LEASE_SEC * 1_000)
 
 
-class EtcdSide(Side):
+class EtcdSide(RegistryDriverFixture):
     def __init__(self, server: EtcdServer) -> None:
         self.server = server
         self.environment = f"test-{next(_ENVIRONMENTS)}"
@@ -73,7 +73,7 @@ class EtcdSide(Side):
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "etcd"])
-async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
+async def side(request: pytest.FixtureRequest) -> AsyncIterator[RegistryDriverFixture]:
     if request.param == "etcd":
         etcd = EtcdSide(request.getfixturevalue("etcd_server"))
         yield etcd
@@ -81,5 +81,5 @@ async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
             await registry.close()
         return
     url = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
-    async with opened(url) as store:
+    async with open_store(url) as store:
         yield DatabaseSide(store)

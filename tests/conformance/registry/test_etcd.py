@@ -12,7 +12,7 @@ import pytest
 from adjudge import settings
 from adjudge.cli.drivers import open_registry
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.registry import Health, WorkerInfo
+from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.registry.etcd import EtcdRegistry
 from adjudge.store import Database
 from tests.conformance.registry.test_registry import ANNA, names
@@ -37,49 +37,49 @@ def own_server() -> Iterator[EtcdServer]:
 async def test_environments_do_not_see_each_other(etcd_server: EtcdServer) -> None:
     production = EtcdRegistry([etcd_server.endpoint], environment="prod", lease_sec=60)
     staging = EtcdRegistry([etcd_server.endpoint], environment="prod2", lease_sec=60)
-    await production.announce(ANNA)
+    await production.register(ANNA)
     assert await names(staging) == []
-    await production.leave("anna-1")
+    await production.deregister("anna-1")
     await production.close()
     await staging.close()
 
 
 async def test_what_a_newer_worker_says_of_itself_beyond_what_is_known_is_left_alone(etcd_server: EtcdServer) -> None:
     registry = EtcdRegistry([etcd_server.endpoint], environment="mixed", lease_sec=60)
-    await registry.announce(NewerInfo(**asdict(ANNA), gpus=4))
+    await registry.register(NewerInfo(**asdict(ANNA), gpus=4))
     assert [live.info for live in await registry.list()] == [ANNA]
-    await registry.leave("anna-1")
+    await registry.deregister("anna-1")
     await registry.close()
 
 
 async def test_the_next_address_is_asked_when_one_is_away(etcd_server: EtcdServer) -> None:
     addresses = [f"http://127.0.0.1:{free_port()}", etcd_server.endpoint + "/"]
     registry = EtcdRegistry(addresses, environment="several", lease_sec=60)
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     assert await names(registry) == ["anna-1"]
-    await registry.leave("anna-1")
+    await registry.deregister("anna-1")
     await registry.close()
 
 
 async def test_etcd_away_and_back(own_server: EtcdServer) -> None:
     registry = EtcdRegistry([own_server.endpoint], environment="test", lease_sec=60)
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     own_server.kill()
-    for call in (registry.list(), registry.keep_alive("anna-1", health=Health.READY), registry.announce(ANNA)):
+    for call in (registry.list(), registry.keep_alive("anna-1", health=WorkerHealth.READY), registry.register(ANNA)):
         with pytest.raises(Unavailable, match=r"etcd at 127\.0\.0\.1"):
             await call
     own_server.revive()
-    assert await registry.keep_alive("anna-1", health=Health.DRAINING)
-    assert [worker.info for worker in await registry.list()] == [replace(ANNA, health=Health.DRAINING)]
+    assert await registry.keep_alive("anna-1", health=WorkerHealth.DRAINING)
+    assert [worker.info for worker in await registry.list()] == [replace(ANNA, health=WorkerHealth.DRAINING)]
     await registry.close()
 
 
 async def test_a_key_taken_over_is_not_written_by_its_former_owner(etcd_server: EtcdServer) -> None:
     former = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
     owner = EtcdRegistry([etcd_server.endpoint], environment="takeover", lease_sec=60)
-    await former.announce(ANNA)
-    await owner.announce(replace(ANNA, pid=1))
-    assert not await former.keep_alive("anna-1", health=Health.DEGRADED)
+    await former.register(ANNA)
+    await owner.register(replace(ANNA, pid=1))
+    assert not await former.keep_alive("anna-1", health=WorkerHealth.DEGRADED)
     assert [worker.info for worker in await owner.list()] == [replace(ANNA, pid=1)]
     for registry in (former, owner):
         await registry.close()
@@ -97,7 +97,7 @@ async def test_user_and_password(own_server: EtcdServer) -> None:
             (await admin.post(path, json=body)).raise_for_status()
     address = [own_server.endpoint]
     registry = EtcdRegistry(address, environment="test", lease_sec=60, user="root", password=secret)
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     assert await names(registry) == ["anna-1"]
     await registry.close()
     told = {"ADJUDGE_ENVIRONMENT": "test", "ADJUDGE_ETCD_ENDPOINTS": own_server.endpoint}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.registry import Health, Registry, WorkerInfo
-from tests.conformance.registry.conftest import LEASE_SEC, Side
+from adjudge.registry import Registry, WorkerHealth, WorkerInfo
+from tests.conformance.registry.conftest import LEASE_SEC, RegistryDriverFixture
 
 ANNA = WorkerInfo(
     name="anna-1",
@@ -19,55 +19,55 @@ ANNA = WorkerInfo(
     slots=4,
     languages={"cpp": "12.2.0", "python": "3.11.2"},
     isolation="namespaces, cgroup v2",
-    health=Health.READY,
+    health=WorkerHealth.READY,
 )
-BERT = replace(ANNA, name="bert-1", languages={}, isolation="", health=Health.STARTING)
+BERT = replace(ANNA, name="bert-1", languages={}, isolation="", health=WorkerHealth.STARTING)
 
 
 async def names(registry: Registry) -> list[str]:
     return [worker.info.name for worker in await registry.list()]
 
 
-async def test_a_worker_is_listed_as_it_announced_itself(side: Side) -> None:
-    await side.open().announce(ANNA)
+async def test_a_worker_is_listed_as_it_announced_itself(side: RegistryDriverFixture) -> None:
+    await side.open().register(ANNA)
     (worker,) = await side.open().list()
     assert worker.info == ANNA
     assert 0 <= worker.lease_left_sec <= LEASE_SEC
 
 
-async def test_workers_are_listed_in_the_order_of_their_names(side: Side) -> None:
+async def test_workers_are_listed_in_the_order_of_their_names(side: RegistryDriverFixture) -> None:
     registry = side.open()
     assert await names(registry) == []
-    await registry.announce(BERT)
-    await registry.announce(ANNA)
+    await registry.register(BERT)
+    await registry.register(ANNA)
     assert await names(registry) == ["anna-1", "bert-1"]
 
 
-async def test_announcing_again_replaces(side: Side) -> None:
-    await side.open().announce(ANNA)
+async def test_announcing_again_replaces(side: RegistryDriverFixture) -> None:
+    await side.open().register(ANNA)
     again = replace(ANNA, pid=4712, slots=8, languages={"rust": "1.63"})
     registry = side.open()
-    await registry.announce(again)
+    await registry.register(again)
     assert [worker.info for worker in await registry.list()] == [again]
-    assert await registry.keep_alive("anna-1", health=Health.READY)
+    assert await registry.keep_alive("anna-1", health=WorkerHealth.READY)
 
 
-async def test_a_lost_worker_disappears_within_its_lease(side: Side) -> None:
+async def test_a_lost_worker_disappears_within_its_lease(side: RegistryDriverFixture) -> None:
     registry = side.open(lease_sec=1)
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     async with asyncio.timeout(60):
         while await names(registry):
             await side.pass_time()
 
 
-async def test_renewing_makes_a_lease_whole_again(side: Side) -> None:
+async def test_renewing_makes_a_lease_whole_again(side: RegistryDriverFixture) -> None:
     registry = side.open()
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     async with asyncio.timeout(60):
         while (before := await _left_sec(registry)) > LEASE_SEC - 2:
             await side.pass_time()
         while await _left_sec(registry) <= before:  # at once, unless the machine stands still meanwhile
-            assert await registry.keep_alive("anna-1", health=Health.READY)
+            assert await registry.keep_alive("anna-1", health=WorkerHealth.READY)
 
 
 async def _left_sec(registry: Registry) -> float:
@@ -75,46 +75,46 @@ async def _left_sec(registry: Registry) -> float:
     return worker.lease_left_sec
 
 
-async def test_health_changes_with_the_renewal(side: Side) -> None:
+async def test_health_changes_with_the_renewal(side: RegistryDriverFixture) -> None:
     registry = side.open()
-    await registry.announce(ANNA)
-    assert await registry.keep_alive("anna-1", health=Health.DRAINING)
-    assert [worker.info for worker in await side.open().list()] == [replace(ANNA, health=Health.DRAINING)]
+    await registry.register(ANNA)
+    assert await registry.keep_alive("anna-1", health=WorkerHealth.DRAINING)
+    assert [worker.info for worker in await side.open().list()] == [replace(ANNA, health=WorkerHealth.DRAINING)]
 
 
-async def test_a_lease_that_has_passed_cannot_be_renewed(side: Side) -> None:
+async def test_a_lease_that_has_passed_cannot_be_renewed(side: RegistryDriverFixture) -> None:
     registry = side.open()
-    await registry.announce(ANNA)
+    await registry.register(ANNA)
     await side.lapse("anna-1")
-    assert not await registry.keep_alive("anna-1", health=Health.READY)
+    assert not await registry.keep_alive("anna-1", health=WorkerHealth.READY)
     assert await names(registry) == []
-    await registry.announce(ANNA)
-    assert await registry.keep_alive("anna-1", health=Health.READY)
+    await registry.register(ANNA)
+    assert await registry.keep_alive("anna-1", health=WorkerHealth.READY)
     assert await names(registry) == ["anna-1"]
 
 
-async def test_a_worker_that_never_announced_itself_has_no_lease(side: Side) -> None:
-    assert not await side.open().keep_alive("nobody", health=Health.READY)
+async def test_a_worker_that_never_announced_itself_has_no_lease(side: RegistryDriverFixture) -> None:
+    assert not await side.open().keep_alive("nobody", health=WorkerHealth.READY)
 
 
-async def test_leaving_is_immediate_and_leaves_others_alone(side: Side) -> None:
+async def test_leaving_is_immediate_and_leaves_others_alone(side: RegistryDriverFixture) -> None:
     registry = side.open()
-    await registry.announce(ANNA)
-    await registry.announce(BERT)
-    await registry.leave("anna-1")
+    await registry.register(ANNA)
+    await registry.register(BERT)
+    await registry.deregister("anna-1")
     assert await names(registry) == ["bert-1"]
-    assert not await registry.keep_alive("anna-1", health=Health.READY)
-    await registry.leave("anna-1")
+    assert not await registry.keep_alive("anna-1", health=WorkerHealth.READY)
+    await registry.deregister("anna-1")
 
 
-async def test_an_operator_may_remove_another_process_worker(side: Side) -> None:
-    await side.open().announce(ANNA)
+async def test_an_operator_may_remove_another_process_worker(side: RegistryDriverFixture) -> None:
+    await side.open().register(ANNA)
     registry = side.open()
-    await registry.leave("anna-1")
+    await registry.deregister("anna-1")
     assert await names(registry) == []
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "-x", "x" * 129])
-async def test_a_name_that_cannot_be_one_is_refused(side: Side, name: str) -> None:
+async def test_a_name_that_cannot_be_one_is_refused(side: RegistryDriverFixture, name: str) -> None:
     with pytest.raises(InvalidInput, match="worker_id"):
-        await side.open().announce(replace(ANNA, name=name))
+        await side.open().register(replace(ANNA, name=name))

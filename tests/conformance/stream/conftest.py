@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from adjudge.stream import Hint, MemoryStream, Stream
+from adjudge.stream import MemoryStream, MessageBody, Stream
 from adjudge.stream.redis import RedisStream
 from tests.support.services import RedisServer
 
 _ENVIRONMENTS = count(1)
 
 
-class Side(ABC):
+class StreamDriverFixture(ABC):
     """One stream that several roles open, and the damage that tests do to it."""
 
     @abstractmethod
@@ -37,7 +37,7 @@ class Side(ABC):
         """Publish a message whose payload is gone."""
 
 
-class MemorySide(Side):
+class MemorySide(StreamDriverFixture):
     def __init__(self) -> None:
         self.stream: MemoryStream | None = None
 
@@ -49,13 +49,13 @@ class MemorySide(Side):
         self.open().flush()
 
     async def add_without(self, field: str, job_id: str) -> None:
-        self.open().add_unusable(2, "missing_field", None if field == "job_id" else job_id)
+        self.open().add_defective(2, "missing_field", None if field == "job_id" else job_id)
 
     async def spoil_payload(self, job_id: str) -> None:
-        self.open().add_unusable(2, "payload_missing_or_invalid", job_id)
+        self.open().add_defective(2, "payload_missing_or_invalid", job_id)
 
 
-class RedisSide(Side):
+class RedisSide(StreamDriverFixture):
     def __init__(self, server: RedisServer) -> None:
         self.environment = f"test-{next(_ENVIRONMENTS)}"
         self.url = server.url
@@ -88,12 +88,14 @@ class RedisSide(Side):
         await self.raw.aclose()
 
 
-def hint(job_id: str, priority: int = 2) -> Hint:
-    return Hint(job_id, priority, "judge", "trace-1", {"submission_id": f"s-{job_id}", "revision": 3, "chain": None})
+def hint(job_id: str, priority: int = 2) -> MessageBody:
+    return MessageBody(
+        job_id, priority, "judge", "trace-1", {"submission_id": f"s-{job_id}", "revision": 3, "chain": None}
+    )
 
 
 @pytest.fixture
-def hint_of() -> Callable[..., Hint]:
+def hint_of() -> Callable[..., MessageBody]:
     return hint
 
 
@@ -105,7 +107,7 @@ async def redis_side(redis_server: RedisServer) -> AsyncIterator[RedisSide]:
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def side(request: pytest.FixtureRequest) -> AsyncIterator[Side]:
+async def side(request: pytest.FixtureRequest) -> AsyncIterator[StreamDriverFixture]:
     if request.param == "memory":
         yield MemorySide()
         return

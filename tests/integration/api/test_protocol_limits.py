@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.support.served import Served, served
+from tests.support.served import RunningServer, serve
 
 PATIENCE_SEC = 60
 FLOOD_BYTES = 64 * 1024**2
@@ -20,19 +20,19 @@ HOST = b"Host: adjudge\r\n"
 
 
 @pytest.fixture
-def server(sqlite_url: str, tmp_path: Path) -> Iterator[Served]:
-    with served(sqlite_url, tmp_path, {"accounts.registration": "open"}) as server:
+def server(sqlite_url: str, tmp_path: Path) -> Iterator[RunningServer]:
+    with serve(sqlite_url, tmp_path, {"accounts.registration": "open"}) as server:
         yield server
 
 
 @pytest.fixture
-def hasty(sqlite_url: str, tmp_path: Path) -> Iterator[Served]:
+def hasty(sqlite_url: str, tmp_path: Path) -> Iterator[RunningServer]:
     """A server that waits for headers only for a moment."""
-    with served(sqlite_url, tmp_path, {"server.head_timeout_sec": 0.3}) as server:
+    with serve(sqlite_url, tmp_path, {"server.head_timeout_sec": 0.3}) as server:
         yield server
 
 
-def connected(server: Served) -> socket.socket:
+def connected(server: RunningServer) -> socket.socket:
     address = urlsplit(server.url)
     assert address.hostname is not None
     return socket.create_connection((address.hostname, address.port or 80), timeout=PATIENCE_SEC)
@@ -53,7 +53,7 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1])
 
 
-def flooded(server: Served, begin: bytes, piece: bytes) -> int:
+def flooded(server: RunningServer, begin: bytes, piece: bytes) -> int:
     """Begin a request and go on sending until the server ends it; how much could be sent."""
     sent = 0
     with connected(server) as connection:
@@ -85,13 +85,13 @@ FLOODS: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.slow
-def test_flood_ends_before_it_fills_the_memory(server: Served) -> None:
+def test_flood_ends_before_it_fills_the_memory(server: RunningServer) -> None:
     sent = {name: flooded(server, *flood) for name, flood in FLOODS.items()}
     assert {name: size for name, size in sent.items() if size >= FLOOD_BYTES} == {}
     assert httpx.get(f"{server.url}/api/v1/version", timeout=PATIENCE_SEC).status_code == 200
 
 
-def asked(server: Served, request: bytes) -> bytes:
+def asked(server: RunningServer, request: bytes) -> bytes:
     with connected(server) as connection:
         connection.sendall(request)
         return rest(connection)
@@ -109,7 +109,7 @@ def asked(server: Served, request: bytes) -> bytes:
     ],
     ids=["long address", "long header", "many headers", "allowed header", "allowed address", "no HTTP"],
 )
-def test_head_past_its_limit_is_refused(server: Served, head: bytes, expected: int) -> None:
+def test_head_past_its_limit_is_refused(server: RunningServer, head: bytes, expected: int) -> None:
     answer = asked(server, head + b"Connection: close\r\n\r\n")
     assert status(answer) == expected
     body = json.loads(answer.partition(b"\r\n\r\n")[2])
@@ -121,13 +121,13 @@ def test_head_past_its_limit_is_refused(server: Served, head: bytes, expected: i
     [b"", b"GET /api/v1/ver", b"GET /api/v1/version HTTP/1.1\r\nHost: adj"],
     ids=["nothing", "half an address", "half a header"],
 )
-def test_client_that_does_not_finish_its_headers_is_disconnected(hasty: Served, begun: bytes) -> None:
+def test_client_that_does_not_finish_its_headers_is_disconnected(hasty: RunningServer, begun: bytes) -> None:
     with connected(hasty) as connection:
         connection.sendall(begun)
         assert status(rest(connection)) == 408
 
 
-def test_body_after_its_refusal_does_not_hold_the_connection(hasty: Served) -> None:
+def test_body_after_its_refusal_does_not_hold_the_connection(hasty: RunningServer) -> None:
     with connected(hasty) as connection:
         head = b"POST /api/v1/login HTTP/1.1\r\n" + HOST + b"Content-Length: 1000000\r\n\r\n"
         connection.sendall(head)
@@ -136,7 +136,7 @@ def test_body_after_its_refusal_does_not_hold_the_connection(hasty: Served) -> N
         rest(connection)
 
 
-def test_requests_one_after_the_other_share_a_connection(server: Served) -> None:
+def test_requests_one_after_the_other_share_a_connection(server: RunningServer) -> None:
     request = b"GET /api/v1/version HTTP/1.1\r\n" + HOST + b"X-Long: " + b"a" * 50_000 + b"\r\n"
     answers = asked(server, (request + b"\r\n") * 3 + request + b"Connection: close\r\n\r\n")
     assert answers.count(b"HTTP/1.1 200 OK") == 4
@@ -147,7 +147,7 @@ def unknown_keys(count: int) -> bytes:
 
 
 @pytest.mark.slow
-def test_unknown_client_cannot_make_the_server_read_a_large_body(server: Served) -> None:
+def test_unknown_client_cannot_make_the_server_read_a_large_body(server: RunningServer) -> None:
     body = unknown_keys(700_000)
     for path in ("login", "register", "submissions", "executions", "problems:import"):
         headers = {"Content-Type": "application/json"}

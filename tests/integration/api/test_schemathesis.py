@@ -29,8 +29,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.support.judging import open_hall
-from tests.support.served import Served, served
+from tests.support.judging import publish_problem
+from tests.support.served import RunningServer, serve
 
 CHECKS = [
     not_a_server_error,
@@ -46,18 +46,18 @@ MADE_UP: set[str] = {"letter_id", "session_id", "import_id", "name", "path", "nu
 
 
 @pytest.fixture
-def server(sqlite_url: str, tmp_path: Path) -> Iterator[Served]:
-    with served(sqlite_url, tmp_path, {"accounts.registration": "open", "executions.per_day": 0}) as server:
+def server(sqlite_url: str, tmp_path: Path) -> Iterator[RunningServer]:
+    with serve(sqlite_url, tmp_path, {"accounts.registration": "open", "executions.per_day": 0}) as server:
         yield server
 
 
 @contextmanager
-def _client(server: Served, token: str) -> Iterator[httpx.Client]:
+def _client(server: RunningServer, token: str) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         yield client
 
 
-def _things(server: Served, client: httpx.Client) -> dict[str, str]:
+def _things(server: RunningServer, client: httpx.Client) -> dict[str, str]:
     """Ids of one of everything, by the names that paths have for them."""
 
     def made(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def _things(server: Served, client: httpx.Client) -> dict[str, str]:
         found: dict[str, Any] = answer.json()
         return found
 
-    hall = server.do(open_hall(server.api))
-    submitted = made("/submissions", hall.body())
-    server.do(hall.judge(submitted["job_id"]))
+    hall = server.do(publish_problem(server.api))
+    submitted = made("/submissions", hall.submission_body())
+    server.do(hall.finish(submitted["job_id"]))
     made("/chains", {"name": "night", "dag": DAG})
     cron = {"name": "daily", "kind": "cron", "spec": {"cron": "0 3 * * *"}}
     program = {"language": "cpp", "source": "int main() {}"}
@@ -131,7 +131,7 @@ def _modes(operation: APIOperation[Any, Any, Any, Any]) -> list[GenerationMode]:
 
 
 @pytest.mark.slow
-def test_every_operation_answers_as_it_is_documented(server: Served) -> None:
+def test_every_operation_answers_as_it_is_documented(server: RunningServer) -> None:
     _, token = server.do(server.api.user("admin"))
     schema = schemathesis.openapi.from_url(f"{server.url}/api/v1/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]

@@ -21,11 +21,11 @@ import pytest
 
 from adjudge.domain.verdict import Verdict
 from adjudge.store.submissions import Judgement
-from tests.support.api import Api, make_api
+from tests.support.api import AsgiApp, make_app
 from tests.support.app import add_pages
-from tests.support.judging import OPEN_GATE, document, open_hall
-from tests.support.problems import archive, imported, package
-from tests.support.stores import Store
+from tests.support.judging import OPEN_GATE, publish_problem, result_document
+from tests.support.problems import icpc_package, import_package, zip_files
+from tests.support.stores import StoreHarness
 
 pytestmark = pytest.mark.slow
 LONGEST_SEC: Final = 2.0
@@ -61,7 +61,7 @@ async def beating() -> AsyncIterator[Beats]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def answered(api: Api, ask: Callable[[], Any]) -> httpx.Response:
+async def answered(api: AsgiApp, ask: Callable[[], Any]) -> httpx.Response:
     """The answer; meanwhile the loop has beaten, and somebody else was answered."""
     async with beating() as beats, api.client() as other:
         heavy = asyncio.create_task(ask())
@@ -72,9 +72,9 @@ async def answered(api: Api, ask: Callable[[], Any]) -> httpx.Response:
 
 
 @pytest.fixture
-async def api(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     overrides = {**OPEN_GATE, "admission.in_flight": 0, "accounts.registration": "open"}
-    async with make_api(sqlite_store, tmp_path, overrides) as api:
+    async with make_app(sqlite_store, tmp_path, overrides) as api:
         add_pages(api.app, api.parts)
         yield api
 
@@ -102,7 +102,7 @@ def encoded(body: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", DAGS)
-async def test_chain_of_the_largest_size(api: Api, name: str) -> None:
+async def test_chain_of_the_largest_size(api: AsgiApp, name: str) -> None:
     async with api.as_role("admin") as admin:
         sent = encoded({"name": "big", "dag": DAGS[name]})
         made = await answered(api, lambda: admin.post("/api/v1/chains", **sent))
@@ -113,7 +113,7 @@ async def test_chain_of_the_largest_size(api: Api, name: str) -> None:
             await walk(api, admin, ["/chains/big", "/api/v1/chains/big", run, f"{run}/state", f"/api/v1{run}/nodes"])
 
 
-async def walk(api: Api, client: httpx.AsyncClient, paths: Sequence[str]) -> None:
+async def walk(api: AsgiApp, client: httpx.AsyncClient, paths: Sequence[str]) -> None:
     for path in paths:
         assert (await answered(api, partial(client.get, path))).status_code == 200, path
 
@@ -136,10 +136,10 @@ BEFORE, AFTER = (
 )
 
 
-async def test_revisions_whose_files_differ_in_every_line(api: Api, tmp_path: Path) -> None:
+async def test_revisions_whose_files_differ_in_every_line(api: AsgiApp, tmp_path: Path) -> None:
     _, setter = await api.user("setter")
     for files in (BEFORE, AFTER):
-        await imported(api, tmp_path, setter, archive(package("Sum", **files)), slug="sum", publish=True)
+        await import_package(api, tmp_path, setter, zip_files(icpc_package("Sum", **files)), slug="sum", publish=True)
     async with api.client(setter) as client:
         paths = ["/setting/problems/sum/diff?old=1&new=2", "/api/v1/problems/sum/diff?old=1&new=2"]
         await walk(api, client, [*paths, "/setting/problems/sum/revisions/2"])
@@ -155,52 +155,52 @@ STATEMENTS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-async def test_statement_of_the_largest_size(api: Api, tmp_path: Path, name: str) -> None:
+async def test_statement_of_the_largest_size(api: AsgiApp, tmp_path: Path, name: str) -> None:
     kind, text = STATEMENTS[name]
-    files = {name: data for name, data in package("Sum").items() if not name.startswith("statement/")}
+    files = {name: data for name, data in icpc_package("Sum").items() if not name.startswith("statement/")}
     files[f"statement/problem.en.{kind}"] = text.encode()
     _, setter = await api.user("setter")
-    await imported(api, tmp_path, setter, archive(files), slug="sum", publish=True)
+    await import_package(api, tmp_path, setter, zip_files(files), slug="sum", publish=True)
     async with api.client(setter) as client:
         await walk(api, client, ["/api/v1/problems/sum", "/problems/sum", "/api/v1/problems?q=" + "a+" * 100])
 
 
-async def test_submission_with_the_longest_texts(api: Api) -> None:
-    hall = await open_hall(api)
-    async with hall.somebody() as author:
+async def test_submission_with_the_longest_texts(api: AsgiApp) -> None:
+    hall = await publish_problem(api)
+    async with hall.user_client() as author:
         made = await hall.submit(author)
-        started = await hall.start(made["job_id"])
-        found = dict(document(Verdict.WA))
+        started = await hall.claim(made["job_id"])
+        found = dict(result_document(Verdict.WA))
         sample, secret = found["cases"]
         found["compile"] = {**found["compile"], "ok": False, "log": "main.cpp:3:5: error " * 3_200}
         written = {"expected": "a\n" * 2_048, "got": "".join(f"{i % 7}\n" for i in range(2_048))}
         found["cases"] = [*({**sample, "name": str(i), "written": written} for i in range(20)), *[secret] * 1_000]
-        finish = started._replace(result=found, outcome=Judgement(Verdict.WA, cases=()))
-        await api.store.do(lambda tx: api.store.jobs.finish(tx, [finish]))
+        finish = started._replace(result=found, typed_result=Judgement(Verdict.WA, cases=()))
+        await api.store.transact(lambda tx: api.store.jobs.finish_and_claim_next(tx, [finish]))
         place = f"/submissions/{made['submission_id']}"
         results = [f"/api/v1{place}/results", f"/api/v1/judge-runs/{made['job_id']}/results"]
         await walk(api, author, [place, f"{place}/state", *results])
 
 
-async def test_bodies_of_the_largest_size(api: Api) -> None:
-    hall = await open_hall(api)
+async def test_bodies_of_the_largest_size(api: AsgiApp) -> None:
+    hall = await publish_problem(api)
     sources = ["x" * 60_000, "\n" * 60_000, "\u00e9" * 30_000]
     bodies: dict[str, object] = {
-        "/api/v1/submissions": hall.body(source="y" * 90_000),
-        "/api/v1/submissions:batch": {"items": [hall.body(source=sources[i % 3]) for i in range(100)]},
+        "/api/v1/submissions": hall.submission_body(source="y" * 90_000),
+        "/api/v1/submissions:batch": {"items": [hall.submission_body(source=sources[i % 3]) for i in range(100)]},
         "/api/v1/executions": {"language": "cpp", "source": "x" * 90_000, "stdins": ["1"] * 50},
         "/api/v1/rejudge-batches": {"filter": {"ids": [f"{i:036}" for i in range(10_000)]}, "reason": "x"},
         "/api/v1/webhooks": {"url": "https://h.example/" + "a" * 10_000, "events": ["x"] * 10_000},
         "/api/v1/me/tokens": {"name": "x", "scopes": ["problem:read"] * 15_000},
     }
-    async with hall.somebody("admin") as admin:
+    async with hall.user_client("admin") as admin:
         for path, body in bodies.items():
             sent = encoded(body)
             answer = await answered(api, partial(admin.post, path, **sent))
             assert answer.status_code < 500, (path, answer.text[:500])
 
 
-async def test_forms_and_passwords_of_the_largest_size(api: Api) -> None:
+async def test_forms_and_passwords_of_the_largest_size(api: AsgiApp) -> None:
     async with api.client() as visitor:
         for path, fields in {
             "/login": {"name": "a" * 4_000, "password": "p" * 60_000, "next": "/" + "a" * 4_000},

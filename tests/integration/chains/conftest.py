@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.chains.harness import Rig
-from tests.support.stores import Store
+from tests.integration.chains.harness import ChainHarness
+from tests.support.stores import StoreHarness
 
 
 @pytest.fixture
-def rig(store: Store) -> Rig:
+def rig(store: StoreHarness) -> ChainHarness:
     """An engine on each database in turn."""
-    return Rig(store)
+    return ChainHarness(store)

@@ -8,15 +8,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from adjudge.chains.artifacts import in_row
-from adjudge.chains.engine import Engine
-from adjudge.domain.states import JobStatus, NodeStatus, RunStatus
+from adjudge.chains.artifacts import inline_artifact
+from adjudge.chains.engine import ChainEngine
+from adjudge.domain.states import ChainRunStatus, JobStatus, NodeStatus
 from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import NODE, Artifact, Chain, Done, NewRun, NodeView, Run
+from adjudge.store.chain_values import (
+    JOB_KIND_NODE,
+    Artifact,
+    ChainNodeRow,
+    ChainRow,
+    ChainRunRow,
+    NewChainRun,
+    NodeDone,
+)
 from adjudge.store.driver import Tx, Unfit
-from adjudge.store.job_values import Finish, Job, NewJob, Outcome, Release
-from adjudge.store.jobs import Jobs
-from tests.support.stores import Store, fence_of
+from adjudge.store.job_values import BatchResult, Job, JobRelease, JobResult, NewJob
+from adjudge.store.jobs import JobCommands
+from tests.support.stores import StoreHarness, fence_of
 
 LEASE_MS = 15_000
 
@@ -41,75 +49,75 @@ def dag(*nodes: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"nodes": list(nodes), **fields}
 
 
-def done(artifact: str | None = None) -> Done:
+def done(artifact: str | None = None) -> NodeDone:
     """An outcome with an artifact in JSON."""
-    return Done(Artifact(artifact, None, len(artifact or "")))
+    return NodeDone(Artifact(artifact, None, len(artifact or "")))
 
 
-class NoRoom:
+class NoFollowUps:
     """A worker that goes on with nothing."""
 
     worker, lease_ms = "w1", LEASE_MS
 
-    def takes(self, _ended: Job, _job: NewJob) -> bool:
+    def reserve(self, _ended: Job, _job: NewJob) -> bool:
         """Nothing."""
         return False
 
 
 @dataclass
-class Rig:
+class ChainHarness:
     """A store with a chain engine on it."""
 
-    store: Store
-    engine: Engine = field(default_factory=Engine)
+    store: StoreHarness
+    engine: ChainEngine = field(default_factory=ChainEngine)
     counter: int = 0
     claims: int = 0
     finishes: int = 0
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> JobCommands:
         """Jobs, with the nodes they belong to."""
-        return Jobs({NODE: self.engine.owner}, random_unit=lambda: 0.0)
+        return JobCommands({JOB_KIND_NODE: self.engine.owner}, random_unit=lambda: 0.0)
 
-    async def define(self, document: Mapping[str, Any], name: str | None = None, **fields: Any) -> Chain:
+    async def define(self, document: Mapping[str, Any], name: str | None = None, **fields: Any) -> ChainRow:
         """Create a chain."""
         self.counter += 1
         called = name or f"chain-{self.counter}"
-        return await self.store.do(lambda tx: chains.create(tx, name=called, dag=document, actor="ann", **fields))
+        return await self.store.transact(lambda tx: chains.create(tx, name=called, dag=document, actor="ann", **fields))
 
     async def start(self, document: Mapping[str, Any], parameters: Mapping[str, Any] | None = None) -> str:
         """Create a chain and start it; return the run's id."""
         chain = await self.define(document)
-        wanted = NewRun(chain.id, parameters or {}, actor="ann")
-        return (await self.store.do(lambda tx: self.engine.start(tx, wanted))).run_id
+        wanted = NewChainRun(chain.id, parameters or {}, actor="ann")
+        return (await self.store.transact(lambda tx: self.engine.start(tx, wanted))).run_id
 
-    async def stop(self, run_id: str, reason: str = "") -> RunStatus:
+    async def stop(self, run_id: str, reason: str = "") -> ChainRunStatus:
         """Stop a run."""
-        return await self.store.do(lambda tx: self.engine.stop(tx, run_id, actor="ann", reason=reason))
+        return await self.store.transact(lambda tx: self.engine.stop(tx, run_id, actor="ann", reason=reason))
 
-    async def retry(self, run_id: str, node_id: str, reason: str = "") -> NodeView:
+    async def retry(self, run_id: str, node_id: str, reason: str = "") -> ChainNodeRow:
         """Retry a node by hand."""
-        return await self.store.do(lambda tx: self.engine.retry(tx, run_id, node_id, actor="ann", reason=reason))
+        return await self.store.transact(lambda tx: self.engine.retry(tx, run_id, node_id, actor="ann", reason=reason))
 
-    async def complete(self, run_id: str, node_id: str, artifact: Any = None) -> NodeView:
+    async def complete(self, run_id: str, node_id: str, artifact: Any = None) -> ChainNodeRow:
         """Complete a node by hand."""
-        return await self.store.do(
-            lambda tx: self.engine.complete(tx, run_id, node_id, actor="ann", artifact=in_row(artifact))
+        return await self.store.transact(
+            lambda tx: self.engine.complete(tx, run_id, node_id, actor="ann", artifact=inline_artifact(artifact))
         )
 
-    async def update(self, chain_id: str, version: int, document: Mapping[str, Any], name: str) -> Chain:
+    async def update(self, chain_id: str, version: int, document: Mapping[str, Any], name: str) -> ChainRow:
         """Change a chain."""
-        return await self.store.do(
+        return await self.store.transact(
             lambda tx: chains.update(tx, chain_id, version=version, name=name, dag=document, actor="bob")
         )
 
-    async def run(self, run_id: str) -> Run:
+    async def run(self, run_id: str) -> ChainRunRow:
         """The run as it stands."""
-        return await self.store.database.read(lambda tx: chain_runs.find(tx, run_id))
+        return await self.store.database.read(lambda tx: chain_runs.find_run(tx, run_id))
 
-    async def nodes(self, run_id: str) -> dict[str, NodeView]:
+    async def nodes(self, run_id: str) -> dict[str, ChainNodeRow]:
         """Its nodes by id."""
-        found = await self.store.database.read(lambda tx: chain_runs.nodes(tx, run_id))
+        found = await self.store.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
         return {item.node_id: item for item in found}
 
     async def states(self, run_id: str) -> dict[str, str]:
@@ -135,57 +143,58 @@ class Rig:
         outcome = await self.claim_ids([row["id"] for row in await self.waiting_jobs()])
         return {job.id: job for job in outcome.done}
 
-    async def claim_ids(self, job_ids: Sequence[str], *, worker: str = "w1") -> Outcome[Job]:
+    async def claim_ids(self, job_ids: Sequence[str], *, worker: str = "w1") -> BatchResult[Job]:
         """Claim jobs: every other time those that runs begin with the short way, if there is one."""
         self.claims += 1
         first = await self._openings(job_ids) if self.claims % 2 else []
-        opened = await self.store.do(partial(self._open, first, worker)) if first else ()
+        opened = await self.store.transact(partial(self._open, first, worker)) if first else ()
         left = [job_id for job_id in job_ids if job_id not in {job.id for job in opened}]
-        outcome = await self.store.do(lambda tx: self.jobs.claim(tx, left, worker=worker, lease_ms=LEASE_MS))
-        return Outcome((*opened, *outcome.done), outcome.refused)
+        outcome = await self.store.transact(lambda tx: self.jobs.claim(tx, left, worker=worker, lease_ms=LEASE_MS))
+        return BatchResult((*opened, *outcome.done), outcome.refused)
 
     async def _openings(self, job_ids: Sequence[str]) -> list[str]:
         rows = await self.store.rows("SELECT id, payload FROM jobs")
         payloads = {row["id"]: json.loads(row["payload"]) for row in rows if row["id"] in job_ids}
-        return [key for key, payload in payloads.items() if self.jobs.opens(NODE, payload, self.store.dialect)]
+        return [key for key, payload in payloads.items() if self.jobs.opens(JOB_KIND_NODE, payload, self.store.dialect)]
 
     async def _open(self, job_ids: Sequence[str], worker: str, tx: Tx) -> tuple[Job, ...]:
-        return await self.jobs.open(tx, NODE, job_ids, worker=worker, lease_ms=LEASE_MS)
+        return await self.jobs.open(tx, JOB_KIND_NODE, job_ids, worker=worker, lease_ms=LEASE_MS)
 
-    async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> Outcome[Job]:
+    async def finish(self, *jobs: Job, outcome: object = None, **by_node: object) -> BatchResult[Job]:
         """End jobs well, together: every other time the short way, if there is one."""
         ends = [
-            Finish(fence_of(job), outcome=by_node.get(job.node_id or "", outcome) or done(), job=job) for job in jobs
+            JobResult(fence_of(job), typed_result=by_node.get(job.node_id or "", outcome) or done(), job=job)
+            for job in jobs
         ]
         short = await self._step(ends)
         rest = [end for end in ends if end.fence.job_id not in short]
         if not rest:
-            return Outcome(tuple(short.values()))
-        long = await self.store.do(lambda tx: self.jobs.finish(tx, rest))
-        return Outcome((*short.values(), *long.done), long.refused)
+            return BatchResult(tuple(short.values()))
+        long = await self.store.transact(lambda tx: self.jobs.finish_and_claim_next(tx, rest))
+        return BatchResult((*short.values(), *long.done), long.refused)
 
-    async def _step(self, ends: Sequence[Finish]) -> dict[str, Job]:
+    async def _step(self, ends: Sequence[JobResult]) -> dict[str, Job]:
         self.finishes += 1
-        step = self.jobs.plan(ends, NoRoom()) if self.finishes % 2 else None
+        step = self.jobs.plan(ends, NoFollowUps()) if self.finishes % 2 else None
         if step is None:
             return {}
         try:
-            taken = await self.store.do(step.take)
+            taken = await self.store.transact(step.take)
         except Unfit:
             return {}
         assert taken.born == ()
         ended = [end.job for end in ends if end.job is not None and end.job.id in taken.ended]
         return {job.id: job._replace(status=JobStatus.SUCCEEDED, prior_status=JobStatus.RUNNING) for job in ended}
 
-    async def fail(self, *jobs: Job, error: str = "broken") -> Outcome[Job]:
+    async def fail(self, *jobs: Job, error: str = "broken") -> BatchResult[Job]:
         """End jobs badly, for good."""
-        ends = [Finish(fence_of(job), JobStatus.FAILED, error_code="BROKEN", error=error) for job in jobs]
-        return await self.store.do(lambda tx: self.jobs.bury_claimed(tx, ends))
+        ends = [JobResult(fence_of(job), JobStatus.FAILED, error_code="BROKEN", error=error) for job in jobs]
+        return await self.store.transact(lambda tx: self.jobs.finish_as_dead_letter(tx, ends))
 
-    async def release(self, *jobs: Job, delay_ms: int = 0) -> Outcome[Job]:
+    async def release(self, *jobs: Job, delay_ms: int = 0) -> BatchResult[Job]:
         """Hand jobs back after a failed attempt."""
-        ends = [Release(fence_of(job), delay_ms, "retry", "HICCUP", "a hiccup") for job in jobs]
-        return await self.store.do(lambda tx: self.jobs.release(tx, ends))
+        ends = [JobRelease(fence_of(job), delay_ms, "retry", "HICCUP", "a hiccup") for job in jobs]
+        return await self.store.transact(lambda tx: self.jobs.release(tx, ends))
 
     async def step(self, *node_ids: str, outcome: object = None) -> list[str]:
         """Claim and finish what waits; return which nodes that were."""

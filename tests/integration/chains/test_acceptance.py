@@ -7,11 +7,11 @@ import pytest
 from adjudge.chains.dags import check_dag
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.store import chain_runs, chains
-from adjudge.store.chain_values import Halted, NewRun
-from tests.integration.chains.harness import Rig, dag, line, node
+from adjudge.store.chain_values import NewChainRun, NodeStopped
+from tests.integration.chains.harness import ChainHarness, dag, line, node
 
 
-class NoTypes:
+class AnyNodeType:
     """Every type is known, every cfg is right."""
 
     def describe(self, type_name: str) -> object:
@@ -21,64 +21,66 @@ class NoTypes:
         return
 
 
-async def test_j01_a_chain_is_created_at_version_1(rig: Rig) -> None:
+async def test_j01_a_chain_is_created_at_version_1(rig: ChainHarness) -> None:
     chain = await rig.define(line(2), "nightly", description="All problems.")
     assert (chain.name, chain.version, chain.enabled) == ("nightly", 1, True)
     assert len(chain.id) == 36
 
 
-async def test_j02_a_name_that_is_taken_is_refused(rig: Rig) -> None:
+async def test_j02_a_name_that_is_taken_is_refused(rig: ChainHarness) -> None:
     await rig.define(line(1), "nightly")
     with pytest.raises(InvalidInput, match="nightly") as refused:
         await rig.define(line(1), "nightly")
     assert refused.value.http_status == 400
     other = await rig.define(line(1), "weekly")
     with pytest.raises(InvalidInput, match="exists already"):
-        await rig.store.do(lambda tx: chains.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann"))
+        await rig.store.transact(
+            lambda tx: chains.update(tx, other.id, version=1, name="nightly", dag=line(1), actor="ann")
+        )
 
 
 @pytest.mark.parametrize("document", [{}, {"nodes": []}, {"nodes": None}, [], None, "nodes"])
 async def test_j03_a_dag_must_have_nodes(document: object) -> None:
     with pytest.raises(InvalidInput, match="dag must have nodes") as refused:
-        check_dag(document, NoTypes())
+        check_dag(document, AnyNodeType())
     assert refused.value.http_status == 400
 
 
-async def test_j04_an_update_by_the_right_version_grows_it(rig: Rig) -> None:
+async def test_j04_an_update_by_the_right_version_grows_it(rig: ChainHarness) -> None:
     chain = await rig.define(line(1), "nightly")
-    changed = await rig.store.do(
+    changed = await rig.store.transact(
         lambda tx: chains.update(tx, chain.id, version=1, name="nightly", dag=line(3), actor="bob", description="x")
     )
     assert (changed.version, len((changed.dag or {})["nodes"]), changed.description) == (2, 3, "x")
-    versions = await rig.store.database.read(lambda tx: chains.history(tx, chain.id))
+    versions = await rig.store.database.read(lambda tx: chains.list_versions(tx, chain.id))
     assert [(item.version, item.actor, len(item.dag["nodes"])) for item in versions] == [(2, "bob", 3), (1, "ann", 1)]
 
 
-async def test_j05_an_update_by_an_old_version_conflicts(rig: Rig) -> None:
+async def test_j05_an_update_by_an_old_version_conflicts(rig: ChainHarness) -> None:
     chain = await rig.define(line(1))
     for version in (1, 2):
         await rig.update(chain.id, version, line(version), chain.name)
     with pytest.raises(Conflict, match="version 3, not 1"):
-        await rig.store.do(lambda tx: chains.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann"))
+        await rig.store.transact(lambda tx: chains.update(tx, chain.id, version=1, name="x", dag=line(1), actor="ann"))
     with pytest.raises(NotFound):
-        await rig.store.do(lambda tx: chains.update(tx, "none", version=1, name="x", dag=line(1), actor="ann"))
+        await rig.store.transact(lambda tx: chains.update(tx, "none", version=1, name="x", dag=line(1), actor="ann"))
 
 
-async def test_j06_a_disabled_chain_does_not_start(rig: Rig) -> None:
+async def test_j06_a_disabled_chain_does_not_start(rig: ChainHarness) -> None:
     chain = await rig.define(line(1))
     for _ in range(2):  # switching is idempotent
-        off = await rig.store.do(lambda tx: chains.switch(tx, chain.id, enabled=False, actor="ann"))
+        off = await rig.store.transact(lambda tx: chains.set_enabled(tx, chain.id, enabled=False, actor="ann"))
         assert (off.enabled, off.version) == (False, 1)
     with pytest.raises(Conflict, match="chain is disabled") as refused:
-        await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))
+        await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun(chain.id)))
     assert refused.value.http_status == 409
-    await rig.store.do(lambda tx: chains.switch(tx, chain.id, enabled=True, actor="ann"))
-    assert (await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))).is_new
+    await rig.store.transact(lambda tx: chains.set_enabled(tx, chain.id, enabled=True, actor="ann"))
+    assert (await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun(chain.id)))).is_new
     audited = await rig.store.rows("SELECT action FROM audit_log WHERE object_kind = 'chain' ORDER BY id")
     assert [row["action"] for row in audited] == ["create", "disable", "enable"]
 
 
-async def test_j07_chains_are_listed_by_keyword_and_switch(rig: Rig) -> None:
+async def test_j07_chains_are_listed_by_keyword_and_switch(rig: ChainHarness) -> None:
     for name in ("alpha", "beta", "gamma_ray", "delta"):
         await rig.define(line(1), name, enabled=name != "beta", description="Gamma?" if name == "alpha" else None)
 
@@ -94,11 +96,11 @@ async def test_j07_chains_are_listed_by_keyword_and_switch(rig: Rig) -> None:
     assert await listed(enabled=False) == ["beta"]
     assert await listed(keyword="ta", enabled=True) == ["delta"]
     assert await listed(page=2, size=3) == ["gamma_ray"]
-    after = await rig.store.database.read(lambda tx: chains.page(tx, after="beta", at_most=1))
+    after = await rig.store.database.read(lambda tx: chains.page(tx, after="beta", limit=1))
     assert [chain.name for chain in after] == ["delta"]
 
 
-async def test_j08_the_detail_has_the_dag(rig: Rig) -> None:
+async def test_j08_the_detail_has_the_dag(rig: ChainHarness) -> None:
     chain = await rig.define(line(2), "nightly")
     assert (await rig.store.database.read(lambda tx: chains.find(tx, chain.id))).dag == line(2)
     assert (await rig.store.database.read(lambda tx: chains.find_by_name(tx, "nightly"))).dag == line(2)
@@ -107,25 +109,25 @@ async def test_j08_the_detail_has_the_dag(rig: Rig) -> None:
     assert missing.value.code == "CHAIN_NOT_FOUND"
 
 
-async def test_j09_a_start_makes_a_run_and_a_known_key_answers_with_it(rig: Rig) -> None:
+async def test_j09_a_start_makes_a_run_and_a_known_key_answers_with_it(rig: ChainHarness) -> None:
     chain = await rig.define(line(2))
-    wanted = NewRun(chain.id, {"problem": "sum"}, idempotency_key="k1", actor="ann")
-    first = await rig.store.do(lambda tx: rig.engine.start(tx, wanted))
-    again = await rig.store.do(lambda tx: rig.engine.start(tx, wanted))
-    other = await rig.store.do(lambda tx: rig.engine.start(tx, NewRun(chain.id)))
+    wanted = NewChainRun(chain.id, {"problem": "sum"}, idempotency_key="k1", actor="ann")
+    first = await rig.store.transact(lambda tx: rig.engine.start(tx, wanted))
+    again = await rig.store.transact(lambda tx: rig.engine.start(tx, wanted))
+    other = await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun(chain.id)))
     assert first.is_new
     assert (again.run_id, again.is_new) == (first.run_id, False)
     assert other.run_id != first.run_id
     run = await rig.run(first.run_id)
     assert (run.parameters, run.chain_version, run.started_by) == ({"problem": "sum"}, 1, "ann")
     with pytest.raises(NotFound):
-        await rig.store.do(lambda tx: rig.engine.start(tx, NewRun("none")))
-    listed = await rig.store.database.read(lambda tx: chain_runs.page(tx, chain_id=chain.id))
+        await rig.store.transact(lambda tx: rig.engine.start(tx, NewChainRun("none")))
+    listed = await rig.store.database.read(lambda tx: chain_runs.page_runs(tx, chain_id=chain.id))
     assert [item.id for item in listed] == [other.run_id, first.run_id]
 
 
 @pytest.mark.parametrize("last", ["success", "failed"])
-async def test_j10_a_run_goes_from_pending_through_running_to_its_end(rig: Rig, last: str) -> None:
+async def test_j10_a_run_goes_from_pending_through_running_to_its_end(rig: ChainHarness, last: str) -> None:
     run_id = await rig.start(line(2))
     assert (await rig.run(run_id)).status == "pending"
     (job,) = (await rig.claim()).values()
@@ -143,7 +145,7 @@ async def test_j10_a_run_goes_from_pending_through_running_to_its_end(rig: Rig, 
     ]
 
 
-async def test_j11_a_run_has_all_its_nodes_from_the_start(rig: Rig) -> None:
+async def test_j11_a_run_has_all_its_nodes_from_the_start(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("b", "a"), node("a"), node("c", "a", "b")))
     nodes = await rig.nodes(run_id)
     assert list(nodes) == ["b", "a", "c"]
@@ -151,20 +153,20 @@ async def test_j11_a_run_has_all_its_nodes_from_the_start(rig: Rig) -> None:
     assert [nodes[key].waiting_on for key in ("a", "b", "c")] == [0, 1, 2]
 
 
-async def test_j12_a_running_run_stops(rig: Rig) -> None:
+async def test_j12_a_running_run_stops(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("a"), node("b"), node("c", "a")))
     job = (await rig.claim("a"))["a"]
     status = await rig.stop(run_id, "enough")
     assert status == "stopping"
     assert await rig.states(run_id) == {"a": "running", "b": "stopped", "c": "stopped"}
     assert await rig.stop(run_id) == "stopping"
-    await rig.finish(job, outcome=Halted())
+    await rig.finish(job, outcome=NodeStopped())
     assert await rig.states(run_id) == {"a": "stopped", "b": "stopped", "c": "stopped"}
     assert (await rig.run(run_id)).status == "stopped"
     assert await rig.claim() == {}
 
 
-async def test_j12_an_ended_run_cannot_be_stopped(rig: Rig) -> None:
+async def test_j12_an_ended_run_cannot_be_stopped(rig: ChainHarness) -> None:
     run_id = await rig.start(line(1))
     await rig.drain(run_id)
     with pytest.raises(Conflict, match="success"):
@@ -173,7 +175,7 @@ async def test_j12_an_ended_run_cannot_be_stopped(rig: Rig) -> None:
         await rig.stop("none")
 
 
-async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
+async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: ChainHarness) -> None:
     run_id = await rig.start(line(3))
     await rig.step("n0")
     for node_id, status in (("n0", "success"), ("n1", "pending")):
@@ -199,7 +201,7 @@ async def test_j13_only_failed_and_stopped_nodes_are_retried(rig: Rig) -> None:
         await rig.retry(run_id, "none")
 
 
-async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: Rig) -> None:
+async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: ChainHarness) -> None:
     run_id = await rig.start(line(3))
     await rig.stop(run_id)
     assert (await rig.run(run_id)).status == "stopped"
@@ -209,7 +211,7 @@ async def test_j13_a_stopped_node_is_retried_and_what_follows_runs(rig: Rig) -> 
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_j14_only_failed_stopped_and_running_nodes_are_completed(rig: Rig) -> None:
+async def test_j14_only_failed_stopped_and_running_nodes_are_completed(rig: ChainHarness) -> None:
     run_id = await rig.start(line(4))
     with pytest.raises(Conflict, match="pending") as refused:
         await rig.complete(run_id, "n0")

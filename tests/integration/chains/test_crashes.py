@@ -15,17 +15,17 @@ import pytest
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.retry import RetryPolicy
 from adjudge.relay.patrol import Reconciler, Watchdog
-from adjudge.relay.pump import Pump
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import Database, Tx
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.driver import Operation
-from adjudge.stream import Hint, MemoryStream, Message, Published, Stream
+from adjudge.stream import MemoryStream, Message, MessageBody, PublishResult, Stream
 from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.chains.harness import Rig, node
-from tests.support.brinks import at_the_brink
-from tests.support.stores import Store
+from tests.integration.chains.harness import ChainHarness, node
+from tests.support.brinks import with_explicit_commit
+from tests.support.stores import StoreHarness
 
 T = TypeVar("T")
 WIDTH = 24
@@ -75,7 +75,7 @@ class Adder:
 
 
 @dataclass
-class Fate:
+class CrashTrigger:
     """Dies at the n-th passage of a kind, before or after it; from then on nothing passes any more."""
 
     kind: str = ""
@@ -106,14 +106,14 @@ class Fate:
             await asyncio.Event().wait()
 
 
-class Undone(Exception):
+class RolledBack(Exception):
     """Rolls back what a dying worker had not committed."""
 
 
-class MortalDatabase:
+class CrashingDatabase:
     """A database before or behind whose commits a worker dies."""
 
-    def __init__(self, inner: Database, fate: Fate) -> None:
+    def __init__(self, inner: Database, fate: CrashTrigger) -> None:
         self._inner, self._fate, self.dialect = inner, fate, inner.dialect
 
     async def transact(self, operation: Operation[T]) -> T:
@@ -121,11 +121,11 @@ class MortalDatabase:
         due = self._fate.due(kind_of(operation))
 
         async def unfinished(tx: Tx) -> T:
-            await operation(at_the_brink(tx))
-            raise Undone
+            await operation(with_explicit_commit(tx))
+            raise RolledBack
 
         if due and self._fate.phase == "before":
-            with pytest.raises(Undone):
+            with pytest.raises(RolledBack):
                 await self._fate.sent(self._inner.transact(unfinished))
             await self._fate.die()
         done = await self._fate.sent(self._inner.transact(operation))
@@ -144,10 +144,10 @@ class MortalDatabase:
         await self._inner.close()
 
 
-class MortalStream:
+class CrashingStream:
     """A stream before or behind whose calls a worker dies."""
 
-    def __init__(self, inner: Stream, fate: Fate) -> None:
+    def __init__(self, inner: Stream, fate: CrashTrigger) -> None:
         self._inner, self._fate = inner, fate
 
     async def _pass(self, kind: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -160,36 +160,36 @@ class MortalStream:
             await self._fate.die()
         return answer
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         return await self._inner.publish(hints)
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        return await self._pass("read", lambda: self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms))
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
+        return await self._pass("read", lambda: self._inner.read(consumer=consumer, limit=limit, wait_ms=wait_ms))
 
     async def ack(self, messages: Sequence[Message]) -> int:
         return await self._pass("ack", lambda: self._inner.ack(messages))
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
-        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
+        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, limit=limit)
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
-        return await self._inner.holds(entries)
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._inner.find_existing(entries)
 
-    async def pending(self) -> dict[int, int]:
-        return await self._inner.pending()
+    async def pending_counts(self) -> dict[int, int]:
+        return await self._inner.pending_counts()
 
-    async def depth(self) -> dict[int, int]:
-        return await self._inner.depth()
+    async def depths(self) -> dict[int, int]:
+        return await self._inner.depths()
 
     async def close(self) -> None:
         await self._inner.close()
 
 
 @dataclass
-class Place:
+class CrashFixture:
     """A store, a stream and a relay that outlive every worker."""
 
-    rig: Rig
+    rig: ChainHarness
     stream: MemoryStream
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -197,8 +197,8 @@ class Place:
         return (await self.rig.run(run_id)).finished_at is not None
 
     @asynccontextmanager
-    async def worker(self, name: str, fate: Fate) -> AsyncIterator[asyncio.Task[None]]:
-        database = MortalDatabase(self.rig.store.database, fate)
+    async def worker(self, name: str, fate: CrashTrigger) -> AsyncIterator[asyncio.Task[None]]:
+        database = CrashingDatabase(self.rig.store.database, fate)
         handler = NodeHandler(database, blobs=None, executors={"noop": Adder()}, dags=self.rig.engine.dags)  # type: ignore[arg-type]
         settings = WorkerSettings(
             name,
@@ -210,7 +210,7 @@ class Place:
             read_wait_ms=10,
             retry=RetryPolicy(base_ms=1),
         )
-        worker = Worker(database, self.rig.jobs, MortalStream(self.stream, fate), {NODE: handler}, settings)
+        worker = Worker(database, self.rig.jobs, CrashingStream(self.stream, fate), {JOB_KIND_NODE: handler}, settings)
         task = asyncio.create_task(worker.run())
         try:
             yield task
@@ -227,11 +227,13 @@ class Place:
     async def tidy(self) -> None:
         """What the scheduler does once leases have run out."""
         await self.rig.store.clock.advance(ms=LEASE_MS + 10_000)
-        await Watchdog(self.rig.store.database, self.rig.jobs, name="watchdog").tick()
-        await Reconciler(self.rig.store.database, self.rig.jobs, self.stream, name="reconciler", older_ms=1).tick()
+        await Watchdog(self.rig.store.database, self.rig.jobs, name="watchdog").run_once()
+        await Reconciler(
+            self.rig.store.database, self.rig.jobs, self.stream, name="reconciler", older_than_ms=1
+        ).run_once()
         await self.rig.store.clock.advance(ms=600_000)
 
-    async def live(self, run_id: str, name: str, fate: Fate) -> bool:
+    async def live(self, run_id: str, name: str, fate: CrashTrigger) -> bool:
         """One worker's life; whether it died of its fate."""
         async with self.worker(name, fate) as task:
             while not fate.dead.is_set() and not await self.ended(run_id):
@@ -245,31 +247,31 @@ class Place:
 
 
 @asynccontextmanager
-async def place(store: Store) -> AsyncIterator[Place]:
+async def place(store: StoreHarness) -> AsyncIterator[CrashFixture]:
     """The parts that do not die."""
-    stream, rig = MemoryStream(), Rig(store)
-    pump = asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=10).run())
+    stream, rig = MemoryStream(), ChainHarness(store)
+    pump = asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=10).run())
     try:
-        yield Place(rig, stream)
+        yield CrashFixture(rig, stream)
     finally:
         pump.cancel()
         await asyncio.gather(pump, return_exceptions=True)
 
 
-async def result(rig: Rig, run_id: str) -> dict[str, tuple[str, Any]]:
+async def result(rig: ChainHarness, run_id: str) -> dict[str, tuple[str, Any]]:
     """How the nodes of a run ended, and with what."""
     return {key: (str(item.status), item.artifact) for key, item in (await rig.nodes(run_id)).items()}
 
 
 @pytest.mark.slow
-async def test_workers_killed_at_every_crash_point_change_nothing_about_the_end(store: Store) -> None:
+async def test_workers_killed_at_every_crash_point_change_nothing_about_the_end(store: StoreHarness) -> None:
     async with place(store) as here:
         calm = await here.rig.start(diamond())
-        assert not await here.live(calm, "calm", Fate())
+        assert not await here.live(calm, "calm", CrashTrigger())
         run_id = await here.rig.start(diamond())
         points = ((kind, phase, number) for number in range(1, 100) for kind, phase in LANES)
         for serial, point in enumerate(points):
-            if not await here.live(run_id, f"victim-{serial}", Fate(*point)):
+            if not await here.live(run_id, f"victim-{serial}", CrashTrigger(*point)):
                 break  # the work was done before the point was reached
         assert await result(here.rig, run_id) == await result(here.rig, calm)
         run = await here.rig.run(run_id)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict
 from adjudge.store import chain_runs, dead_letters
-from adjudge.store.chain_values import Expanded
-from tests.integration.chains.harness import Rig, dag, done, line, node
+from adjudge.store.chain_values import NodeExpanded
+from tests.integration.chains.harness import ChainHarness, dag, done, line, node
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from tests.integration.chains.harness import Rig, dag, done, line, node
     ],
 )
 async def test_when_decides_once_all_dependencies_ended(
-    rig: Rig, rule: str, after_success: str, after_failure: str
+    rig: ChainHarness, rule: str, after_success: str, after_failure: str
 ) -> None:
     for fails, wanted in ((False, after_success), (True, after_failure)):
         run_id = await rig.start(dag(node("a"), node("b"), node("c", "a", "b", when=rule)))
@@ -36,7 +36,7 @@ async def test_when_decides_once_all_dependencies_ended(
         assert (await rig.run(run_id)).status == ("failed" if fails else "success")
 
 
-async def test_a_skip_says_why_and_cascades_to_the_end(rig: Rig) -> None:
+async def test_a_skip_says_why_and_cascades_to_the_end(rig: ChainHarness) -> None:
     """Further than the cascade is taken statement by statement."""
     run_id = await rig.start(dag(*line(40)["nodes"], node("last", "n39", when="all_done"), node("if", "n39")))
     await rig.fail((await rig.claim("n0"))["n0"])
@@ -50,7 +50,7 @@ async def test_a_skip_says_why_and_cascades_to_the_end(rig: Rig) -> None:
     assert (run.status, run.nodes_open, run.nodes_failed, run.nodes_total) == ("failed", 0, 1, 42)
 
 
-async def test_a_condition_looks_at_artifacts_and_parameters(rig: Rig) -> None:
+async def test_a_condition_looks_at_artifacts_and_parameters(rig: ChainHarness) -> None:
     document = dag(
         node("count"),
         node("many", "count", **{"if": "artifacts.count.tests > 3 and parameters.mode in ['full', 'fast']"}),
@@ -70,17 +70,17 @@ async def test_a_condition_looks_at_artifacts_and_parameters(rig: Rig) -> None:
     assert sorted(row["node_id"] for row in await rig.waiting_jobs()) == ["after", "many", "odd", "sure"]
 
 
-async def test_a_run_of_skipped_nodes_ends_at_once(rig: Rig) -> None:
+async def test_a_run_of_skipped_nodes_ends_at_once(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("a", **{"if": "parameters.go"}), node("b", "a")))
     assert await rig.states(run_id) == {"a": "skipped", "b": "skipped"}
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_a_map_fans_out_and_joins(rig: Rig) -> None:
+async def test_a_map_fans_out_and_joins(rig: ChainHarness) -> None:
     mapped = node("m", "list", map={"over": "{{ artifacts.list }}", "as": "x"})
     run_id = await rig.start(dag(node("list"), mapped, node("end", "m")))
     await rig.step("list", outcome=done('["p", "q", "r"]'))
-    await rig.step("m", outcome=Expanded(("p", "q", "r")))
+    await rig.step("m", outcome=NodeExpanded(("p", "q", "r")))
     nodes = await rig.nodes(run_id)
     assert list(nodes) == ["list", "m", "m[0]", "m[1]", "m[2]", "end"]
     assert (nodes["m"].status, nodes["m[1]"].item, nodes["m[1]"].parent_id) == ("running", "q", "m")
@@ -89,23 +89,23 @@ async def test_a_map_fans_out_and_joins(rig: Rig) -> None:
     await rig.finish(jobs["m[2]"], outcome=done("3"))
     await rig.finish(jobs["m[0]"], jobs["m[1]"], outcome=done("1"))
     assert (await rig.states(run_id))["m"] == "success"
-    joined = await rig.store.database.read(lambda tx: chain_runs.artifacts(tx, run_id, [], ["m"]))
+    joined = await rig.store.database.read(lambda tx: chain_runs.find_artifacts(tx, run_id, [], ["m"]))
     assert [item.text for item in joined["m"]] == ["1", "1", "3"]  # type: ignore[union-attr]
     assert await rig.drain(run_id) == ["end"]
     run = await rig.run(run_id)
     assert (run.status, run.nodes_total, run.nodes_open) == ("success", 6, 0)
 
 
-async def test_a_map_over_nothing_is_done_at_once(rig: Rig) -> None:
+async def test_a_map_over_nothing_is_done_at_once(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("m", map={"over": []}), node("end", "m")))
-    await rig.step("m", outcome=Expanded(()))
+    await rig.step("m", outcome=NodeExpanded(()))
     assert await rig.states(run_id) == {"m": "success", "end": "pending"}
     assert (await rig.nodes(run_id))["m"].artifact == []
 
 
-async def test_a_failed_instance_fails_the_map_and_is_retried_alone(rig: Rig) -> None:
+async def test_a_failed_instance_fails_the_map_and_is_retried_alone(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
-    await rig.step("m", outcome=Expanded((1, 2)))
+    await rig.step("m", outcome=NodeExpanded((1, 2)))
     jobs = await rig.claim()
     await rig.fail(jobs["m[0]"])
     assert (await rig.states(run_id))["m"] == "running"
@@ -120,9 +120,9 @@ async def test_a_failed_instance_fails_the_map_and_is_retried_alone(rig: Rig) ->
     assert (run.status, run.nodes_failed, run.nodes_open) == ("success", 0, 0)
 
 
-async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: Rig) -> None:
+async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("m", map={"over": [1, 2]})))
-    await rig.step("m", outcome=Expanded((1, 2)))
+    await rig.step("m", outcome=NodeExpanded((1, 2)))
     await rig.fail(*(await rig.claim()).values())
     await rig.complete(run_id, "m", ["by hand"])
     for act in (rig.retry, rig.complete):
@@ -132,9 +132,9 @@ async def test_instances_of_a_map_that_was_completed_by_hand_are_over(rig: Rig) 
     assert await rig.store.database.read(dead_letters.page) == [], "nothing is left to be done"
 
 
-async def test_an_instance_completed_by_hand_joins_the_map(rig: Rig) -> None:
+async def test_an_instance_completed_by_hand_joins_the_map(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("m", map={"over": [1, 2]}), node("end", "m")))
-    await rig.step("m", outcome=Expanded((1, 2)))
+    await rig.step("m", outcome=NodeExpanded((1, 2)))
     with pytest.raises(Conflict, match="complete its instances"):
         await rig.complete(run_id, "m")
     jobs = await rig.claim()
@@ -146,7 +146,7 @@ async def test_an_instance_completed_by_hand_joins_the_map(rig: Rig) -> None:
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_limits_hold_for_runs_types_and_maps(rig: Rig) -> None:
+async def test_limits_hold_for_runs_types_and_maps(rig: ChainHarness) -> None:
     wide = [node(f"a{index}", type="http" if index % 2 else "noop", priority=index % 3) for index in range(8)]
     mapped = node("m", map={"over": [0], "max_parallel": 2})
     run_id = await rig.start(dag(*wide, mapped, max_parallel=4, max_parallel_by_type={"http": 1}))
@@ -159,19 +159,21 @@ async def test_limits_hold_for_runs_types_and_maps(rig: Rig) -> None:
         assert sum(row["parent_id"] == "m" for row in held) <= 2
         seen += list(jobs)
         for node_id, job in jobs.items():
-            await rig.finish(job, outcome=Expanded(tuple(range(5))) if node_id == "m" else None)
+            await rig.finish(job, outcome=NodeExpanded(tuple(range(5))) if node_id == "m" else None)
     assert peak == 4
     assert len(seen) == len(set(seen)) == 8 + 1 + 5
     assert seen.index("a0") < seen.index("a2")  # the more urgent first
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_a_retried_node_takes_its_place_like_any_other(rig: Rig) -> None:
+async def test_a_retried_node_takes_its_place_like_any_other(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("a"), node("b"), max_parallel=1))
     (first,) = await rig.claim()
     assert first == "a"
     await rig.stop(run_id)
-    await ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0)).tick()
+    await ChainHousekeeping(
+        rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0)
+    ).run_once()
     assert await rig.states(run_id) == {"a": "stopped", "b": "stopped"}
     await rig.retry(run_id, "a")
     await rig.retry(run_id, "b")

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from adjudge.chains import shipped
-from adjudge.chains.executor import Waiting
-from adjudge.chains.executors.approval import decide
-from adjudge.chains.triggers import Triggers
+from adjudge.chains.executor import NodeWaiting
+from adjudge.chains.executors.approval import answer_approval
+from adjudge.chains.triggers import TriggerCommands
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.ids import new_id
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store import chain_runs, problem_reads, users
-from adjudge.store.chain_values import NewRun, Run
+from adjudge.store.chain_values import ChainRunRow, NewChainRun
 from adjudge.store.statement import Statement
-from tests.support.chain_house import House, opened_house, zipped
+from tests.support.chain_house import ChainInstallation, open_chain_installation, zip_folder
 from tests.support.nodes import context_for
 
 PROBLEMS = Path(__file__).parents[3] / "examples" / "problems"
@@ -35,16 +35,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def house(sqlite_url: str, tmp_path: Path, compiled: Path) -> AsyncIterator[House]:
+async def house(sqlite_url: str, tmp_path: Path, compiled: Path) -> AsyncIterator[ChainInstallation]:
     """A house on SQLite."""
-    async with opened_house(sqlite_url, tmp_path, compiled) as house:
+    async with open_chain_installation(sqlite_url, tmp_path, compiled) as house:
         yield house
 
 
 @pytest.fixture
-async def any_house(store_url: str, tmp_path: Path, compiled: Path) -> AsyncIterator[House]:
+async def any_house(store_url: str, tmp_path: Path, compiled: Path) -> AsyncIterator[ChainInstallation]:
     """A house on each database in turn."""
-    async with opened_house(store_url, tmp_path, compiled) as house:
+    async with open_chain_installation(store_url, tmp_path, compiled) as house:
         yield house
 
 
@@ -63,11 +63,13 @@ def double(folder: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "made"), [("shout", 0), ("double", 1)])
 async def test_the_problem_pipeline_takes_a_package_to_publication(
-    house: House, tmp_path: Path, name: str, made: int
+    house: ChainInstallation, tmp_path: Path, name: str, made: int
 ) -> None:
-    digest = await house.blobs.put(zipped(double(tmp_path / name) if made else PROBLEMS / name))
-    run_id = await house.start(await house.apply(shipped.definition("problem-pipeline")), package=digest, problem=name)
-    asked = await house.until_node(run_id, "approve", lambda node: node.wait_on == "approval")
+    digest = await house.blobs.put(zip_folder(double(tmp_path / name) if made else PROBLEMS / name))
+    run_id = await house.start(
+        await house.apply(shipped.load_builtin("problem-pipeline")), package=digest, problem=name
+    )
+    asked = await house.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
     nodes = await house.nodes(run_id)
     table = nodes["verify"].artifact
     assert table["ok"]
@@ -79,20 +81,20 @@ async def test_the_problem_pipeline_takes_a_package_to_publication(
     assert problem is not None
     assert problem.published_revision_id is None
     await house.database.transact(
-        lambda tx: decide(
+        lambda tx: answer_approval(
             tx, house.engine.resume, run_id=run_id, node_id="approve", approved=True, actor="eva", reason="looks good"
         )
     )
-    assert (await house.until_over(run_id)).status is RunStatus.SUCCESS
+    assert (await house.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
     published = await house.database.read(lambda tx: problem_reads.find(tx, name))
     assert published is not None
     assert published.published_revision_id == nodes["generate"].artifact["revision_id"]
     assert (await house.nodes(run_id))["approve"].artifact == {"approved": True, "by": "eva", "reason": "looks good"}
 
 
-async def publish(house: House, name: str, folder: Path | None = None) -> str:
+async def publish(house: ChainInstallation, name: str, folder: Path | None = None) -> str:
     """A published problem; return the revision's id."""
-    digest = await house.blobs.put(zipped(folder or PROBLEMS / name))
+    digest = await house.blobs.put(zip_folder(folder or PROBLEMS / name))
     chain = dag(
         {"id": "make", "type": "problem.generate", "cfg": {"package": digest, "problem": name}},
         {
@@ -103,21 +105,21 @@ async def publish(house: House, name: str, folder: Path | None = None) -> str:
         },
     )
     run, nodes = await house.run(chain)
-    assert run.status is RunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
+    assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     revision_id: str = nodes["make"].artifact["revision_id"]
     return revision_id
 
 
-async def until_started(house: House, chain_id: str) -> Run:
+async def wait_for_first_run(house: ChainInstallation, chain_id: str) -> ChainRunRow:
     """The first run of a chain, as soon as there is one."""
     async with asyncio.timeout(240):
-        while not (found := await house.database.read(lambda tx: chain_runs.page(tx, chain_id=chain_id))):
+        while not (found := await house.database.read(lambda tx: chain_runs.page_runs(tx, chain_id=chain_id))):
             await asyncio.sleep(0.01)
     return found[0]
 
 
 @pytest.mark.slow
-async def test_judging_waits_for_the_verdict_without_a_worker(house: House) -> None:
+async def test_judging_waits_for_the_verdict_without_a_worker(house: ChainInstallation) -> None:
     revision_id = await publish(house, "shout")
     right = (PROBLEMS / "shout/submissions/accepted/swap.py").read_text()
     wrong = await house.blobs.put((PROBLEMS / "shout/submissions/wrong_answer/shouts_only.py").read_bytes())
@@ -139,38 +141,38 @@ async def test_judging_waits_for_the_verdict_without_a_worker(house: House) -> N
             {"id": "if_wrong", "type": "noop", "deps": ["wrong"], "if": 'artifacts.wrong.verdict == "AC"'},
         )
     )
-    assert run.status is RunStatus.SUCCESS
+    assert run.status is ChainRunStatus.SUCCESS
     assert (nodes["right"].artifact["verdict"], nodes["wrong"].artifact["verdict"]) == ("AC", "WA")
     assert nodes["right"].artifact["time_ms"] is not None
     assert (nodes["if_right"].status, nodes["if_wrong"].status) == (NodeStatus.SUCCESS, NodeStatus.SKIPPED)
 
 
 @pytest.mark.slow
-async def test_publishing_tells_the_triggers(house: House) -> None:
+async def test_publishing_tells_the_triggers(house: ChainInstallation) -> None:
     chain_id = await house.define(
         "after", dag({"id": "say", "type": "noop", "cfg": {"artifact": "{{ parameters.slug }}"}})
     )
     spec = {"event": "problem.published", "parameters": {"slug": "{{ event.slug }}"}}
     await house.database.transact(
-        lambda tx: Triggers().create(
+        lambda tx: TriggerCommands().create(
             tx, chain_id=chain_id, name="t", kind="event", spec=spec, actor="eva", authority=house.authority
         )
     )
     await publish(house, "shout")
 
-    run = await until_started(house, chain_id)
-    assert (await house.until_over(run.id)).trigger_kind == "event"
+    run = await wait_for_first_run(house, chain_id)
+    assert (await house.wait_finished(run.id)).trigger_kind == "event"
     assert (await house.node(run.id, "say")).artifact == "shout"
 
 
-async def test_a_broken_package_is_refused_with_its_findings(house: House) -> None:
-    digest = await house.blobs.put(zipped(PROBLEMS / "shout")[:-30])
+async def test_a_broken_package_is_refused_with_its_findings(house: ChainInstallation) -> None:
+    digest = await house.blobs.put(zip_folder(PROBLEMS / "shout")[:-30])
     run, nodes = await house.run(dag({"id": "check", "type": "problem.check", "cfg": {"package": digest}}))
-    assert run.status is RunStatus.FAILED
+    assert run.status is ChainRunStatus.FAILED
     assert "cannot be used" in (nodes["check"].last_error or "")
 
 
-async def test_programs_run_in_the_box(house: House) -> None:
+async def test_programs_run_in_the_box(house: ChainInstallation) -> None:
     digest = await house.blobs.put(b"from the store\n")
     code = "import sys; t = open('a.txt').read() + sys.stdin.read(); print(t, end='')"
     code += "; open('out.txt', 'w').write(t.upper())"
@@ -204,7 +206,7 @@ async def test_programs_run_in_the_box(house: House) -> None:
             {"id": "fatal", "type": "sandbox", "cfg": {"argv": ["/usr/bin/python3", "-c", "1 / 0"]}},
         )
     )
-    assert run.status is RunStatus.FAILED
+    assert run.status is ChainRunStatus.FAILED
     first = nodes["run"].artifact
     assert (first["verdict"], first["stdout"], list(first["files"])) == ("OK", "inline\nfrom the store\n", ["out.txt"])
     assert first["memory_kb"] > 0
@@ -214,18 +216,18 @@ async def test_programs_run_in_the_box(house: House) -> None:
     assert nodes["fatal"].attempt == 1
 
 
-async def test_sleep_holds_no_worker_and_stops(house: House) -> None:
+async def test_sleep_holds_no_worker_and_stops(house: ChainInstallation) -> None:
     many = [{"id": f"s{n}", "type": "sleep", "cfg": {"seconds": 0.05}} for n in range(6)]
     run, nodes = await house.run(dag(*many))
-    assert run.status is RunStatus.SUCCESS
+    assert run.status is ChainRunStatus.SUCCESS
     assert all("until_ms" in node.artifact for node in nodes.values())
     run_id = await house.start(await house.define("long", dag({"id": "s", "type": "sleep", "cfg": {"seconds": 3600}})))
-    await house.until_node(run_id, "s", lambda node: node.wait_on == "timer")
+    await house.wait_for_node(run_id, "s", lambda node: node.wait_on == "timer")
     await house.database.transact(lambda tx: house.engine.stop(tx, run_id, actor="eva", reason="enough"))
-    assert (await house.until_over(run_id)).status is RunStatus.STOPPED
+    assert (await house.wait_finished(run_id)).status is ChainRunStatus.STOPPED
 
 
-async def test_chains_start_chains(house: House) -> None:
+async def test_chains_start_chains(house: ChainInstallation) -> None:
     inner = dag({"id": "x", "type": "noop", "cfg": {"artifact": "{{ parameters.n }}"}})
     await house.define("inner", inner)
     await house.define("bad", dag({"id": "x", "type": "sandbox", "cfg": {"argv": ["/usr/bin/false"]}}))
@@ -239,77 +241,83 @@ async def test_chains_start_chains(house: House) -> None:
             {"id": "self", "type": "noop", "cfg": {"artifact": "{{ run.id }}/{{ run.node }}"}},
         )
     )
-    assert run.status is RunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
+    assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     assert nodes["self"].artifact == f"{run.id}/self"
     child = nodes["one"].artifact["run_id"]
     assert (await house.node(child, "x")).artifact == 1
     assert len({item["run_id"] for item in nodes["join"].artifact}) == 3
     run, nodes = await house.run(dag({"id": "bad", "type": "chain", "cfg": {"chain": "bad"}}))
-    assert (run.status, nodes["bad"].status) == (RunStatus.FAILED, NodeStatus.FAILED)
+    assert (run.status, nodes["bad"].status) == (ChainRunStatus.FAILED, NodeStatus.FAILED)
     run, nodes = await house.run(dag({"id": "gone", "type": "chain", "cfg": {"chain": "nowhere"}}))
     assert "There is no chain 'nowhere'" in (nodes["gone"].last_error or "")
 
 
-async def test_a_chain_after_a_chain(any_house: House) -> None:
+async def test_a_chain_after_a_chain(any_house: ChainInstallation) -> None:
     house = any_house
     first = await house.define("first", dag({"id": "n", "type": "noop"}))
     second = await house.define("second", dag({"id": "n", "type": "noop", "cfg": {"artifact": "{{ parameters.run }}"}}))
     spec = {"chain_id": first, "on": "any", "parameters": {"run": "{{ event.run_id }}"}}
     await house.database.transact(
-        lambda tx: Triggers().create(
+        lambda tx: TriggerCommands().create(
             tx, chain_id=second, name="t", kind="chain", spec=spec, actor="eva", authority=house.authority
         )
     )
     run_id = await house.start(first)
-    after = await until_started(house, second)
-    assert (await house.until_over(after.id)).trigger_kind == "chain"
+    after = await wait_for_first_run(house, second)
+    assert (await house.wait_finished(after.id)).trigger_kind == "chain"
     assert (await house.node(after.id, "n")).artifact == run_id
 
 
-async def test_a_chain_that_starts_itself_ends(house: House) -> None:
+async def test_a_chain_that_starts_itself_ends(house: ChainInstallation) -> None:
     chain_id = await house.define("loop", dag({"id": "again", "type": "chain", "cfg": {"chain": "loop"}}))
-    assert (await house.until_over(await house.start(chain_id))).status is RunStatus.FAILED
+    assert (await house.wait_finished(await house.start(chain_id))).status is ChainRunStatus.FAILED
 
 
 async def answer(
-    house: House, run_id: str, *, approved: bool, actor: str = "eva", reason: str = "because", node_id: str = "ask"
+    house: ChainInstallation,
+    run_id: str,
+    *,
+    approved: bool,
+    actor: str = "eva",
+    reason: str = "because",
+    node_id: str = "ask",
 ) -> None:
     await house.database.transact(
-        lambda tx: decide(
+        lambda tx: answer_approval(
             tx, house.engine.resume, run_id=run_id, node_id=node_id, approved=approved, actor=actor, reason=reason
         )
     )
 
 
-async def test_a_person_says_yes_or_no(house: House) -> None:
+async def test_a_person_says_yes_or_no(house: ChainInstallation) -> None:
     ask = {"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "approvers": ["eva", "ben"]}}
     after = {"id": "after", "type": "noop", "deps": ["ask"], "if": "artifacts.ask.approved"}
     chain_id = await house.define("ask", dag(ask, after))
     run_id = await house.start(chain_id)
-    await house.until_node(run_id, "ask", lambda node: node.wait_on == "approval")
+    await house.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
     with pytest.raises(InvalidInput, match="Only eva, ben may answer"):
         await answer(house, run_id, approved=True, actor="mallory")
     with pytest.raises(InvalidInput, match="say why"):
         await answer(house, run_id, approved=True, reason=" ")
     await answer(house, run_id, approved=False, actor="ben")
-    assert (await house.until_over(run_id)).status is RunStatus.FAILED
+    assert (await house.wait_finished(run_id)).status is ChainRunStatus.FAILED
     assert (await house.node(run_id, "ask")).last_error == "ben said no: because"
     with pytest.raises(Conflict, match="waits for nobody's approval"):
         await answer(house, run_id, approved=True)
     gentle = {**ask, "cfg": {"question": "Go?", "on_no": "go_on"}}
     run_id = await house.start(await house.define("gentle", dag(gentle, after)))
-    await house.until_node(run_id, "ask", lambda node: node.wait_on == "approval")
+    await house.wait_for_node(run_id, "ask", lambda node: node.wait_on == "approval")
     await answer(house, run_id, approved=False)
-    assert (await house.until_over(run_id)).status is RunStatus.SUCCESS
+    assert (await house.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
     assert (await house.node(run_id, "after")).status is NodeStatus.SKIPPED
 
 
 @pytest.mark.slow
-async def test_nobodys_answer_is_a_no(house: House) -> None:
+async def test_nobodys_answer_is_a_no(house: ChainInstallation) -> None:
     run, nodes = await house.run(
         dag({"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "timeout_sec": 1}})
     )
-    assert run.status is RunStatus.FAILED
+    assert run.status is ChainRunStatus.FAILED
     assert "Timed out" in (nodes["ask"].last_error or "")
 
 
@@ -317,19 +325,19 @@ GIVE_UP = Statement("test.give_up", "Asked by a test.", "UPDATE rejudge_batches 
 
 
 @pytest.mark.slow
-async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(house: House) -> None:
+async def test_a_preview_whose_batch_was_given_up_is_worth_another_try(house: ChainInstallation) -> None:
     await publish(house, "shout")
     submit = {"problem": "shout", "language": "python3", "source": "print(input().swapcase())"}
     await house.run(dag({"id": "judge", "type": "judge", "cfg": submit}))
     context = context_for("rejudge", {"action": "preview", "problem": "shout"}, authority=house.authority)
     first, again = [await house.executors["rejudge"].execute(context) for _ in range(2)]
-    assert isinstance(first, Waiting)
-    assert isinstance(again, Waiting)
-    assert first.key == again.key, "after a crash it is the same one"
-    await house.database.transact(lambda tx: tx.execute(GIVE_UP, id=first.key))
+    assert isinstance(first, NodeWaiting)
+    assert isinstance(again, NodeWaiting)
+    assert first.wait_key == again.wait_key, "after a crash it is the same one"
+    await house.database.transact(lambda tx: tx.execute(GIVE_UP, id=first.wait_key))
     other = await house.executors["rejudge"].execute(context)
-    assert isinstance(other, Waiting)
-    assert other.key != first.key
+    assert isinstance(other, NodeWaiting)
+    assert other.wait_key != first.wait_key
 
 
 ADD_CONTEST = Statement(
@@ -341,7 +349,7 @@ ADD_CONTEST = Statement(
 
 
 @pytest.mark.slow
-async def test_a_contest_is_closed_by_the_shipped_chain(any_house: House, tmp_path: Path) -> None:
+async def test_a_contest_is_closed_by_the_shipped_chain(any_house: ChainInstallation, tmp_path: Path) -> None:
     """A test's answer was wrong, the problem was corrected, and one verdict changes with the approval of a person."""
     house = any_house
     broken = tmp_path / "broken"
@@ -357,17 +365,17 @@ async def test_a_contest_is_closed_by_the_shipped_chain(any_house: House, tmp_pa
     applied = await house.define("on-applied", dag({"id": "n", "type": "noop"}))
     spec = {"event": "rejudge.applied"}
     await house.database.transact(
-        lambda tx: Triggers().create(
+        lambda tx: TriggerCommands().create(
             tx, chain_id=applied, name="t", kind="event", spec=spec, actor="eva", authority=house.authority
         )
     )
-    closing = await house.apply(shipped.definition("contest-close"))
+    closing = await house.apply(shipped.load_builtin("contest-close"))
     run_id = await house.start(closing, contest="final", user="eva")
-    asked = await house.until_node(run_id, "approve", lambda node: node.wait_on == "approval")
+    asked = await house.wait_for_node(run_id, "approve", lambda node: node.wait_on == "approval")
     assert "would change 1 of 1 verdicts" in asked.artifact["question"]
     assert asked.artifact["details"] == [{"old": "WA", "new": "AC", "outcome": "judged", "count": 1}]
     await answer(house, run_id, approved=True, node_id="approve")
-    assert (await house.until_over(run_id)).status is RunStatus.SUCCESS
+    assert (await house.wait_finished(run_id)).status is ChainRunStatus.SUCCESS
     nodes = await house.nodes(run_id)
     assert nodes["apply"].artifact["changed"] == 1
     assert nodes["discard"].status is NodeStatus.SKIPPED
@@ -375,29 +383,29 @@ async def test_a_contest_is_closed_by_the_shipped_chain(any_house: House, tmp_pa
     data = b"".join([piece async for piece in house.blobs.open(nodes["export"].artifact["digest"])])
     (line,) = data.splitlines()
     assert {"user": "eva", "problem": "shout", "verdict": "AC"}.items() <= json.loads(line).items()
-    assert (await until_started(house, applied)).trigger_kind == "event"
+    assert (await wait_for_first_run(house, applied)).trigger_kind == "event"
     # Nothing more changes: nobody is asked, the batch is discarded, the results are exported again.
-    run = await house.until_over(await house.start(closing, contest="final", user="eva"))
-    assert run.status is RunStatus.SUCCESS
+    run = await house.wait_finished(await house.start(closing, contest="final", user="eva"))
+    assert run.status is ChainRunStatus.SUCCESS
     again = await house.nodes(run.id)
     assert (again["approve"].status, again["discard"].status) == (NodeStatus.SKIPPED, NodeStatus.SUCCESS)
 
 
 @pytest.mark.slow
-async def test_the_nightly_verification_visits_every_problem(house: House, tmp_path: Path) -> None:
+async def test_the_nightly_verification_visits_every_problem(house: ChainInstallation, tmp_path: Path) -> None:
     few = tmp_path / "few"
     shutil.copytree(
         PROBLEMS / "shout", few, ignore=shutil.ignore_patterns("*.cpp", "time_limit_exceeded", "tidies_up*")
     )
     await publish(house, "shout", few)
-    run = await house.until_over(await house.start(await house.apply(shipped.definition("nightly-verify"))))
+    run = await house.wait_finished(await house.start(await house.apply(shipped.load_builtin("nightly-verify"))))
     nodes = await house.nodes(run.id)
-    assert run.status is RunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
+    assert run.status is ChainRunStatus.SUCCESS, {node.node_id: node.last_error for node in nodes.values()}
     assert [row["ok"] for row in nodes["verify[0]"].artifact["submissions"]] == [True, True, True]
-    assert await house.lines(run.id, "report") == ["Verified 1 problems; the nodes of this run show which failed."]
+    assert await house.log_lines(run.id, "report") == ["Verified 1 problems; the nodes of this run show which failed."]
 
 
-async def test_contests_are_unfrozen_and_exported(house: House) -> None:
+async def test_contests_are_unfrozen_and_exported(house: ChainInstallation) -> None:
     await house.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="over", ends=-10))
     await house.database.transact(lambda tx: tx.execute(ADD_CONTEST, id="running", ends=10**9))
     _, nodes = await house.run(
@@ -425,12 +433,12 @@ async def test_contests_are_unfrozen_and_exported(house: House) -> None:
     ],
 )
 async def test_starting_a_chain_lends_nobody_rights(
-    house: House, node_type: str, cfg: dict[str, Any], refused: str
+    house: ChainInstallation, node_type: str, cfg: dict[str, Any], refused: str
 ) -> None:
     chain_id = await house.define(new_id(), {"nodes": [{"id": "n", "type": node_type, "cfg": cfg}]})
     program = users.NewUser(new_id(), f"program-{new_id()[-6:]}", role="service")
-    await house.database.transact(lambda tx: users.add(tx, program))
-    wanted = NewRun(chain_id, actor=program.name, authority=Authority((Grant(program.id),)))
+    await house.database.transact(lambda tx: users.insert(tx, program))
+    wanted = NewChainRun(chain_id, actor=program.name, authority=Authority((Grant(program.id),)))
     run_id = (await house.database.transact(lambda tx: house.engine.start(tx, wanted))).run_id
-    assert (await house.until_over(run_id)).status == "failed"
+    assert (await house.wait_finished(run_id)).status == "failed"
     assert refused in ((await house.node(run_id, "n")).last_error or "")

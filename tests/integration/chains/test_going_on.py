@@ -9,31 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.executor import Executor, NodeContext, NodeResult, Waiting
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.chains.executor import Executor, NodeContext, NodeResult, NodeWaiting
 from adjudge.domain.errors import OutcomeUnknown
-from adjudge.relay.pump import Pump
-from adjudge.store.chain_values import NODE
+from adjudge.relay.pump import Dispatcher
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.driver import Operation
-from adjudge.store.job_values import Finish, Job, Offer
+from adjudge.store.job_values import Job, JobResult, Offer
 from adjudge.stream import MemoryStream
 from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.chains.harness import LEASE_MS, Rig, dag, done, line, node
-from tests.integration.chains.test_handler import Script, Shop
-from tests.support.stores import fence_of, figure
+from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
+from tests.integration.chains.test_handler import HandlerHarness, ScriptedExecutor
+from tests.support.stores import fence_of, metric_value
 
 
-async def hand_on(rig: Rig, *jobs: Job, accepts: bool = True) -> list[Job]:
+async def hand_on(rig: ChainHarness, *jobs: Job, accepts: bool = True) -> list[Job]:
     """Finish jobs, with a place offered for what follows from each; return what was taken."""
     offers = [Offer("w1", LEASE_MS, lambda _: accepts) for _ in jobs]
-    ends = [Finish(fence_of(job), outcome=done(), offer=offer) for job, offer in zip(jobs, offers, strict=True)]
-    await rig.store.do(lambda tx: rig.jobs.finish(tx, ends))
+    ends = [JobResult(fence_of(job), typed_result=done(), offer=offer) for job, offer in zip(jobs, offers, strict=True)]
+    await rig.store.transact(lambda tx: rig.jobs.finish_and_claim_next(tx, ends))
     return [offer.taken for offer in offers if offer.taken is not None]
 
 
-async def test_what_follows_is_claimed_as_it_is_created(rig: Rig) -> None:
+async def test_what_follows_is_claimed_as_it_is_created(rig: ChainHarness) -> None:
     run_id = await rig.start(line(3))
     (taken,) = await hand_on(rig, (await rig.claim())["n0"])
     assert (taken.node_id, taken.attempt_id, taken.actor) == ("n1", 1, "w1")
@@ -48,7 +48,7 @@ async def test_what_follows_is_claimed_as_it_is_created(rig: Rig) -> None:
     assert (await hand_on(rig, taken), (await rig.run(run_id)).status) == ([], "success")
 
 
-async def test_a_place_is_for_one_job_and_only_for_one_that_fits(rig: Rig) -> None:
+async def test_a_place_is_for_one_job_and_only_for_one_that_fits(rig: ChainHarness) -> None:
     fan = dag(node("root"), *(node(f"leaf{number}", "root") for number in range(3)))
     await rig.start(fan)
     taken = await hand_on(rig, (await rig.claim())["root"])
@@ -58,7 +58,7 @@ async def test_a_place_is_for_one_job_and_only_for_one_that_fits(rig: Rig) -> No
     assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
 
 
-async def test_an_end_that_the_fence_refuses_hands_nothing_on(rig: Rig) -> None:
+async def test_an_end_that_the_fence_refuses_hands_nothing_on(rig: ChainHarness) -> None:
     run_id = await rig.start(line(2))
     job = (await rig.claim())["n0"]
     await rig.finish(job)
@@ -66,11 +66,11 @@ async def test_an_end_that_the_fence_refuses_hands_nothing_on(rig: Rig) -> None:
     assert [job["node_id"] for job in await rig.waiting_jobs(run_id)] == ["n1"]
 
 
-async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: Rig) -> None:
+async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: ChainHarness) -> None:
     run_id = await rig.start(line(2))
     (taken,) = await hand_on(rig, (await rig.claim())["n0"])
     await rig.store.clock.advance(LEASE_MS + 1)
-    (freed,) = await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    (freed,) = await rig.store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
     assert freed.id == taken.id
     assert (await rig.states(run_id))["n1"] == "retrying"
     outbox = await rig.store.row("SELECT state FROM outbox WHERE job_id = :id", id=taken.id)
@@ -80,14 +80,19 @@ async def test_a_worker_lost_with_what_it_went_on_to_is_found_out(rig: Rig) -> N
 
 @asynccontextmanager
 async def working(
-    rig: Rig, folder: Path, *, slots: int, executor: Executor | None = None, limits: Mapping[str, int] | None = None
-) -> AsyncIterator[tuple[Shop, Worker]]:
+    rig: ChainHarness,
+    folder: Path,
+    *,
+    slots: int,
+    executor: Executor | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> AsyncIterator[tuple[HandlerHarness, Worker]]:
     """A worker and a pump, the one delivering what the other did not go on to."""
-    stream, shop, blobs = MemoryStream(), Shop(rig), DirectoryBlobs(folder)
-    handler = NodeHandler(rig.store.database, blobs, {Script.type: executor or shop.script}, rig.engine.dags)
+    stream, shop, blobs = MemoryStream(), HandlerHarness(rig), DirectoryBlobStore(folder)
+    handler = NodeHandler(rig.store.database, blobs, {ScriptedExecutor.type: executor or shop.script}, rig.engine.dags)
     settings = WorkerSettings("w1", slots=slots, heartbeat_ms=20, read_wait_ms=20, limits=limits or {})
-    worker = Worker(rig.store.database, rig.jobs, stream, {NODE: handler}, settings)
-    pump = asyncio.create_task(Pump(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    worker = Worker(rig.store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, settings)
+    pump = asyncio.create_task(Dispatcher(rig.store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
     running = asyncio.create_task(worker.run())
     try:
         yield shop, worker
@@ -101,9 +106,9 @@ async def working(
 
 @pytest.mark.parametrize(("slots", "messages"), [(2, 1), (1, 6)])
 async def test_a_line_needs_one_message_where_another_slot_is_free(
-    rig: Rig, tmp_path: Path, slots: int, messages: int
+    rig: ChainHarness, tmp_path: Path, slots: int, messages: int
 ) -> None:
-    before = figure("worker_claim_total", status="won", reason="handed_on")
+    before = metric_value("worker_claim_total", status="won", reason="handed_on")
     async with working(rig, tmp_path, slots=slots) as (shop, _):
         run_id = await rig.start(line(6))
         assert await shop.ends(run_id) == "success"
@@ -112,11 +117,11 @@ async def test_a_line_needs_one_message_where_another_slot_is_free(
                 await asyncio.sleep(0.01)
     assert [context.node_id for context in shop.script.seen] == [f"n{number}" for number in range(6)]
     assert len(await rig.store.rows("SELECT 1 AS n FROM outbox WHERE stream_entry_id IS NOT NULL")) == messages
-    assert figure("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages
+    assert metric_value("worker_claim_total", status="won", reason="handed_on") - before == 6 - messages
 
 
 async def test_what_a_lost_answer_handed_on_is_looked_up(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: ChainHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, lost = rig.store.database, list[bool]()
     transact = database.transact
@@ -139,7 +144,7 @@ async def test_what_a_lost_answer_handed_on_is_looked_up(
     assert [context.node_id for context in shop.script.seen] == ["n0", "n1", "n2"]
 
 
-async def test_a_worker_that_drains_takes_nothing_on(rig: Rig, tmp_path: Path) -> None:
+async def test_a_worker_that_drains_takes_nothing_on(rig: ChainHarness, tmp_path: Path) -> None:
     begun, go = asyncio.Event(), asyncio.Event()
     async with working(rig, tmp_path, slots=2) as (shop, worker):
 
@@ -160,13 +165,13 @@ async def test_a_worker_that_drains_takes_nothing_on(rig: Rig, tmp_path: Path) -
 
 @pytest.mark.parametrize("is_light", [False, True])
 async def test_a_limit_of_a_node_type_holds_for_what_is_read_and_for_what_is_gone_on_to(
-    rig: Rig, tmp_path: Path, is_light: bool
+    rig: ChainHarness, tmp_path: Path, is_light: bool
 ) -> None:
     """``node:noop=2`` in ``worker.limits``: two runs, each with a fan of nodes and a mapped node."""
     at_once, most = 0, 0
 
-    class Counted(Script):
-        async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+    class Counted(ScriptedExecutor):
+        async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
             nonlocal at_once, most
             at_once += 1
             most = max(most, at_once)

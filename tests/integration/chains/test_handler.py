@@ -12,29 +12,29 @@ from typing import Any
 
 import pytest
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.engine import Engine
-from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, Waiting
-from adjudge.chains.patrol import ChainPatrol
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult, NodeWaiting
+from adjudge.chains.patrol import ChainHousekeeping
 from adjudge.domain.errors import Conflict
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.pump import Pump
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import chain_runs
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.job_values import Job
 from adjudge.stream import MemoryStream
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
 from adjudge.worker.node import NodeHandler
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.chains.harness import Rig, dag, node
-from tests.support.logged import logged
-from tests.support.stores import Store, figure
+from tests.integration.chains.harness import ChainHarness, dag, node
+from tests.support.logged import capture_logs
+from tests.support.stores import StoreHarness, metric_value
 
-Work = Callable[[NodeContext], Awaitable[NodeResult | Waiting]]
+Work = Callable[[NodeContext], Awaitable[NodeResult | NodeWaiting]]
 
 
-class Script:
+class ScriptedExecutor:
     """An executor that does what the test says for each node; by default it hands its cfg on."""
 
     type = "noop"
@@ -45,18 +45,18 @@ class Script:
         self.acts: dict[str, Work] = {}
         self.seen: list[NodeContext] = []
 
-    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+    async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Do it."""
         self.seen.append(context)
         act = self.acts.get(context.node_id.partition("[")[0])
         return await act(context) if act is not None else NodeResult(context.cfg.get("out"))
 
 
-class Shop:
+class HandlerHarness:
     """A rig with a worker."""
 
-    def __init__(self, rig: Rig) -> None:
-        self.rig, self.script = rig, Script()
+    def __init__(self, rig: ChainHarness) -> None:
+        self.rig, self.script = rig, ScriptedExecutor()
 
     async def ends(self, run_id: str) -> str:
         async with asyncio.timeout(240):
@@ -72,10 +72,10 @@ class Shop:
 
 @asynccontextmanager
 async def open_shop(
-    store: Store, folder: Path, *, inline_bytes: int = 1_000, node_timeout_ms: int = 3_600_000
-) -> AsyncIterator[Shop]:
-    rig, stream = Rig(store, Engine(node_timeout_ms=node_timeout_ms)), MemoryStream()
-    shop, blobs = Shop(rig), DirectoryBlobs(folder)
+    store: StoreHarness, folder: Path, *, inline_bytes: int = 1_000, node_timeout_ms: int = 3_600_000
+) -> AsyncIterator[HandlerHarness]:
+    rig, stream = ChainHarness(store, ChainEngine(node_timeout_ms=node_timeout_ms)), MemoryStream()
+    shop, blobs = HandlerHarness(rig), DirectoryBlobStore(folder)
     handler = NodeHandler(
         store.database,
         blobs,
@@ -84,9 +84,9 @@ async def open_shop(
         inline_bytes=inline_bytes,
     )
     settings = WorkerSettings("w1", slots=4, heartbeat_ms=20, read_wait_ms=20, retry=RetryPolicy(jitter=0))
-    worker = Worker(store.database, rig.jobs, stream, {NODE: handler}, settings)
+    worker = Worker(store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, settings)
     tasks = [
-        asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=20).run()),
+        asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=20).run()),
         asyncio.create_task(worker.run()),
     ]
     try:
@@ -101,13 +101,13 @@ async def open_shop(
 
 
 @pytest.fixture
-async def shop(store: Store, tmp_path: Path) -> AsyncIterator[Shop]:
+async def shop(store: StoreHarness, tmp_path: Path) -> AsyncIterator[HandlerHarness]:
     """A worker on each database in turn."""
     async with open_shop(store, tmp_path / "blobs") as found:
         yield found
 
 
-async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> None:
+async def test_artifacts_flow_through_templates_maps_and_blobs(shop: HandlerHarness) -> None:
     large = "x" * 5_000
     run_id = await shop.rig.start(
         dag(
@@ -126,17 +126,17 @@ async def test_artifacts_flow_through_templates_maps_and_blobs(shop: Shop) -> No
     context = next(item for item in shop.script.seen if item.node_id == "end")
     assert context.artifacts["list"]["large"] == large
     assert (context.run_id, context.attempt, context.actor, context.chain_name) == (run_id, 1, "ann", "chain-1")
-    assert figure("chain_nodes_inflight") == 0
+    assert metric_value("chain_nodes_inflight") == 0
 
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
     """What is logged meanwhile."""
-    with logged() as stream:
+    with capture_logs() as stream:
         yield stream
 
 
-async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, lines: io.StringIO) -> None:
+async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: HandlerHarness, lines: io.StringIO) -> None:
     async def leave(_: NodeContext) -> NodeResult:
         raise Conflict("no")
 
@@ -148,7 +148,9 @@ async def test_every_line_about_a_nodes_job_names_its_run_and_node(shop: Shop, l
     assert {(event["run_id"], event["node_id"]) for event in said} == {(run_id, "a"), (run_id, "b")}
 
 
-async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(shop: Shop, lines: io.StringIO) -> None:
+async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(
+    shop: HandlerHarness, lines: io.StringIO
+) -> None:
     """A manual retry is a new job, whose own attempts begin at 1 again."""
 
     async def refuse(_: NodeContext) -> NodeResult:
@@ -163,9 +165,9 @@ async def test_lines_about_a_node_name_its_attempt_also_after_a_manual_retry(sho
     assert [(event["attempt_id"], event["node_attempt"]) for event in failed] == [(1, 1), (1, 2)]
 
 
-async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: Shop) -> None:
-    async def ask(_: NodeContext) -> Waiting:
-        return Waiting("timer", "k", {"approvers": ["eva"], "details": "x" * 2_000})
+async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside_it(shop: HandlerHarness) -> None:
+    async def ask(_: NodeContext) -> NodeWaiting:
+        return NodeWaiting("timer", "k", {"approvers": ["eva"], "details": "x" * 2_000})
 
     shop.script.acts["a"] = ask
     run_id = await shop.rig.start(dag(node("a")))
@@ -174,7 +176,7 @@ async def test_who_may_answer_a_question_is_never_lost_with_what_is_shown_beside
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "\0", float("inf")])
-async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(shop: Shop, bad: object) -> None:
+async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(shop: HandlerHarness, bad: object) -> None:
     async def leave(_: NodeContext) -> NodeResult:
         return NodeResult({"x": bad})
 
@@ -185,7 +187,7 @@ async def test_an_artifact_that_cannot_be_kept_fails_its_node_alone(shop: Shop, 
     assert "artifact.x: " in ((await shop.rig.nodes(run_id))["a"].last_error or "")
 
 
-async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: Shop) -> None:
+async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: HandlerHarness) -> None:
     run_id = await shop.rig.start(dag(node("a", cfg={"n": "{{ parameters.n }}"})), {"n": "many"})
     assert await shop.ends(run_id) == "failed"
     shown = (await shop.rig.nodes(run_id))["a"]
@@ -193,7 +195,7 @@ async def test_a_cfg_that_became_wrong_fails_for_good_and_says_where(shop: Shop)
     assert "cfg.n" in (shown.last_error or "")
 
 
-async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: Shop) -> None:
+async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: HandlerHarness) -> None:
     tries: list[Any] = []
 
     async def flaky(context: NodeContext) -> NodeResult:
@@ -219,22 +221,22 @@ async def test_failures_are_tried_again_with_the_nodes_own_pauses(shop: Shop) ->
 
 
 async def test_an_attempt_that_begins_after_it_was_superseded_is_not_run_as_its_successor(
-    store: Store, tmp_path: Path
+    store: StoreHarness, tmp_path: Path
 ) -> None:
-    rig, script = Rig(store), Script()
-    handler = NodeHandler(store.database, DirectoryBlobs(tmp_path), {"noop": script}, rig.engine.dags)
+    rig, script = ChainHarness(store), ScriptedExecutor()
+    handler = NodeHandler(store.database, DirectoryBlobStore(tmp_path), {"noop": script}, rig.engine.dags)
     await rig.start(dag(node("a")))
     late = (await rig.claim("a", worker="frozen"))["a"]
     await store.clock.advance(ms=16_000)
-    await store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    await store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
     await store.clock.advance(ms=3_000)
     assert (await rig.claim("a"))["a"].attempt_id == 2
     with pytest.raises(Conflict, match="moved on"):
-        await handler.run(late._replace(brief=None))
+        await handler.run(late._replace(preloaded=None))
     assert script.seen == []
 
 
-async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: Shop) -> None:
+async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: HandlerHarness) -> None:
     async def hang(_: NodeContext) -> NodeResult:
         await asyncio.Event().wait()
         return NodeResult()
@@ -245,7 +247,7 @@ async def test_a_node_that_takes_too_long_fails_as_timed_out(shop: Shop) -> None
     assert "Timed out after 30 ms" in ((await shop.rig.nodes(run_id))["a"].last_error or "")
 
 
-async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: Shop) -> None:
+async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: HandlerHarness) -> None:
     async def patient(context: NodeContext) -> NodeResult:
         await context.stop_requested.wait()
         raise NodeFailed("interrupted")
@@ -258,7 +260,7 @@ async def test_a_node_that_heeds_the_stop_ends_in_good_order(shop: Shop) -> None
     assert await shop.rig.states(run_id) == {"a": "stopped", "b": "stopped"}
 
 
-async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: Shop) -> None:
+async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: HandlerHarness) -> None:
     ends = list[str]()
 
     async def deaf(_: NodeContext) -> NodeResult:
@@ -280,7 +282,7 @@ async def test_a_node_that_loses_nothing_by_it_is_cut_short_at_once(shop: Shop) 
     assert await shop.ends(run_id) == "success"
 
 
-async def test_a_node_that_does_not_is_killed(shop: Shop) -> None:
+async def test_a_node_that_does_not_is_killed(shop: HandlerHarness) -> None:
     killed = asyncio.Event()
 
     async def deaf(_: NodeContext) -> NodeResult:
@@ -295,13 +297,13 @@ async def test_a_node_that_does_not_is_killed(shop: Shop) -> None:
     await shop.until(run_id, "a", "running")
     await shop.rig.stop(run_id)
     await shop.rig.store.clock.advance(ms=10_001)
-    await ChainPatrol(shop.rig.store.database, shop.rig.jobs, shop.rig.engine, name="p").tick()
+    await ChainHousekeeping(shop.rig.store.database, shop.rig.jobs, shop.rig.engine, name="p").run_once()
     assert (await shop.rig.run(run_id)).status == "stopped"
     async with asyncio.timeout(240):
         await killed.wait()
 
 
-async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: Shop) -> None:
+async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: HandlerHarness) -> None:
     run_id = await shop.rig.start(
         dag(node("a", cfg={"out": "text"}), node("b", "a", **{"if": "artifacts.a > 3"})),
     )
@@ -309,7 +311,7 @@ async def test_a_condition_that_cannot_be_decided_fails_its_node(shop: Shop) -> 
     assert "cannot be decided" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
 
 
-async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(shop: Shop) -> None:
+async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_read(shop: HandlerHarness) -> None:
     large = {"big": "x" * 2_000, "go": True}
     run_id = await shop.rig.start(
         dag(
@@ -327,7 +329,7 @@ async def test_a_condition_on_what_lies_in_a_blob_is_decided_where_the_blob_is_r
     assert "the artifact of 'a' lies in a blob" in ((await shop.rig.nodes(run_id))["no"].last_error or "")
 
 
-async def test_a_map_over_what_is_no_list_fails(shop: Shop) -> None:
+async def test_a_map_over_what_is_no_list_fails(shop: HandlerHarness) -> None:
     run_id = await shop.rig.start(
         dag(node("a", cfg={"out": "text"}), node("b", "a", map={"over": "{{ artifacts.a }}"})),
     )
@@ -335,7 +337,7 @@ async def test_a_map_over_what_is_no_list_fails(shop: Shop) -> None:
     assert "map.over" in ((await shop.rig.nodes(run_id))["b"].last_error or "")
 
 
-async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: Store, tmp_path: Path) -> None:
+async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: StoreHarness, tmp_path: Path) -> None:
     async def hang(_: NodeContext) -> NodeResult:
         await asyncio.Event().wait()
         raise AssertionError
@@ -349,7 +351,7 @@ async def test_a_hanging_node_without_a_timeout_ends_on_a_live_worker(store: Sto
     assert "deadline of 100 ms" in (nodes["a"].last_error or "")
 
 
-async def test_every_node_job_has_a_deadline(rig: Rig) -> None:
+async def test_every_node_job_has_a_deadline(rig: ChainHarness) -> None:
     """Those that a start makes, those that follow from an ended node either way, and those of a retry."""
     run_id = await rig.start(dag(node("a"), node("b", "a"), node("c", "b", timeout_ms=5_000), node("d", "c")))
     await rig.drain(run_id, act=lambda node_id: False if node_id == "d" else None)
@@ -363,11 +365,11 @@ async def test_every_node_job_has_a_deadline(rig: Rig) -> None:
     }
 
 
-async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: Store, tmp_path: Path) -> None:
+async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: StoreHarness, tmp_path: Path) -> None:
     """The worker's own net: what hangs outside of an executor, where a node's deadline does not reach."""
 
     class Hanging(NodeHandler):
-        async def run(self, _: Job) -> Completion:
+        async def run(self, _: Job) -> HandlerResult:
             ended = asyncio.Event()
             try:
                 await ended.wait()
@@ -376,13 +378,15 @@ async def test_a_job_whose_handler_outlives_the_jobs_deadline_is_ended(store: St
             raise AssertionError
 
     canceled = list[str]()
-    rig, stream = Rig(store), MemoryStream()
-    handler = Hanging(store.database, DirectoryBlobs(tmp_path), {}, rig.engine.dags)
-    worker = Worker(store.database, rig.jobs, stream, {NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20))
+    rig, stream = ChainHarness(store), MemoryStream()
+    handler = Hanging(store.database, DirectoryBlobStore(tmp_path), {}, rig.engine.dags)
+    worker = Worker(
+        store.database, rig.jobs, stream, {JOB_KIND_NODE: handler}, WorkerSettings("w1", 1, read_wait_ms=20)
+    )
     run_id = await rig.start(dag(node("a", timeout_ms=1, retry={"max_attempts": 1})))
     assert (await rig.store.rows("SELECT timeout_ms FROM jobs"))[0]["timeout_ms"] == 10_001
     await store.write("UPDATE jobs SET timeout_ms = 50")
-    pump = asyncio.create_task(Pump(store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
+    pump = asyncio.create_task(Dispatcher(store.database, rig.jobs, stream, name="pump", poll_ms=20).run())
     working = asyncio.create_task(worker.run())
     try:
         async with asyncio.timeout(240):

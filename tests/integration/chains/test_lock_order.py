@@ -9,40 +9,42 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.executors.judging import SUBMISSION_ENDED
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.cli.chaining import make_engine, make_owners
+from adjudge.chains.executors.judging import WAIT_SUBMISSION
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.cli.chaining import make_engine, make_job_listeners
 from adjudge.domain.errors import Conflict
 from adjudge.domain.verdict import Verdict
 from adjudge.settings import load
 from adjudge.store import Tx
-from adjudge.store.chain_values import Suspended
-from adjudge.store.job_values import Finish, Job
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import Judgement, Submissions
-from tests.integration.chains.harness import LEASE_MS, Rig, dag, line, node
+from adjudge.store.chain_values import NodeSuspended
+from adjudge.store.job_values import Job, JobResult
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import Judgement, SubmissionCommands
+from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, line, node
 from tests.support.lock_order import LockOrder, watching
-from tests.support.stores import Store, fence_of, raw
+from tests.support.stores import StoreHarness, adhoc_statement, fence_of
 
 _PATIENCE_SEC = 60
 
 
-class AllKinds(Rig):
+class AllKinds(ChainHarness):
     """An engine whose nodes wait for submissions, with everything that owns jobs."""
 
     @property
-    def jobs(self) -> Jobs:
-        return Jobs(make_owners(self.engine, load(environ={})), random_unit=lambda: 0.0)
+    def jobs(self) -> JobCommands:
+        return JobCommands(make_job_listeners(self.engine, load(environ={})), random_unit=lambda: 0.0)
 
     async def judge_run(self) -> Job:
         """A submission whose judge run has been claimed."""
         (made,) = await self.store.submit()
-        outcome = await self.store.do(lambda tx: self.jobs.claim(tx, [made.job_id], worker="judge", lease_ms=LEASE_MS))
+        outcome = await self.store.transact(
+            lambda tx: self.jobs.claim(tx, [made.job_id], worker="judge", lease_ms=LEASE_MS)
+        )
         return outcome.done[0]
 
 
 @pytest.fixture
-def rig(postgres_store: Store) -> AllKinds:
+def rig(postgres_store: StoreHarness) -> AllKinds:
     return AllKinds(postgres_store, make_engine(load(environ={})))
 
 
@@ -53,8 +55,8 @@ def watch() -> Iterator[LockOrder]:
     assert found.violations == {}
 
 
-def judged(job: Job) -> Finish:
-    return Finish(fence_of(job), outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1), job=job)
+def judged(job: Job) -> JobResult:
+    return JobResult(fence_of(job), typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1), job=job)
 
 
 def counted(operation: Callable[[Tx], Awaitable[Any]], tries: list[int]) -> Callable[[Tx], Awaitable[Any]]:
@@ -70,7 +72,7 @@ def counted(operation: Callable[[Tx], Awaitable[Any]], tries: list[int]) -> Call
 async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(rig: AllKinds) -> None:
     """The verdict holds the submission and wants the run, where a node that begins to wait wants both as well."""
     judge = await rig.judge_run()
-    wait = Suspended(SUBMISSION_ENDED, judge.submission_id or "")
+    wait = NodeSuspended(WAIT_SUBMISSION, judge.submission_id or "")
     run_id = await rig.start(dag(node("a"), node("b"), node("end", "a", "b")))
     nodes = await rig.claim()
     await rig.finish(nodes["a"], outcome=wait)
@@ -78,14 +80,16 @@ async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(rig: 
     suspending: list[asyncio.Task[Any]] = []
 
     async def end(tx: Tx) -> None:
-        await tx.fetch(raw("SELECT id FROM submissions WHERE id = :id FOR NO KEY UPDATE"), id=judge.submission_id)
-        finish = Finish(fence_of(nodes["b"]), outcome=wait, job=nodes["b"])
-        suspend = counted(lambda other: rig.jobs.finish(other, [finish]), tries)
-        suspending.append(asyncio.create_task(rig.store.do(suspend)))
+        await tx.fetch(
+            adhoc_statement("SELECT id FROM submissions WHERE id = :id FOR NO KEY UPDATE"), id=judge.submission_id
+        )
+        finish = JobResult(fence_of(nodes["b"]), typed_result=wait, job=nodes["b"])
+        suspend = counted(lambda other: rig.jobs.finish_and_claim_next(other, [finish]), tries)
+        suspending.append(asyncio.create_task(rig.store.transact(suspend)))
         await until_somebody_waits(rig, suspending[0])
-        await rig.jobs.finish(tx, [judged(judge)])
+        await rig.jobs.finish_and_claim_next(tx, [judged(judge)])
 
-    await rig.store.do(counted(end, tries))
+    await rig.store.transact(counted(end, tries))
     await suspending[0]
     assert (len(tries), len(suspending)) == (2, 1)
     states = await rig.states(run_id)
@@ -93,7 +97,7 @@ async def test_a_verdict_and_a_wait_for_it_in_the_same_run_do_not_deadlock(rig: 
     assert await rig.drain(run_id) == ["end"]
 
 
-async def until_somebody_waits(rig: Rig, task: asyncio.Task[Any]) -> None:
+async def until_somebody_waits(rig: ChainHarness, task: asyncio.Task[Any]) -> None:
     sql = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     async with asyncio.timeout(_PATIENCE_SEC):
         while not await rig.store.rows(sql):
@@ -103,15 +107,15 @@ async def until_somebody_waits(rig: Rig, task: asyncio.Task[Any]) -> None:
 
 @pytest.mark.usefixtures("watch")
 async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_order(rig: AllKinds) -> None:
-    patrol = ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+    patrol = ChainHousekeeping(rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0))
     for canceled in (False, True):
         judges = [await rig.judge_run() for _ in range(3)]
         runs = [await rig.start({**line(2), "concurrency": 2}) for _ in judges]
         claimed = {job.chain_run_id: job for job in (await rig.claim_all()).values()}
-        waits = [Suspended(SUBMISSION_ENDED, job.submission_id or "") for job in judges]
+        waits = [NodeSuspended(WAIT_SUBMISSION, job.submission_id or "") for job in judges]
         waiting = [rig.finish(claimed[run_id], outcome=wait) for run_id, wait in zip(runs, waits, strict=True)]
         await asyncio.gather(*waiting, *(_ended(rig, job, canceled=canceled) for job in judges))
-        await patrol.tick()
+        await patrol.run_once()
         await asyncio.gather(*(_by_hand(rig, run_id) for run_id in runs[:2]))
         while jobs := await rig.claim_all():
             await rig.finish(*jobs.values())
@@ -120,13 +124,13 @@ async def test_waits_verdicts_cancels_and_people_lock_rows_in_the_documented_ord
 
 async def _ended(rig: AllKinds, job: Job, *, canceled: bool) -> None:
     async def cancel(tx: Tx) -> None:
-        submissions = Submissions(rig.jobs)
+        submissions = SubmissionCommands(rig.jobs)
         await submissions.cancel(tx, submission_id=job.submission_id or "", actor="ada", reason="no")
 
-    await rig.store.do(cancel if canceled else (lambda tx: rig.jobs.finish(tx, [judged(job)])))
+    await rig.store.transact(cancel if canceled else (lambda tx: rig.jobs.finish_and_claim_next(tx, [judged(job)])))
 
 
-async def _by_hand(rig: Rig, run_id: str) -> None:
+async def _by_hand(rig: ChainHarness, run_id: str) -> None:
     for act in (rig.stop(run_id), rig.retry(run_id, "n0"), rig.complete(run_id, "n1")):
         with suppress(Conflict):
             await act

@@ -7,23 +7,23 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from adjudge.domain.errors import Unavailable
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from adjudge.store import Database, chain_runs
 from adjudge.store.chain_runs import NodeTask
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Job
 from adjudge.store.statement import Dialect
-from adjudge.stream.driver import Hint, Message
+from adjudge.stream.driver import Message, MessageBody
 from adjudge.worker.claims import Claimer
-from tests.integration.chains.harness import LEASE_MS, Rig, dag, node
+from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, node
 from tests.integration.chains.test_steps import history
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 T = TypeVar("T")
 
 
-class GoingAway:
+class FailingDatabase:
     """A database that is there for one more transaction."""
 
     dialect = Dialect.POSTGRES
@@ -39,14 +39,16 @@ class GoingAway:
 
 
 def message(job_id: str, **payload: str) -> Message:
-    return Message("0-1", 2, Hint(job_id, 2, NODE, payload=payload), None, job_id, 1)
+    return Message("0-1", 2, MessageBody(job_id, 2, JOB_KIND_NODE, payload=payload), None, job_id, 1)
 
 
-async def opened(rig: Rig, *job_ids: str) -> tuple[Job, ...]:
-    return await rig.store.do(lambda tx: rig.jobs.open(tx, NODE, job_ids, worker="w1", lease_ms=LEASE_MS))
+async def opened(rig: ChainHarness, *job_ids: str) -> tuple[Job, ...]:
+    return await rig.store.transact(
+        lambda tx: rig.jobs.open(tx, JOB_KIND_NODE, job_ids, worker="w1", lease_ms=LEASE_MS)
+    )
 
 
-async def waiting(rig: Rig, run_id: str) -> list[str]:
+async def waiting(rig: ChainHarness, run_id: str) -> list[str]:
     return [row["id"] for row in await rig.waiting_jobs(run_id)]
 
 
@@ -54,37 +56,37 @@ def three() -> dict[str, Any]:
     return dag(node("a"), node("b"), node("c", "a", "b"))
 
 
-async def claimed(rig: Rig, run_id: str, *, short: bool) -> tuple[Job, ...]:
+async def claimed(rig: ChainHarness, run_id: str, *, short: bool) -> tuple[Job, ...]:
     ids = await waiting(rig, run_id)
     if short:
         return await opened(rig, *ids)
-    return (await rig.store.do(lambda tx: rig.jobs.claim(tx, ids, worker="w1", lease_ms=LEASE_MS))).done
+    return (await rig.store.transact(lambda tx: rig.jobs.claim(tx, ids, worker="w1", lease_ms=LEASE_MS))).done
 
 
-async def test_it_leaves_what_the_long_way_does(postgres_store: Store) -> None:
-    rig = Rig(postgres_store)
+async def test_it_leaves_what_the_long_way_does(postgres_store: StoreHarness) -> None:
+    rig = ChainHarness(postgres_store)
     histories = []
     for short in (True, False):
         run_id = await rig.start(three(), {"size": 7})
         assert {job.node_id for job in await claimed(rig, run_id, short=short)} == {"a", "b"}
-        assert (await rig.run(run_id)).status is RunStatus.RUNNING
+        assert (await rig.run(run_id)).status is ChainRunStatus.RUNNING
         histories.append(await history(rig, run_id))
     assert histories[0] == histories[1]
 
 
-async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: Store) -> None:
-    rig = Rig(postgres_store)
+async def test_each_job_brings_what_its_node_needs_to_know(postgres_store: StoreHarness) -> None:
+    rig = ChainHarness(postgres_store)
     run_id = await rig.start(three(), {"size": 7})
     jobs = await claimed(rig, run_id, short=True)
-    briefs = {(run_id, job.node_id or ""): job.brief for job in jobs}
-    assert briefs == await rig.store.database.read(lambda tx: chain_runs.tasks(tx, briefs))
-    assert {(job.brief.status, job.brief.run_status) for job in jobs if isinstance(job.brief, NodeTask)} == {
-        (NodeStatus.RUNNING, RunStatus.RUNNING)
-    }
+    briefs = {(run_id, job.node_id or ""): job.preloaded for job in jobs}
+    assert briefs == await rig.store.database.read(lambda tx: chain_runs.find_node_tasks(tx, briefs))
+    assert {
+        (job.preloaded.status, job.preloaded.run_status) for job in jobs if isinstance(job.preloaded, NodeTask)
+    } == {(NodeStatus.RUNNING, ChainRunStatus.RUNNING)}
 
 
-async def test_it_claims_nothing_twice_and_nothing_that_has_ended(postgres_store: Store) -> None:
-    rig = Rig(postgres_store)
+async def test_it_claims_nothing_twice_and_nothing_that_has_ended(postgres_store: StoreHarness) -> None:
+    rig = ChainHarness(postgres_store)
     run_id = await rig.start(three())
     ids = await waiting(rig, run_id)
     assert len(await opened(rig, *ids)) == 2
@@ -93,37 +95,37 @@ async def test_it_claims_nothing_twice_and_nothing_that_has_ended(postgres_store
     ids = await waiting(rig, stopped)
     await rig.stop(stopped)
     assert await opened(rig, *ids) == ()
-    assert (await rig.run(stopped)).status is RunStatus.STOPPED
+    assert (await rig.run(stopped)).status is ChainRunStatus.STOPPED
 
 
-async def test_a_job_whose_node_has_moved_on_knows_nothing_of_it(postgres_store: Store) -> None:
+async def test_a_job_whose_node_has_moved_on_knows_nothing_of_it(postgres_store: StoreHarness) -> None:
     """It is claimed all the same, as by the long way: the worker reads the node up and sees that it is not its own."""
-    rig = Rig(postgres_store)
+    rig = ChainHarness(postgres_store)
     run_id = await rig.start(three())
     ids = await waiting(rig, run_id)
     await rig.store.write("UPDATE chain_nodes SET job_id = NULL WHERE node_id = 'a'")
     jobs = {job.node_id: job for job in await opened(rig, *ids)}
-    assert jobs["a"].brief is None
-    assert isinstance(jobs["b"].brief, NodeTask)
+    assert jobs["a"].preloaded is None
+    assert isinstance(jobs["b"].preloaded, NodeTask)
     assert (await rig.states(run_id)) == {"a": "pending", "b": "running", "c": "pending"}
 
 
-async def test_a_node_that_was_tried_before_counts_on(postgres_store: Store) -> None:
-    rig = Rig(postgres_store)
+async def test_a_node_that_was_tried_before_counts_on(postgres_store: StoreHarness) -> None:
+    rig = ChainHarness(postgres_store)
     run_id = await rig.start(three())
     await rig.fail(*(await rig.claim("a")).values())
     await rig.retry(run_id, "a")
     (job,) = await opened(rig, *[row["id"] for row in await rig.waiting_jobs(run_id) if row["node_id"] == "a"])
-    assert isinstance(job.brief, NodeTask)
-    assert (job.attempt_id, job.brief.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)
+    assert isinstance(job.preloaded, NodeTask)
+    assert (job.attempt_id, job.preloaded.attempt, (await rig.nodes(run_id))["a"].attempt) == (1, 2, 2)
 
 
-async def test_what_was_won_is_told_before_the_rest_is_asked_for(postgres_store: Store) -> None:
+async def test_what_was_won_is_told_before_the_rest_is_asked_for(postgres_store: StoreHarness) -> None:
     """Else it would lie under this worker's lease with nobody running it, should the rest never be answered."""
-    rig = Rig(postgres_store)
+    rig = ChainHarness(postgres_store)
     ids = await waiting(rig, await rig.start(three()))
     messages = {job_id: message(job_id, is_root="yes") for job_id in ids} | {"later": message("later")}
-    database = cast("Database", GoingAway(postgres_store.database))
+    database = cast("Database", FailingDatabase(postgres_store.database))
     outcomes = aiter(Claimer(database, rig.jobs, {}, name="w1", lease_ms=LEASE_MS).claim(messages, ()))
     assert {job.id for job in (await anext(outcomes)).done} == set(ids)
     with pytest.raises(Unavailable):

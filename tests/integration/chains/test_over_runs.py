@@ -12,60 +12,62 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.engine import Engine
-from adjudge.chains.executor import Awaited
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.executor import WaitResult
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict
 from adjudge.store import Tx, dead_letters
-from adjudge.store.chain_values import Expanded, NewRun, Suspended
-from adjudge.store.job_values import Fence, Finish
+from adjudge.store.chain_values import NewChainRun, NodeExpanded, NodeSuspended
+from adjudge.store.job_values import Fence, JobResult
 from adjudge.store.statement import Row, Rows, Statement
-from tests.integration.chains.harness import Rig, dag, line, node
-from tests.support.stores import Store, fence_of
+from tests.integration.chains.harness import ChainHarness, dag, line, node
+from tests.support.stores import StoreHarness, fence_of
 
 
-async def unanswered(_tx: Tx, _key: str) -> Awaited | None:
+async def unanswered(_tx: Tx, _key: str) -> WaitResult | None:
     """Nobody has ended the thing that a node waits for."""
     return None
 
 
 @pytest.fixture
-def rig(store: Store) -> Rig:
+def rig(store: StoreHarness) -> ChainHarness:
     """An engine whose ids follow each other, even within a millisecond."""
     numbers = count(1)
     probes = {"approval": unanswered, "submission": unanswered}
-    return Rig(store, Engine(probes=probes, mint=lambda: f"00000000-0000-7000-8000-{next(numbers):012x}"))
+    return ChainHarness(
+        store, ChainEngine(probes=probes, new_id=lambda: f"00000000-0000-7000-8000-{next(numbers):012x}")
+    )
 
 
-async def start(rig: Rig, chain_id: str, **fields: Any) -> str:
+async def start(rig: ChainHarness, chain_id: str, **fields: Any) -> str:
     """Start a run of a chain; return the run's id."""
-    wanted = NewRun(chain_id, actor="ann", **fields)
-    return (await rig.store.do(lambda tx: rig.engine.start(tx, wanted))).run_id
+    wanted = NewChainRun(chain_id, actor="ann", **fields)
+    return (await rig.store.transact(lambda tx: rig.engine.start(tx, wanted))).run_id
 
 
-async def starts(rig: Rig, document: dict[str, Any], times: int) -> list[str]:
+async def starts(rig: ChainHarness, document: dict[str, Any], times: int) -> list[str]:
     """Create a chain and start it some times; return the runs' ids."""
     chain = await rig.define(document)
     return [await start(rig, chain.id) for _ in range(times)]
 
 
-async def waiting(rig: Rig) -> list[tuple[str, str]]:
+async def waiting(rig: ChainHarness) -> list[tuple[str, str]]:
     """The jobs that a worker could claim: run and node."""
     return sorted((row["chain_run_id"], row["node_id"]) for row in await rig.waiting_jobs())
 
 
-async def statuses(rig: Rig, run_ids: list[str]) -> list[str]:
+async def statuses(rig: ChainHarness, run_ids: list[str]) -> list[str]:
     return [str((await rig.run(run_id)).status) for run_id in run_ids]
 
 
-def patrol(rig: Rig) -> ChainPatrol:
-    return ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+def run_housekeeping(rig: ChainHarness) -> ChainHousekeeping:
+    return ChainHousekeeping(rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0))
 
 
-async def test_nodes_of_all_runs_share_places_and_a_free_one_goes_to_the_next(rig: Rig) -> None:
+async def test_nodes_of_all_runs_share_places_and_a_free_one_goes_to_the_next(rig: ChainHarness) -> None:
     first, second = await starts(rig, dag(node("a"), node("b"), over_runs={"max_parallel": 3}), 2)
     assert await waiting(rig) == sorted([(first, "a"), (first, "b"), (second, "a")])
-    assert (await rig.nodes(second))["b"].place == "wanted"
+    assert (await rig.nodes(second))["b"].slot == "wanted"
     jobs = await rig.claim_all()
     mine = next(job for job in jobs.values() if (job.chain_run_id, job.node_id) == (first, "a"))
     await rig.finish(mine)
@@ -75,7 +77,7 @@ async def test_nodes_of_all_runs_share_places_and_a_free_one_goes_to_the_next(ri
     assert await statuses(rig, [first, second]) == ["success", "success"]
 
 
-async def test_types_are_limited_over_runs_and_urgent_nodes_come_first(rig: Rig) -> None:
+async def test_types_are_limited_over_runs_and_urgent_nodes_come_first(rig: ChainHarness) -> None:
     limits = {"max_parallel": 4, "max_parallel_by_type": {"http": 1}}
     nodes = [node("slow", type="http"), node("late", priority=3), node("soon", priority=1)]
     runs = await starts(rig, dag(*nodes, over_runs=limits), 3)
@@ -89,7 +91,7 @@ async def test_types_are_limited_over_runs_and_urgent_nodes_come_first(rig: Rig)
     assert await statuses(rig, runs) == ["success"] * 3
 
 
-async def test_limits_of_runs_and_maps_hold_besides(rig: Rig) -> None:
+async def test_limits_of_runs_and_maps_hold_besides(rig: ChainHarness) -> None:
     mapped = node("m", map={"over": [0], "max_parallel": 2})
     document = dag(mapped, node("a"), node("b"), max_parallel=3, over_runs={"max_parallel": 5})
     runs = await starts(rig, document, 3)
@@ -102,33 +104,33 @@ async def test_limits_of_runs_and_maps_hold_besides(rig: Rig) -> None:
         assert max(Counter(row["run_id"] for row in held if row["parent_id"]).values(), default=0) <= 2
         for job in jobs.values():
             done[job.chain_run_id or ""] += 1
-            await rig.finish(job, outcome=Expanded(tuple(range(4))) if job.node_id == "m" else None)
+            await rig.finish(job, outcome=NodeExpanded(tuple(range(4))) if job.node_id == "m" else None)
     assert peak == 5
     assert done == dict.fromkeys(runs, 7)
     assert await statuses(rig, runs) == ["success"] * 3
 
 
-async def test_who_waits_for_a_run_or_a_person_leaves_the_place_to_others(rig: Rig) -> None:
+async def test_who_waits_for_a_run_or_a_person_leaves_the_place_to_others(rig: ChainHarness) -> None:
     parent, other, third = await starts(rig, dag(node("a"), over_runs={"max_parallel": 1}), 3)
     (job,) = (await rig.claim_all()).values()
     child = await start(rig, (await rig.run(parent)).chain_id, parent_run_id=parent, parent_node_id="a")
     assert await waiting(rig) == []
-    await rig.finish(job, outcome=Suspended("run", child))
+    await rig.finish(job, outcome=NodeSuspended("run", child))
     assert await waiting(rig) == [(other, "a")], "else the run would wait for one that waits for its place"
     (job,) = (await rig.claim_all()).values()
-    await rig.finish(job, outcome=Suspended("approval", "x"))
+    await rig.finish(job, outcome=NodeSuspended("approval", "x"))
     assert await waiting(rig) == [(third, "a")]
     (job,) = (await rig.claim_all()).values()
-    await rig.finish(job, outcome=Suspended("submission", "y"))
+    await rig.finish(job, outcome=NodeSuspended("submission", "y"))
     assert await waiting(rig) == [], "what is judged for it is its work"
-    await rig.store.do(lambda tx: rig.engine.resume(tx, on="submission", key="y", success=True))
+    await rig.store.transact(lambda tx: rig.engine.resume(tx, on="submission", key="y", success=True))
     assert await waiting(rig) == [(child, "a")]
     await rig.drain(child)
-    await rig.store.do(lambda tx: rig.engine.resume(tx, on="approval", key="x", success=True))
+    await rig.store.transact(lambda tx: rig.engine.resume(tx, on="approval", key="x", success=True))
     assert await statuses(rig, [parent, other, third, child]) == ["success"] * 4
 
 
-async def test_a_run_that_is_stopped_gives_its_places_to_the_others(rig: Rig) -> None:
+async def test_a_run_that_is_stopped_gives_its_places_to_the_others(rig: ChainHarness) -> None:
     first, second, third = await starts(rig, dag(node("a"), node("b"), over_runs={"max_parallel": 2}), 3)
     await rig.stop(second)
     assert await statuses(rig, [second]) == ["stopped"]
@@ -137,30 +139,30 @@ async def test_a_run_that_is_stopped_gives_its_places_to_the_others(rig: Rig) ->
     assert await waiting(rig) == [(third, "a"), (third, "b")]
     await rig.claim_all()
     await rig.retry(first, "a")
-    assert (await rig.nodes(first))["a"].place == "wanted", "one that is retried waits like any other"
+    assert (await rig.nodes(first))["a"].slot == "wanted", "one that is retried waits like any other"
     await rig.stop(third)
     assert await waiting(rig) == []
-    await patrol(rig).tick()
+    await run_housekeeping(rig).run_once()
     assert await waiting(rig) == [(first, "a")]
 
 
-async def test_a_lost_worker_keeps_the_place_until_its_node_ends(rig: Rig) -> None:
+async def test_a_lost_worker_keeps_the_place_until_its_node_ends(rig: ChainHarness) -> None:
     first, second = await starts(rig, dag(node("a", retry={"max_attempts": 2}), over_runs={"max_parallel": 1}), 2)
     for _ in range(2):
         assert await waiting(rig) == [(first, "a")]
         fences = [Fence(job.id, job.attempt_id, "w1") for job in (await rig.claim_all()).values()]
-        await rig.store.do(partial(rig.jobs.renew, fences=fences, lease_ms=15_000))
+        await rig.store.transact(partial(rig.jobs.renew, fences=fences, lease_ms=15_000))
         await rig.store.clock.advance(ms=16_000)
-        await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+        await rig.store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
         await rig.store.clock.advance(ms=10_000)
     assert await statuses(rig, [first]) == ["failed"]
     assert await waiting(rig) == [(second, "a")]
 
 
-async def test_runs_wait_for_their_turn_and_the_oldest_is_next(rig: Rig) -> None:
+async def test_runs_wait_for_their_turn_and_the_oldest_is_next(rig: ChainHarness) -> None:
     first, second, third = await starts(rig, {**line(2), "over_runs": {"max_runs": 1}}, 3)
     assert await waiting(rig) == [(first, "n0")]
-    assert [(await rig.run(run_id)).place for run_id in (first, second, third)] == ["held", "wanted", "wanted"]
+    assert [(await rig.run(run_id)).slot for run_id in (first, second, third)] == ["held", "wanted", "wanted"]
     assert await statuses(rig, [second, third]) == ["pending", "pending"]
     assert await rig.states(second) == {"n0": "pending", "n1": "pending"}
     await rig.step()
@@ -168,12 +170,12 @@ async def test_runs_wait_for_their_turn_and_the_oldest_is_next(rig: Rig) -> None
     await rig.step()
     assert await waiting(rig) == [(second, "n0")], "it begins with the end of the one before"
     await rig.stop(third)
-    assert ((await rig.run(third)).status, (await rig.run(third)).place) == ("stopped", None)
+    assert ((await rig.run(third)).status, (await rig.run(third)).slot) == ("stopped", None)
     await rig.drain(second)
     assert await statuses(rig, [first, second, third]) == ["success", "success", "stopped"]
 
 
-async def test_runs_that_end_as_they_begin_make_way_at_once(rig: Rig) -> None:
+async def test_runs_that_end_as_they_begin_make_way_at_once(rig: ChainHarness) -> None:
     idle = node("a", **{"if": "parameters.go"})
     chain = await rig.define(dag(idle, over_runs={"max_runs": 1}))
     busy = await start(rig, chain.id, parameters={"go": True})
@@ -183,7 +185,7 @@ async def test_runs_that_end_as_they_begin_make_way_at_once(rig: Rig) -> None:
     assert await statuses(rig, [busy, *runs]) == ["success"] * 31
 
 
-async def test_a_chain_may_refuse_what_would_have_to_wait(rig: Rig) -> None:
+async def test_a_chain_may_refuse_what_would_have_to_wait(rig: ChainHarness) -> None:
     chain = await rig.define({**line(1), "over_runs": {"max_runs": 1, "when_full": "refuse"}})
     first = await start(rig, chain.id, idempotency_key="k")
     with pytest.raises(Conflict, match=r"as many runs under way as it may \(1\)"):
@@ -197,13 +199,13 @@ async def test_a_chain_may_refuse_what_would_have_to_wait(rig: Rig) -> None:
     assert len(await rig.store.rows("SELECT id FROM chain_runs")) == 3
 
 
-async def test_sub_chains_count_but_never_wait(rig: Rig) -> None:
+async def test_sub_chains_count_but_never_wait(rig: ChainHarness) -> None:
     chain = await rig.define({**line(1), "over_runs": {"max_runs": 1}})
     parent = await start(rig, chain.id)
     (job,) = (await rig.claim_all()).values()
     child = await start(rig, chain.id, parent_run_id=parent, parent_node_id="n0")
     later = await start(rig, chain.id)
-    await rig.finish(job, outcome=Suspended("run", child))
+    await rig.finish(job, outcome=NodeSuspended("run", child))
     assert await waiting(rig) == [(child, "n0")]
     (job,) = (await rig.claim_all()).values()
     await rig.finish(job)
@@ -211,16 +213,16 @@ async def test_sub_chains_count_but_never_wait(rig: Rig) -> None:
     assert await waiting(rig) == [(later, "n0")]
 
 
-async def test_a_run_that_is_to_go_on_after_a_retry_waits_for_its_turn(rig: Rig) -> None:
+async def test_a_run_that_is_to_go_on_after_a_retry_waits_for_its_turn(rig: ChainHarness) -> None:
     first, second, third = await starts(rig, {**line(3), "over_runs": {"max_runs": 1}}, 3)
     await rig.step()
     await rig.fail(*(await rig.claim_all()).values())
     assert await waiting(rig) == [(second, "n0")]
     again = await rig.retry(first, "n1")
-    assert ((await rig.run(first)).place, again.status, again.job_id) == ("wanted", "retrying", None)
+    assert ((await rig.run(first)).slot, again.status, again.job_id) == ("wanted", "retrying", None)
     assert await rig.states(first) == {"n0": "success", "n1": "retrying", "n2": "pending"}
     assert await waiting(rig) == [(second, "n0")], "as many are under way as may"
-    assert await patrol(rig).tick() == 0
+    assert await run_housekeeping(rig).run_once() == 0
     for _ in range(3):
         await rig.step()
     assert await waiting(rig) == [(first, "n1")], "the oldest is next"
@@ -231,12 +233,12 @@ async def test_a_run_that_is_to_go_on_after_a_retry_waits_for_its_turn(rig: Rig)
     assert await statuses(rig, [first, second, third]) == ["success", "success", "pending"]
 
 
-async def test_what_is_done_to_a_run_that_waits_for_its_turn_again_counts_when_it_comes(rig: Rig) -> None:
+async def test_what_is_done_to_a_run_that_waits_for_its_turn_again_counts_when_it_comes(rig: ChainHarness) -> None:
     nodes = [node("a"), node("m", map={"over": [1, 2]}), node("b", "a"), node("no", "a", when="one_failed")]
     first, second = await starts(rig, dag(*nodes, over_runs={"max_runs": 1}), 2)
     jobs = await rig.claim("a", "m")
     await rig.fail(jobs["a"])
-    await rig.finish(jobs["m"], outcome=Expanded((1, 2)))
+    await rig.finish(jobs["m"], outcome=NodeExpanded((1, 2)))
     await rig.finish(*(await rig.claim("no")).values())
     await rig.fail(*(await rig.claim("m[0]", "m[1]")).values())
     assert (await statuses(rig, [first]), await waiting(rig)) == (["failed"], [(second, "a"), (second, "m")])
@@ -258,18 +260,18 @@ async def test_what_is_done_to_a_run_that_waits_for_its_turn_again_counts_when_i
     assert await statuses(rig, [first]) == ["success"]
 
 
-async def test_a_run_that_waits_for_its_turn_again_can_be_stopped_and_completed(rig: Rig) -> None:
+async def test_a_run_that_waits_for_its_turn_again_can_be_stopped_and_completed(rig: ChainHarness) -> None:
     first, second = await starts(rig, {**line(1), "over_runs": {"max_runs": 1}}, 2)
     await rig.fail(*(await rig.claim_all()).values())
     await rig.retry(first, "n0")
     assert await rig.stop(first) == "stopped"
-    assert ((await rig.run(first)).place, await rig.states(first)) == (None, {"n0": "stopped"})
+    assert ((await rig.run(first)).slot, await rig.states(first)) == (None, {"n0": "stopped"})
     await rig.complete(first, "n0")
     assert await statuses(rig, [first, second]) == ["success", "pending"], "what is over needs no turn"
-    assert (await rig.run(first)).place is None
+    assert (await rig.run(first)).slot is None
 
 
-async def test_a_chain_that_refuses_what_would_have_to_wait_refuses_a_retry(rig: Rig) -> None:
+async def test_a_chain_that_refuses_what_would_have_to_wait_refuses_a_retry(rig: ChainHarness) -> None:
     chain = await rig.define({**line(2), "over_runs": {"max_runs": 1, "when_full": "refuse"}})
     first = await start(rig, chain.id)
     await rig.fail(*(await rig.claim_all()).values())
@@ -277,14 +279,14 @@ async def test_a_chain_that_refuses_what_would_have_to_wait_refuses_a_retry(rig:
     for act in (rig.retry, rig.complete):
         with pytest.raises(Conflict, match=r"as many runs under way as it may \(1\)"):
             await act(first, "n0")
-    assert (await statuses(rig, [first]), (await rig.run(first)).place) == (["failed"], None)
+    assert (await statuses(rig, [first]), (await rig.run(first)).slot) == (["failed"], None)
     assert await rig.states(first) == {"n0": "failed", "n1": "skipped"}
     await rig.drain(second)
     await rig.retry(first, "n0")
     assert await rig.drain(first) == ["n0", "n1"]
 
 
-async def test_a_sub_chain_that_goes_on_never_waits(rig: Rig) -> None:
+async def test_a_sub_chain_that_goes_on_never_waits(rig: ChainHarness) -> None:
     chain = await rig.define({**line(1), "over_runs": {"max_runs": 1}})
     parent = await start(rig, chain.id)
     child = await start(rig, chain.id, parent_run_id=parent, parent_node_id="n0")
@@ -304,13 +306,15 @@ async def test_a_sub_chain_that_goes_on_never_waits(rig: Rig) -> None:
         {"over_runs": {"max_runs": 1}},
     ],
 )
-async def test_replayed_letters_keep_to_the_limits(rig: Rig, limits: dict[str, Any]) -> None:
+async def test_replayed_letters_keep_to_the_limits(rig: ChainHarness, limits: dict[str, Any]) -> None:
     nodes, times = ([node("a")], 2) if "over_runs" in limits else ([node("a", priority=1), node("b")], 1)
     runs = await starts(rig, dag(*nodes, **limits), times)
     await rig.fail(*(await rig.claim_all()).values())
     (other,) = (await rig.claim_all()).values()
     (letter,) = await rig.store.database.read(dead_letters.page)
-    made = await rig.store.do(lambda tx: dead_letters.replay(tx, rig.jobs, [letter.id], actor="ann", reason="again"))
+    made = await rig.store.transact(
+        lambda tx: dead_letters.replay(tx, rig.jobs, [letter.id], actor="ann", reason="again")
+    )
     assert (made, await waiting(rig)) == ({letter.id: None}, [])
     assert (await rig.nodes(runs[0]))["a"].status == "retrying"
     await rig.finish(other)
@@ -320,26 +324,26 @@ async def test_replayed_letters_keep_to_the_limits(rig: Rig, limits: dict[str, A
     assert (await rig.nodes(runs[0]))["a"].attempt == 2
 
 
-async def test_reruns_take_turns_too(rig: Rig) -> None:
+async def test_reruns_take_turns_too(rig: ChainHarness) -> None:
     (first,) = await starts(rig, {**line(2), "over_runs": {"max_runs": 1}}, 1)
     await rig.drain(first)
     rerun = partial(rig.engine.rerun, run_id=first, actor="ann")
-    again = (await rig.store.do(lambda tx: rerun(tx, from_node="n1"))).run_id
-    whole = (await rig.store.do(rerun)).run_id
+    again = (await rig.store.transact(lambda tx: rerun(tx, from_node="n1"))).run_id
+    whole = (await rig.store.transact(rerun)).run_id
     assert await waiting(rig) == [(again, "n1")]
     await rig.drain(again)
     assert await statuses(rig, [again, whole]) == ["success", "success"]
 
 
-async def test_a_limit_that_is_changed_holds_for_those_who_wait(rig: Rig) -> None:
+async def test_a_limit_that_is_changed_holds_for_those_who_wait(rig: ChainHarness) -> None:
     def limited(**over_runs: int) -> dict[str, Any]:
         return dag(node("a"), over_runs=over_runs)
 
     chain = await rig.define(limited(max_parallel=1), "c")
     runs = [await start(rig, chain.id) for _ in range(5)]
-    assert await patrol(rig).tick() == 0, "there is no place"
+    assert await run_housekeeping(rig).run_once() == 0, "there is no place"
     await rig.update(chain.id, 1, limited(max_parallel=3), "c")
-    assert await patrol(rig).share_out() == 2
+    assert await run_housekeeping(rig).start_waiting_nodes() == 2
     assert await waiting(rig) == [(run_id, "a") for run_id in runs[:3]]
     await rig.update(chain.id, 2, limited(max_parallel=1), "c")
     jobs = list((await rig.claim_all()).values())
@@ -350,12 +354,12 @@ async def test_a_limit_that_is_changed_holds_for_those_who_wait(rig: Rig) -> Non
     assert await waiting(rig) == [(run_id, "a") for run_id in runs[3:]], "nothing is limited any more"
 
 
-class Listening:
+class RecordingTx:
     """A transaction that notes what it is asked."""
 
     def __init__(self, tx: Tx, heard: list[str]) -> None:
         self._tx, self._heard, self.dialect = tx, heard, tx.dialect
-        self.on_commit, self.ring, self.conclude = tx.on_commit, tx.ring, tx.conclude
+        self.on_commit, self.notify, self.fetch_last = tx.on_commit, tx.notify, tx.fetch_last
 
     async def fetch(self, statement: Statement, rows: Rows | None = None, /, **parameters: object) -> list[Row]:
         self._heard.append(statement.name)
@@ -367,22 +371,24 @@ class Listening:
 
 
 @pytest.mark.parametrize("over_runs", [None, {"max_parallel": 9, "max_runs": 9}])
-async def test_only_chains_that_limit_something_over_runs_pay_for_it(rig: Rig, over_runs: Any) -> None:
+async def test_only_chains_that_limit_something_over_runs_pay_for_it(rig: ChainHarness, over_runs: Any) -> None:
     heard: list[str] = []
     chain = await rig.define({**line(2), "over_runs": over_runs})
-    await rig.store.do(lambda tx: rig.engine.start(Listening(tx, heard), NewRun(chain.id)))
+    await rig.store.transact(lambda tx: rig.engine.start(RecordingTx(tx, heard), NewChainRun(chain.id)))
     for job in (await rig.claim_all()).values():
-        await rig.store.do(lambda tx, job=job: rig.jobs.finish(Listening(tx, heard), [Finish(fence_of(job))]))  # type: ignore[misc]
+        await rig.store.transact(
+            lambda tx, job=job: rig.jobs.finish_and_claim_next(RecordingTx(tx, heard), [JobResult(fence_of(job))])  # type: ignore[misc]
+        )
     asked = [name for name in heard if name.startswith("chain_places")]
     assert len(heard) > 5
     assert bool(asked) is bool(over_runs)
 
 
 @dataclass
-class Crowd:
+class ConcurrentLoad:
     """Starters, workers and people on connections of their own, and one who watches that no limit is passed."""
 
-    rig: Rig
+    rig: ChainHarness
     chain_id: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
     runs: list[str] = field(default_factory=list)
@@ -416,19 +422,19 @@ class Crowd:
                 await self.rig.retry(run_id, "a")
 
     async def settle(self) -> None:
-        guard = patrol(self.rig)
+        guard = run_housekeeping(self.rig)
         async with asyncio.timeout(240):
             while await self.rig.store.rows("SELECT id FROM chain_runs WHERE finished_at IS NULL"):
-                await guard.kill()
+                await guard.cancel_stopping_jobs()
                 await asyncio.sleep(0.01)
         self.over.set()
 
 
 @pytest.mark.slow
-async def test_limits_hold_while_many_start_work_stop_and_retry_at_once(rig: Rig) -> None:
+async def test_limits_hold_while_many_start_work_stop_and_retry_at_once(rig: ChainHarness) -> None:
     limits = {"max_runs": 4, "max_parallel": 3, "max_parallel_by_type": {"http": 1}}
     nodes = [node("a", type="http"), node("b"), node("c", "a", "b"), node("d", "a", type="http")]
-    crowd = Crowd(rig, (await rig.define(dag(*nodes, over_runs=limits))).id)
+    crowd = ConcurrentLoad(rig, (await rig.define(dag(*nodes, over_runs=limits))).id)
     async with asyncio.TaskGroup() as everybody:
         everybody.create_task(crowd.watch())
         for index in range(4):

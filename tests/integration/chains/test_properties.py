@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.domain.chain import When
-from adjudge.domain.chain_document import parse
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.domain.chain import DependencyRule
+from adjudge.domain.chain_document import parse_dag
 from adjudge.domain.errors import Conflict
-from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
-from adjudge.store.chain_values import NewRun
+from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
+from adjudge.store.chain_values import NewChainRun
 from adjudge.store.job_values import Job
-from tests.integration.chains.harness import Rig, done
-from tests.support.chain_model import model
-from tests.support.stores import opened
+from tests.integration.chains.harness import ChainHarness, done
+from tests.support.chain_model import expected_states
+from tests.support.stores import open_store
 
-RULES = [*[When.ALL_SUCCESS] * 3, *When]
+RULES = [*[DependencyRule.ALL_SUCCESS] * 3, *DependencyRule]
 SQLITE_EXAMPLES, POSTGRES_EXAMPLES = 80, 16
 SMALL, LARGE = st.one_of(st.integers(1, 8), st.integers(1, 14)), st.integers(100, 200)
 OVER_RUNS: list[dict[str, Any]] = [
@@ -44,7 +44,7 @@ def documents(draw: st.DrawFn, sizes: st.SearchStrategy[int] = SMALL) -> dict[st
     nodes = []
     for index in range(size):
         deps = random.sample(range(index), min(index, random.choice([0, 1, 1, 2, 3])))
-        when = random.choice(RULES) if deps else When.ALL_SUCCESS
+        when = random.choice(RULES) if deps else DependencyRule.ALL_SUCCESS
         item: dict[str, Any] = {"id": f"n{index}", "type": random.choice(["noop", "http"]), "when": str(when)}
         nodes.append(item | {"deps": [f"n{dep}" for dep in deps], "priority": random.randrange(4)})
     limits: dict[str, Any] = {"max_parallel": draw(st.sampled_from([None, None, None, 1, 3]))}
@@ -53,10 +53,10 @@ def documents(draw: st.DrawFn, sizes: st.SearchStrategy[int] = SMALL) -> dict[st
 
 
 @dataclass
-class Play:
+class RandomRun:
     """One run, driven at random by workers that crash, repeat themselves and come late."""
 
-    rig: Rig
+    rig: ChainHarness
     document: dict[str, Any]
     random: Random
     fails: float = 0.25
@@ -70,8 +70,8 @@ class Play:
     async def begin(self, chain_id: str | None = None) -> None:
         if chain_id is None:
             chain_id = (await self.rig.define(self.document)).id
-        wanted = NewRun(chain_id, actor="ann")
-        self.run_id = (await self.rig.store.do(lambda tx: self.rig.engine.start(tx, wanted))).run_id
+        wanted = NewChainRun(chain_id, actor="ann")
+        self.run_id = (await self.rig.store.transact(lambda tx: self.rig.engine.start(tx, wanted))).run_id
 
     def succeeds(self, node_id: str) -> bool:
         return self.outcomes.setdefault(node_id, self.random.random() >= self.fails)
@@ -95,7 +95,7 @@ class Play:
         some = self.random.sample(job_ids, self.random.randint(1, len(job_ids)))
         before = await self.rig.states(self.run_id)
         outcome = await self.rig.claim_ids(some, worker=f"w{self.random.randrange(3)}")
-        dag = parse(self.document)
+        dag = parse_dag(self.document)
         for job in outcome.done:
             node_id = job.node_id or ""
             if before[node_id] == NodeStatus.PENDING:
@@ -129,7 +129,7 @@ class Play:
         self.lost += self.held
         self.held = []
         await self.rig.store.clock.advance(ms=16_000)
-        await self.rig.store.do(lambda tx: self.rig.jobs.expire(tx, actor="watchdog"))
+        await self.rig.store.transact(lambda tx: self.rig.jobs.release_expired(tx, actor="watchdog"))
 
     async def _come_late(self) -> None:
         """A worker that was thought dead says what it has to say; nobody listens."""
@@ -142,9 +142,9 @@ class Play:
         open_nodes = [item for item in nodes.values() if item.status not in NODE.terminal]
         failed = [item for item in nodes.values() if item.status in ("failed", "stopped") and item.parent_id is None]
         assert (run.nodes_total, run.nodes_open) == (len(nodes), len(open_nodes))
-        if run.status is not RunStatus.STOPPED:
+        if run.status is not ChainRunStatus.STOPPED:
             assert run.nodes_failed == len(failed)
-        dag = parse(self.document)
+        dag = parse_dag(self.document)
         for node_id, item in nodes.items():
             if item.status is NodeStatus.PENDING:
                 waiting = [dep for dep in dag.by_id[node_id].deps if nodes[dep].status not in NODE.terminal]
@@ -174,12 +174,12 @@ class Play:
 
 
 @pytest.fixture
-def played(store_url: str) -> Iterator[Callable[[Callable[[Rig], Coroutine[Any, Any, None]]], None]]:
+def played(store_url: str) -> Iterator[Callable[[Callable[[ChainHarness], Coroutine[Any, Any, None]]], None]]:
     """Runs examples one after the other on one open store of each database."""
     with asyncio.Runner() as runner:
-        entered = opened(store_url)
+        entered = open_store(store_url)
         store = runner.run(entered.__aenter__())
-        rig = Rig(store)
+        rig = ChainHarness(store)
         try:
             yield lambda example: runner.run(example(rig))
         finally:
@@ -192,7 +192,7 @@ def examples(store_url: str) -> int:
     return SQLITE_EXAMPLES if store_url.startswith("sqlite:") else POSTGRES_EXAMPLES
 
 
-Played = Callable[[Callable[[Rig], Coroutine[Any, Any, None]]], None]
+Played = Callable[[Callable[[ChainHarness], Coroutine[Any, Any, None]]], None]
 QUIET = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
@@ -201,8 +201,8 @@ def test_a_run_ends_as_the_rules_say_whatever_crashes(played: Played, examples: 
     @settings(QUIET, max_examples=examples)
     @given(documents(), st.integers(0, 2**32))
     def example(document: dict[str, Any], seed: int) -> None:
-        async def play(rig: Rig) -> None:
-            game = Play(rig, document, Random(seed))
+        async def play(rig: ChainHarness) -> None:
+            game = RandomRun(rig, document, Random(seed))
             await game.begin()
             while await game.step():
                 pass
@@ -213,7 +213,9 @@ def test_a_run_ends_as_the_rules_say_whatever_crashes(played: Played, examples: 
                 for key, item in (await rig.nodes(game.run_id)).items()
                 if item.last_error and "lost" in item.last_error
             }
-            wanted = model(parse(document), lambda node_id: game.succeeds(node_id) and node_id not in lost)
+            wanted = expected_states(
+                parse_dag(document), lambda node_id: game.succeeds(node_id) and node_id not in lost
+            )
             assert states == wanted
 
         played(play)
@@ -226,15 +228,15 @@ def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
     @settings(QUIET, max_examples=2)
     @given(documents(LARGE), st.integers(0, 2**32))
     def example(document: dict[str, Any], seed: int) -> None:
-        async def play(rig: Rig) -> None:
-            game = Play(rig, document, Random(seed), fails=0.05)
+        async def play(rig: ChainHarness) -> None:
+            game = RandomRun(rig, document, Random(seed), fails=0.05)
             await game.begin()
             while waiting := await rig.waiting_jobs(game.run_id):
                 jobs = (await rig.claim_ids([row["id"] for row in waiting])).done
                 good = [job for job in jobs if game.succeeds(job.node_id or "")]
                 await rig.finish(*good)
                 await rig.fail(*[job for job in jobs if job not in good])
-            assert await rig.states(game.run_id) == model(parse(document), game.succeeds)
+            assert await rig.states(game.run_id) == expected_states(parse_dag(document), game.succeeds)
             await game.check_end()
 
         played(play)
@@ -242,15 +244,15 @@ def test_a_large_dag_ends_as_the_rules_say(played: Played) -> None:
     example()
 
 
-def patrol_of(rig: Rig) -> ChainPatrol:
+def patrol_of(rig: ChainHarness) -> ChainHousekeeping:
     """What kills what does not stop, at once."""
-    return ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+    return ChainHousekeeping(rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0))
 
 
-async def play_with_people(rig: Rig, document: dict[str, Any], seed: int, *, moves: int) -> None:
+async def play_with_people(rig: ChainHarness, document: dict[str, Any], seed: int, *, moves: int) -> None:
     """One run in which people meddle, for so many moves; from then on everything goes well."""
     random = Random(seed)
-    game, patrol = Play(rig, document, random, fails=0.4), patrol_of(rig)
+    game, patrol = RandomRun(rig, document, random, fails=0.4), patrol_of(rig)
     await game.begin()
     for _ in range(moves):
         if random.random() < 0.3:
@@ -259,7 +261,7 @@ async def play_with_people(rig: Rig, document: dict[str, Any], seed: int, *, mov
         elif not await game.step():
             break
     game.outcomes = dict.fromkeys(game.outcomes, True)
-    while await game.step() or await patrol.tick():
+    while await game.step() or await patrol.run_once():
         pass
     await game.check_end()
 
@@ -294,9 +296,9 @@ def test_runs_of_one_chain_share_its_places_whatever_happens(played: Played, exa
     example()
 
 
-async def share(rig: Rig, document: dict[str, Any], random: Random) -> None:
+async def share(rig: ChainHarness, document: dict[str, Any], random: Random) -> None:
     """Some runs of one chain at once, with people who meddle: no limit is passed, and every run ends."""
-    games, patrol = [Play(rig, document, random, fails=0.3) for _ in range(4)], patrol_of(rig)
+    games, patrol = [RandomRun(rig, document, random, fails=0.3) for _ in range(4)], patrol_of(rig)
     chain_id, again = (await rig.define(document)).id, set[str]()
     for game in games:
         await game.begin(chain_id)
@@ -310,13 +312,13 @@ async def share(rig: Rig, document: dict[str, Any], random: Random) -> None:
         await check_places(rig, chain_id, document["over_runs"], again)
     for game in games:
         game.outcomes = dict.fromkeys(game.outcomes, True)
-    while any([await game.step() for game in games]) or await patrol.tick():
+    while any([await game.step() for game in games]) or await patrol.run_once():
         await check_places(rig, chain_id, document["over_runs"], again)
     for game in games:
         await game.check_end()
 
 
-async def check_places(rig: Rig, chain_id: str, limits: dict[str, Any], again: set[str]) -> None:
+async def check_places(rig: ChainHarness, chain_id: str, limits: dict[str, Any], again: set[str]) -> None:
     """What runs is within the limits, and what could run does."""
     rows = await rig.store.rows("SELECT type, place FROM chain_nodes WHERE pool = :pool", pool=chain_id)
     held, wanted = ([row["type"] for row in rows if row["place"] == place] for place in ("held", "wanted"))
@@ -328,7 +330,7 @@ async def check_places(rig: Rig, chain_id: str, limits: dict[str, Any], again: s
     assert len({row["id"] for row in runs} - again) <= limits.get("max_runs", 1_000)
 
 
-async def meddle(game: Play) -> None:
+async def meddle(game: RandomRun) -> None:
     """Somebody stops the run, or retries or completes a node; what is not allowed is refused as a conflict."""
     rig, random = game.rig, game.random
     states = await rig.states(game.run_id)

@@ -7,30 +7,30 @@ from contextlib import suppress
 
 import pytest
 
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
 from adjudge.domain.errors import Conflict, NotFound
 from adjudge.domain.states import NODE
 from adjudge.store import Tx, chain_runs
-from adjudge.store.chain_values import NewRun, Suspended
-from tests.integration.chains.harness import Rig, dag, line, node
-from tests.support.stores import Store
+from adjudge.store.chain_values import NewChainRun, NodeSuspended
+from tests.integration.chains.harness import ChainHarness, dag, line, node
+from tests.support.stores import StoreHarness
 
 WIDTH = 24
 
 
 @pytest.fixture
-def rig(postgres_store: Store) -> Rig:
+def rig(postgres_store: StoreHarness) -> ChainHarness:
     """An engine on PostgreSQL."""
-    return Rig(postgres_store)
+    return ChainHarness(postgres_store)
 
 
-async def check_counts(rig: Rig, run_id: str) -> None:
+async def check_counts(rig: ChainHarness, run_id: str) -> None:
     run, nodes = await rig.run(run_id), await rig.nodes(run_id)
     assert run.nodes_open == sum(item.status not in NODE.terminal for item in nodes.values())
     assert run.nodes_failed == sum(item.status in ("failed", "stopped") for item in nodes.values())
 
 
-async def test_nodes_that_finish_at_once_start_their_join_once(rig: Rig) -> None:
+async def test_nodes_that_finish_at_once_start_their_join_once(rig: ChainHarness) -> None:
     wide = [node(f"a{index}") for index in range(WIDTH)]
     joins = [node(f"j{index}", *(item["id"] for item in wide)) for index in range(3)]
     run_id = await rig.start(dag(*wide, *joins))
@@ -43,29 +43,29 @@ async def test_nodes_that_finish_at_once_start_their_join_once(rig: Rig) -> None
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_a_run_that_is_being_deleted_is_not_opened_again_meanwhile(rig: Rig) -> None:
+async def test_a_run_that_is_being_deleted_is_not_opened_again_meanwhile(rig: ChainHarness) -> None:
     run_id = await rig.start(line(2))
     await rig.fail(*(await rig.claim()).values())
     await rig.store.clock.advance(ms=60_000)
     selected = asyncio.Event()
 
     async def delete(tx: Tx) -> int:
-        rows = await tx.fetch(chain_runs.OLD_RUNS, older_us=0, at_most=10)
+        rows = await tx.fetch(chain_runs.LOCK_OLD_RUNS, older_than_us=0, limit=10)
         selected.set()
         await asyncio.sleep(0.2)  # for as long as the retry needs to get to the run, or past it
         assert [row["id"] for row in rows] == [run_id]
-        return await chain_runs.delete_old(tx, older_ms=0)
+        return await chain_runs.delete_old_runs(tx, older_than_ms=0)
 
     async def retry() -> None:
         await selected.wait()
         await rig.retry(run_id, "n0")
 
-    deleted, retried = await asyncio.gather(rig.store.do(delete), retry(), return_exceptions=True)
+    deleted, retried = await asyncio.gather(rig.store.transact(delete), retry(), return_exceptions=True)
     assert (deleted, type(retried)) == (1, NotFound)
 
 
 @pytest.mark.slow
-async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: Rig) -> None:
+async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: ChainHarness) -> None:
     async def hand(run_id: str, node_id: str) -> None:
         with suppress(Conflict):
             await rig.complete(run_id, node_id)
@@ -76,7 +76,7 @@ async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: Rig) -> Non
         with suppress(Conflict):
             await rig.stop(run_id)
 
-    patrol = ChainPatrol(rig.store.database, rig.jobs, rig.engine, name="p", settings=PatrolSettings(0))
+    patrol = ChainHousekeeping(rig.store.database, rig.jobs, rig.engine, name="p", settings=HousekeepingOptions(0))
     for round_number in range(3):
         wide = [node(f"a{index}") for index in range(8)]
         deep = [node(f"b{index}", f"a{index}", f"a{(index + 1) % 8}") for index in range(8)]
@@ -88,7 +88,7 @@ async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: Rig) -> Non
             *([stop(run_id)] if round_number else []),
         )
         await check_counts(rig, run_id)
-        while await rig.drain(run_id) or await patrol.kill():
+        while await rig.drain(run_id) or await patrol.cancel_stopping_jobs():
             pass
         run = await rig.run(run_id)
         assert run.finished_at is not None, await rig.states(run_id)
@@ -96,15 +96,15 @@ async def test_people_and_workers_at_once_leave_a_run_that_ends(rig: Rig) -> Non
 
 
 @pytest.mark.slow
-async def test_a_wait_that_begins_as_its_thing_ends_is_not_missed(rig: Rig) -> None:
+async def test_a_wait_that_begins_as_its_thing_ends_is_not_missed(rig: ChainHarness) -> None:
     child_chain = await rig.define(line(1))
     for _ in range(8):
         run_id = await rig.start(line(1))
-        wanted = NewRun(child_chain.id, parent_run_id=run_id, parent_node_id="n0")
-        child = await rig.store.do(lambda tx, wanted=wanted: rig.engine.start(tx, wanted))  # type: ignore[misc]
+        wanted = NewChainRun(child_chain.id, parent_run_id=run_id, parent_node_id="n0")
+        child = await rig.store.transact(lambda tx, wanted=wanted: rig.engine.start(tx, wanted))  # type: ignore[misc]
         jobs = {job.chain_run_id: job for job in (await rig.claim_all()).values()}
         await asyncio.gather(
-            rig.finish(jobs[run_id], outcome=Suspended("run", child.run_id)),
+            rig.finish(jobs[run_id], outcome=NodeSuspended("run", child.run_id)),
             rig.finish(jobs[child.run_id]),
         )
         assert (await rig.run(run_id)).status == "success"

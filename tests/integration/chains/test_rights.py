@@ -8,22 +8,22 @@ from typing import Any, Final
 
 import pytest
 
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.chains import registry
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import rights_of
-from adjudge.chains.triggers import Triggers, TriggerScheduler
+from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
 from adjudge.cli.chaining import run_starter
-from adjudge.domain.access import EVERYTHING, Permission
+from adjudge.domain.access import ALL_SCOPES, Permission
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, chain_triggers, chains, tokens, users
 from adjudge.store import problems as problem_rows
-from adjudge.store.chain_values import NewRun
+from adjudge.store.chain_values import NewChainRun
 from adjudge.store.problems import NewProblem, NewRevision
 from adjudge.worker.node import NodeHandler
-from tests.integration.chains.harness import Rig, dag
+from tests.integration.chains.harness import ChainHarness, dag
 
 P = Permission
 DIGEST: Final = "0" * 64
@@ -56,40 +56,42 @@ CASES: Final = [(name, cfg, missing) for name, found in NEEDS.items() for cfg, m
 async def add_user(tx: Tx, role: str, scopes: frozenset[str] | None = None) -> Grant:
     """A user, with a token of some scopes where they come by one."""
     user_id = new_id()
-    await users.add(tx, users.NewUser(user_id, f"u-{user_id[-12:]}", role=role))
+    await users.insert(tx, users.NewUser(user_id, f"u-{user_id[-12:]}", role=role))
     if scopes is None:
         return Grant(user_id)
     token_id = new_id()
-    await tokens.add(tx, tokens.NewToken(token_id, user_id, "t", tokens.new_secret(), tuple(scopes)))
+    await tokens.insert(tx, tokens.NewApiToken(token_id, user_id, "t", tokens.new_secret(), tuple(scopes)))
     return Grant(user_id, token_id)
 
 
-async def execute(rig: Rig, folder: Path, type_name: str, cfg: Mapping[str, Any], grant: Grant) -> object:
+async def execute(rig: ChainHarness, folder: Path, type_name: str, cfg: Mapping[str, Any], grant: Grant) -> object:
     """Run one node for somebody, by the real executor; it may use nothing but the database."""
     parts = {"database": rig.store.database, "start_chain": rig.engine.start}
     untouchable = {
         name: object() for name in ("submissions", "rejudging", "blobs", "cache", "judge", "outgoing", "jobs")
     }
-    executors = registry.found().build({**untouchable, **parts})
-    handler = NodeHandler(rig.store.database, DirectoryBlobs(folder), executors, rig.engine.dags)
+    executors = registry.discover_executors().build({**untouchable, **parts})
+    handler = NodeHandler(rig.store.database, DirectoryBlobStore(folder), executors, rig.engine.dags)
     chain = await rig.define(dag({"id": "a", "type": type_name, "cfg": dict(cfg)}), new_id())
-    await rig.store.do(
-        lambda tx: rig.engine.start(tx, NewRun(chain.id, actor="somebody", authority=Authority((grant,))))
+    await rig.store.transact(
+        lambda tx: rig.engine.start(tx, NewChainRun(chain.id, actor="somebody", authority=Authority((grant,))))
     )
     return await handler.run((await rig.claim("a"))["a"])
 
 
 def test_every_node_type_of_ours_says_what_it_needs() -> None:
-    assert {name for name, item in registry.found().known.items() if item.distribution == "adjudge"} == set(NEEDS)
+    assert {
+        name for name, item in registry.discover_executors().executors.items() if item.distribution == "adjudge"
+    } == set(NEEDS)
 
 
 @pytest.mark.parametrize(("type_name", "cfg", "missing"), CASES, ids=[f"{name}-{p}" for name, _, p in CASES])
 async def test_a_starter_without_the_right_is_refused(
-    rig: Rig, tmp_path: Path, type_name: str, cfg: Mapping[str, Any], missing: Permission
+    rig: ChainHarness, tmp_path: Path, type_name: str, cfg: Mapping[str, Any], missing: Permission
 ) -> None:
     """The starter is an admin, with a token that may do everything else: scopes hold in chains, too."""
     scopes = frozenset(str(item) for item in Permission if item is not missing)
-    grant = await rig.store.do(lambda tx: add_user(tx, "admin", scopes))
+    grant = await rig.store.transact(lambda tx: add_user(tx, "admin", scopes))
     with pytest.raises(NodeRefused, match=f"permission {missing}"):
         await execute(rig, tmp_path, type_name, cfg, grant)
 
@@ -97,7 +99,7 @@ async def test_a_starter_without_the_right_is_refused(
 async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
     """A problem with a draft; its id and its revision's."""
     problem_id, revision_id = new_id(), new_id()
-    await problem_rows.add(tx, NewProblem(problem_id, f"p-{problem_id[-8:]}", "P", owner_id))
+    await problem_rows.insert(tx, NewProblem(problem_id, f"p-{problem_id[-8:]}", "P", owner_id))
     await problem_rows.add_revision(
         tx,
         NewRevision(
@@ -114,11 +116,11 @@ async def add_problem(tx: Tx, owner_id: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("role", ["service", "setter", "contestant"])
-async def test_secret_tests_of_others_are_not_reached_by_a_chain(rig: Rig, tmp_path: Path, role: str) -> None:
+async def test_secret_tests_of_others_are_not_reached_by_a_chain(rig: ChainHarness, tmp_path: Path, role: str) -> None:
     """A revision of somebody else answers as one that does not exist."""
-    owner = await rig.store.do(lambda tx: add_user(tx, "setter"))
-    problem_id, revision_id = await rig.store.do(lambda tx: add_problem(tx, owner.user_id))
-    grant = await rig.store.do(lambda tx: add_user(tx, role))
+    owner = await rig.store.transact(lambda tx: add_user(tx, "setter"))
+    problem_id, revision_id = await rig.store.transact(lambda tx: add_problem(tx, owner.user_id))
+    grant = await rig.store.transact(lambda tx: add_user(tx, role))
     wanted: list[tuple[str, dict[str, Any]]] = [
         ("problem.verify", {"revision_id": revision_id}),
         ("problem.verify", {"problem": problem_id}),
@@ -131,44 +133,46 @@ async def test_secret_tests_of_others_are_not_reached_by_a_chain(rig: Rig, tmp_p
         await execute(rig, tmp_path, "problem.publish", {"revision_id": revision_id}, grant)
 
 
-async def test_rights_are_those_of_now_and_of_the_token(rig: Rig) -> None:
+async def test_rights_are_those_of_now_and_of_the_token(rig: ChainHarness) -> None:
     async def rights(grant: Grant) -> frozenset[Permission]:
-        return (await rig.store.do(lambda tx: rights_of(tx, Authority((grant,))))).permissions
+        return (await rig.store.transact(lambda tx: rights_of(tx, Authority((grant,))))).permissions
 
-    narrow = await rig.store.do(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
+    narrow = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
     assert await rights(narrow) == {P.RUN_CONTROL, P.PROBLEM_READ}
-    wide = await rig.store.do(lambda tx: add_user(tx, "admin", frozenset({EVERYTHING})))
+    wide = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({ALL_SCOPES})))
     assert await rights(wide) == frozenset(Permission)
     assert await rights(Grant(wide.user_id, narrow.token_id)) == frozenset(), "a token of somebody else's"
-    await rig.store.do(lambda tx: tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
+    await rig.store.transact(lambda tx: tokens.revoke(tx, narrow.user_id, narrow.token_id or ""))
     assert await rights(narrow) == frozenset()
     await rig.store.write("UPDATE users SET role = 'contestant' WHERE id = :id", id=wide.user_id)
     assert P.CHAIN_WRITE not in await rights(wide)
     await rig.store.write("UPDATE users SET disabled_at = 1 WHERE id = :id", id=wide.user_id)
     assert await rights(wide) == frozenset()
-    assert (await rig.store.do(lambda tx: rights_of(tx, None))).permissions == frozenset()
+    assert (await rig.store.transact(lambda tx: rights_of(tx, None))).permissions == frozenset()
 
 
-async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens(rig: Rig) -> None:
+async def test_a_password_to_be_changed_stops_runs_of_sessions_but_not_of_tokens(rig: ChainHarness) -> None:
     """As for the API's own requests: the first admin's token works before the one-time password is replaced."""
-    grant = await rig.store.do(lambda tx: add_user(tx, "admin", frozenset({"run:control"})))
+    grant = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control"})))
     await rig.store.write("UPDATE users SET must_change_password = :yes WHERE id = :id", yes=True, id=grant.user_id)
-    by_token = await rig.store.do(lambda tx: rights_of(tx, Authority((grant,))))
-    by_session = await rig.store.do(lambda tx: rights_of(tx, Authority((Grant(grant.user_id),))))
+    by_token = await rig.store.transact(lambda tx: rights_of(tx, Authority((grant,))))
+    by_session = await rig.store.transact(lambda tx: rights_of(tx, Authority((Grant(grant.user_id),))))
     assert by_token.permissions == {P.RUN_CONTROL}
     assert by_session.permissions == frozenset()
 
 
-async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(rig: Rig, tmp_path: Path) -> None:
+async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(
+    rig: ChainHarness, tmp_path: Path
+) -> None:
     """And nothing is started once one of them is disabled or their token revoked."""
-    saver = await rig.store.do(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
-    definer = await rig.store.do(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
+    saver = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "problem:read"})))
+    definer = await rig.store.transact(lambda tx: add_user(tx, "admin", frozenset({"run:control", "chain:write"})))
     document = dag({"id": "a", "type": "noop"})
-    chain = await rig.store.do(
+    chain = await rig.store.transact(
         lambda tx: chains.create(tx, name="c", dag=document, actor="x", authority=Authority((definer,)))
     )
-    made = await rig.store.do(
-        lambda tx: Triggers().create(
+    made = await rig.store.transact(
+        lambda tx: TriggerCommands().create(
             tx, chain_id=chain.id, name="t", kind="webhook", spec={}, actor="x", authority=Authority((saver,))
         )
     )
@@ -176,16 +180,18 @@ async def test_what_a_trigger_starts_may_do_what_its_saver_and_the_chains_may(ri
 
     async def call() -> int:
         secret = made.secret or ""
-        await rig.store.do(lambda tx: Triggers().call(tx, made.trigger_id, secret=secret, key=None, payload={}))
-        return await scheduler.tick()
+        await rig.store.transact(
+            lambda tx: TriggerCommands().handle_webhook_call(tx, made.trigger_id, secret=secret, key=None, payload={})
+        )
+        return await scheduler.run_once()
 
     assert await call() == 1
     job = (await rig.claim("a"))["a"]
-    handler = NodeHandler(rig.store.database, DirectoryBlobs(tmp_path), {}, rig.engine.dags)
-    brief = await rig.store.database.read(lambda tx: handler.brief(tx, [job]))
-    rights = await rig.store.do(lambda tx: rights_of(tx, brief[job.id].task.authority))
+    handler = NodeHandler(rig.store.database, DirectoryBlobStore(tmp_path), {}, rig.engine.dags)
+    brief = await rig.store.database.read(lambda tx: handler.preload(tx, [job]))
+    rights = await rig.store.transact(lambda tx: rights_of(tx, brief[job.id].task.authority))
     assert (rights.user_id, rights.permissions) == (saver.user_id, frozenset({P.RUN_CONTROL}))
-    await rig.store.do(lambda tx: tokens.revoke(tx, definer.user_id, definer.token_id or ""))
+    await rig.store.transact(lambda tx: tokens.revoke(tx, definer.user_id, definer.token_id or ""))
     assert await call() == 0
-    trigger = await rig.store.database.read(lambda tx: chain_triggers.get(tx, made.trigger_id))
+    trigger = await rig.store.database.read(lambda tx: chain_triggers.find(tx, made.trigger_id))
     assert "run:control" in (trigger.last_error or "")

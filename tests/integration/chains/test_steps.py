@@ -12,33 +12,33 @@ import pytest
 
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.store.driver import Unfit
-from adjudge.store.job_values import Finish, Job, NewJob, Offer, StepTaken
-from tests.integration.chains.harness import LEASE_MS, Rig, dag, done, line, node
+from adjudge.store.job_values import Job, JobResult, NewJob, Offer, StepTaken
+from tests.integration.chains.harness import LEASE_MS, ChainHarness, dag, done, line, node
 from tests.integration.chains.test_going_on import working
-from tests.support.stores import Store, fence_of
+from tests.support.stores import StoreHarness, fence_of
 
 
 @dataclass
-class Place:
+class FollowUpSlotsStub:
     """A worker with room for some nodes, or for all."""
 
     wanted: set[str] | None = None
     worker: str = "w1"
     lease_ms: int = LEASE_MS
 
-    def takes(self, _ended: Job, job: NewJob) -> bool:
+    def reserve(self, _ended: Job, job: NewJob) -> bool:
         return self.wanted is None or job.node_id in self.wanted
 
 
-async def take(rig: Rig, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
+async def take(rig: ChainHarness, *jobs: Job, wanted: set[str] | None = None) -> StepTaken:
     """End jobs well, the short way."""
-    ends = [Finish(fence_of(job), outcome=done(f'"{job.node_id}"'), job=job) for job in jobs]
-    step = rig.jobs.plan(ends, Place(wanted))
+    ends = [JobResult(fence_of(job), typed_result=done(f'"{job.node_id}"'), job=job) for job in jobs]
+    step = rig.jobs.plan(ends, FollowUpSlotsStub(wanted))
     assert step is not None
-    return await rig.store.do(step.take)
+    return await rig.store.transact(step.take)
 
 
-async def history(rig: Rig, run_id: str) -> dict[str, list[Any]]:
+async def history(rig: ChainHarness, run_id: str) -> dict[str, list[Any]]:
     """Everything that the database remembers of a run, but for ids and moments."""
     tables = {
         "nodes": "SELECT node_id, status, prior_status, attempt, artifact, actor, reason, waiting_on, deps_success, "
@@ -67,7 +67,7 @@ def lattice() -> dict[str, Any]:
     return dag(*first, node("ab", "a", "b"), node("a1", "a"), node("b1", "b"), node("bc", "b", "c"))
 
 
-async def test_the_short_way_leaves_what_the_long_one_does(rig: Rig) -> None:
+async def test_the_short_way_leaves_what_the_long_one_does(rig: ChainHarness) -> None:
     runs = []
     for short in (True, False):
         run_id = await rig.start(lattice())
@@ -79,11 +79,13 @@ async def test_the_short_way_leaves_what_the_long_one_does(rig: Rig) -> None:
         else:
             offer = Offer("w1", LEASE_MS, lambda job: job.node_id == "a1")
             ends = [
-                Finish(fence_of(job), outcome=done(f'"{job.node_id}"'), offer=offer if job is jobs["a"] else None)
+                JobResult(
+                    fence_of(job), typed_result=done(f'"{job.node_id}"'), offer=offer if job is jobs["a"] else None
+                )
                 for job in jobs.values()
             ]
             ends.sort(key=lambda end: end.offer is None)
-            await rig.store.do(partial(rig.jobs.finish, finishes=ends))
+            await rig.store.transact(partial(rig.jobs.finish_and_claim_next, finishes=ends))
         runs.append(await history(rig, run_id))
         await rig.claim("c")
     short_way, long_way = runs
@@ -91,7 +93,7 @@ async def test_the_short_way_leaves_what_the_long_one_does(rig: Rig) -> None:
         assert short_way[name] == rows, name
 
 
-async def test_a_run_goes_the_short_way_to_its_last_node(rig: Rig) -> None:
+async def test_a_run_goes_the_short_way_to_its_last_node(rig: ChainHarness) -> None:
     run_id = await rig.start(line(4))
     (job,) = (await rig.claim()).values()
     for number in range(1, 4):
@@ -99,12 +101,14 @@ async def test_a_run_goes_the_short_way_to_its_last_node(rig: Rig) -> None:
         assert (job.node_id, job.attempt_id, job.actor) == (f"n{number}", 1, "w1")
         row = await rig.store.job(job.id)
         assert (row["status"], row["lease_until"], row["started_at"]) == ("running", job.lease_until, job.started_at)
-    assert rig.jobs.plan([Finish(fence_of(job), outcome=done(), job=job)], Place()) is None  # it ends the run
+    assert (
+        rig.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
+    )  # it ends the run
     await rig.finish(job)
     assert (await rig.run(run_id)).status == "success"
 
 
-async def test_an_end_that_the_fence_refuses_is_passed_over(rig: Rig) -> None:
+async def test_an_end_that_the_fence_refuses_is_passed_over(rig: ChainHarness) -> None:
     run_id = await rig.start(dag(node("a"), node("b"), node("a1", "a"), node("b1", "b"), node("both", "a", "b")))
     jobs = await rig.claim()
     await rig.release(jobs["a"])
@@ -119,7 +123,7 @@ async def test_an_end_that_the_fence_refuses_is_passed_over(rig: Rig) -> None:
     }
 
 
-async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(rig: Rig) -> None:
+async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(rig: ChainHarness) -> None:
     stopping = await rig.start(line(3))
     job = (await rig.claim())["n0"]
     await rig.stop(stopping)
@@ -136,7 +140,7 @@ async def test_rows_that_ask_for_more_make_it_unfit_and_nothing_happens(rig: Rig
     assert (await rig.states(skipping))["both"] == "skipped"
 
 
-async def test_what_has_no_short_way_is_left_to_the_long_one(rig: Rig) -> None:
+async def test_what_has_no_short_way_is_left_to_the_long_one(rig: ChainHarness) -> None:
     picky = [
         dag(node("a"), node("b", "a", when="all_done")),
         dag(node("a"), node("b", "a", **{"if": "artifacts.a == 1"})),
@@ -147,25 +151,25 @@ async def test_what_has_no_short_way_is_left_to_the_long_one(rig: Rig) -> None:
     for document in picky:
         await rig.start(document)
         (job,) = (await rig.claim()).values()
-        assert rig.jobs.plan([Finish(fence_of(job), outcome=done(), job=job)], Place()) is None
+        assert rig.jobs.plan([JobResult(fence_of(job), typed_result=done(), job=job)], FollowUpSlotsStub()) is None
         await rig.finish(job)
         await rig.drain("")
 
 
-async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(rig: Rig) -> None:
+async def test_a_job_that_was_born_running_is_announced_when_it_comes_back(rig: ChainHarness) -> None:
     run_id = await rig.start(line(3))
     (job,) = (await take(rig, (await rig.claim())["n0"])).born
     assert await rig.store.rows("SELECT 1 AS n FROM outbox WHERE job_id = :id", id=job.id) == []
     await rig.store.clock.advance(LEASE_MS + 1)
-    await rig.store.do(lambda tx: rig.jobs.expire(tx, actor="watchdog"))
+    await rig.store.transact(lambda tx: rig.jobs.release_expired(tx, actor="watchdog"))
     assert (await rig.states(run_id))["n1"] == "retrying"
     row = await rig.store.row("SELECT state, priority FROM outbox WHERE job_id = :id", id=job.id)
     assert (row["state"], row["priority"]) == ("pending", 2)
     assert (await take(rig, job)).ended == frozenset()
 
 
-async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: Store) -> None:
-    rig, width = Rig(postgres_store), 16
+async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: StoreHarness) -> None:
+    rig, width = ChainHarness(postgres_store), 16
     wide = [node(f"a{index}") for index in range(width)]
     deep = [node(f"b{index}", f"a{index}", f"a{(index + 1) % width}") for index in range(width)]
     run_id = await rig.start(dag(*wide, *deep, node("last", *(item["id"] for item in deep))))
@@ -180,7 +184,7 @@ async def test_steps_of_one_run_at_once_start_their_join_once(postgres_store: St
 
 
 @dataclass
-class Light:
+class InstantExecutor:
     """Counts who runs, in a type that is over in a moment."""
 
     type: str = "noop"
@@ -193,13 +197,13 @@ class Light:
         return NodeResult({name: value["me"] for name, value in context.artifacts.items()} | {"me": context.node_id})
 
 
-async def test_a_fan_of_light_nodes_stays_where_it_began(rig: Rig, tmp_path: Path) -> None:
+async def test_a_fan_of_light_nodes_stays_where_it_began(rig: ChainHarness, tmp_path: Path) -> None:
     fan = dag(
         node("root"),
         *(node(f"leaf{number}", "root") for number in range(5)),
         node("end", *(f"leaf{n}" for n in range(5))),
     )
-    light = Light()
+    light = InstantExecutor()
     async with working(rig, tmp_path, slots=6, executor=light) as (shop, _):
         run_id = await rig.start(fan)
         assert await shop.ends(run_id) == "success"

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from adjudge.chains import registry, shipped
-from adjudge.chains.applying import Applied, By, apply
+from adjudge.chains.applying import By, ChainApplyResult, apply
 from adjudge.chains.definition import read_definition
-from adjudge.chains.executor import Waiting
-from adjudge.chains.triggers import Triggers
+from adjudge.chains.executor import NodeWaiting
+from adjudge.chains.triggers import TriggerCommands
 from adjudge.domain.errors import InvalidInput
 from adjudge.store import chain_triggers, chains
-from tests.support.chain_house import House, opened_house, zipped
+from tests.support.chain_house import ChainInstallation, open_chain_installation, zip_folder
 from tests.support.nodes import context_for
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 FILE = """
 name: greet
@@ -30,12 +30,14 @@ triggers:
 """
 
 
-async def applied(store: Store, text: str) -> Applied:
+async def applied(store: StoreHarness, text: str) -> ChainApplyResult:
     definition = read_definition(text)
-    return await store.do(lambda tx: apply(tx, definition, registry.found(), Triggers(), by=By("eva")))
+    return await store.transact(
+        lambda tx: apply(tx, definition, registry.discover_executors(), TriggerCommands(), by=By("eva"))
+    )
 
 
-async def test_files_are_applied_as_often_as_one_likes(store: Store) -> None:
+async def test_files_are_applied_as_often_as_one_likes(store: StoreHarness) -> None:
     first = await applied(store, FILE)
     assert (first.outcome, first.version) == ("created", 1)
     assert first.triggers == {"nightly": "created", "hook": "created"}
@@ -51,19 +53,21 @@ async def test_files_are_applied_as_often_as_one_likes(store: Store) -> None:
     assert fewer.triggers == {"nightly": "removed", "hook": "removed"}
 
 
-async def test_what_somebody_switched_off_stays_off(store: Store) -> None:
+async def test_what_somebody_switched_off_stays_off(store: StoreHarness) -> None:
     first = await applied(store, FILE)
-    await store.do(lambda tx: chains.switch(tx, first.chain_id, enabled=False, actor="eva"))
+    await store.transact(lambda tx: chains.set_enabled(tx, first.chain_id, enabled=False, actor="eva"))
     (nightly,) = [
-        item for item in await store.do(lambda tx: chain_triggers.of_chain(tx, first.chain_id)) if item.kind == "cron"
+        item
+        for item in await store.transact(lambda tx: chain_triggers.list_by_chain(tx, first.chain_id))
+        if item.kind == "cron"
     ]
-    await store.do(lambda tx: Triggers().update(tx, nightly.id, version=nightly.version, enabled=False))
+    await store.transact(lambda tx: TriggerCommands().update(tx, nightly.id, version=nightly.version, enabled=False))
     await applied(store, FILE.replace("type: noop", "type: noop, cfg: {artifact: 1}").replace("0 3", "0 4"))
-    assert not (await store.do(lambda tx: chains.find(tx, first.chain_id))).enabled
-    assert not (await store.do(lambda tx: chain_triggers.get(tx, nightly.id))).enabled
+    assert not (await store.transact(lambda tx: chains.find(tx, first.chain_id))).enabled
+    assert not (await store.transact(lambda tx: chain_triggers.find(tx, nightly.id))).enabled
 
 
-async def test_a_wrong_file_changes_nothing(store: Store) -> None:
+async def test_a_wrong_file_changes_nothing(store: StoreHarness) -> None:
     with pytest.raises(InvalidInput, match="there is no executor 'nope'"):
         await applied(store, FILE.replace("noop", "nope"))
     with pytest.raises(InvalidInput, match=r"spec\.cron"):
@@ -73,22 +77,22 @@ async def test_a_wrong_file_changes_nothing(store: Store) -> None:
     assert await store.rows("SELECT id FROM chains") == []
 
 
-@pytest.mark.parametrize("name", shipped.names())
-async def test_shipped_chains_can_be_applied(store: Store, name: str) -> None:
-    assert (await applied(store, shipped.text(name))).outcome == "created"
-    assert (await applied(store, shipped.text(name))).outcome == "unchanged"
+@pytest.mark.parametrize("name", shipped.list_builtin())
+async def test_shipped_chains_can_be_applied(store: StoreHarness, name: str) -> None:
+    assert (await applied(store, shipped.read_builtin(name))).outcome == "created"
+    assert (await applied(store, shipped.read_builtin(name))).outcome == "unchanged"
 
 
 # ---- twice: what a crash between the work and its end does
 
 
 @pytest.fixture
-async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[House]:
-    async with opened_house(sqlite_url, tmp_path, tmp_path / "compiled") as house:
+async def house(sqlite_url: str, tmp_path: Path) -> AsyncIterator[ChainInstallation]:
+    async with open_chain_installation(sqlite_url, tmp_path, tmp_path / "compiled") as house:
         yield house
 
 
-async def twice(house: House, type_name: str, cfg: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
+async def twice(house: ChainInstallation, type_name: str, cfg: dict[str, Any], **fields: Any) -> tuple[Any, Any]:
     """What an executor says when it is carried out, and carried out again as another attempt after a crash."""
     executor = house.executors[type_name]
     context = context_for(type_name, cfg, authority=house.authority, **fields)
@@ -97,9 +101,9 @@ async def twice(house: House, type_name: str, cfg: dict[str, Any], **fields: Any
     return first, await executor.execute(context)
 
 
-async def test_what_is_carried_out_twice_is_done_once(house: House) -> None:
+async def test_what_is_carried_out_twice_is_done_once(house: ChainInstallation) -> None:
     example = Path(__file__).parents[3] / "examples" / "problems" / "shout"
-    digest = await house.blobs.put(zipped(example))
+    digest = await house.blobs.put(zip_folder(example))
     make = {"package": digest, "problem": "shout"}
     one, two = await twice(house, "problem.generate", make)
     assert one == two
@@ -108,12 +112,12 @@ async def test_what_is_carried_out_twice_is_done_once(house: House) -> None:
     assert one.artifact["number"] == two.artifact["number"] == 1
     judge = {"problem": "shout", "language": "python3", "source": "print(1)"}
     one, two = await twice(house, "judge", judge)
-    assert isinstance(one, Waiting)
+    assert isinstance(one, NodeWaiting)
     assert one == two
     chain_id = await house.define("inner", {"nodes": [{"id": "n", "type": "noop"}]})
     run_id = await house.start(chain_id)
     one, two = await twice(house, "chain", {"chain": "inner"}, run_id=run_id)
-    assert isinstance(one, Waiting)
+    assert isinstance(one, NodeWaiting)
     assert one == two
     one, two = await twice(house, "sleep", {"seconds": 60})
     assert one.until_ms == two.until_ms

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.judging import OPEN_GATE
-from tests.support.served import Served, served
+from tests.support.served import RunningServer, serve
 
 
 @pytest.fixture
-def server(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def server(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
     """The application, served; whoever logs in is remembered below the test's own folder."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    with served(sqlite_url, tmp_path, OPEN_GATE) as server:
+    with serve(sqlite_url, tmp_path, OPEN_GATE) as server:
         yield server

@@ -12,16 +12,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from adjudge.api.actions import users
-from adjudge.api.actions.users import UserOrder
+from adjudge.api.actions.users import UserSpec
 from adjudge.cli import main
 from adjudge.domain.access import Role
 from adjudge.domain.verdict import Verdict
-from adjudge.store.bells import OUTBOX, Wakeup
-from adjudge.store.idempotency import Answer
-from adjudge.store.orders import Order
-from tests.support.judging import SOURCE, Hall, open_hall
-from tests.support.problems import work
-from tests.support.served import Served
+from adjudge.store.bells import CHANNEL_OUTBOX, Wakeup
+from adjudge.store.idempotency import StoredResponse
+from adjudge.store.orders import BatchedSubmit
+from tests.support.judging import SOURCE, PublishedProblem, publish_problem
+from tests.support.problems import run_pending_imports
+from tests.support.served import RunningServer
 
 pytestmark = pytest.mark.slow
 PASSWORD = "correct horse battery"
@@ -43,16 +43,18 @@ def _run(*argv: str, given: str = "") -> Result:
 
 
 @pytest.fixture
-def hall(server: Served) -> Hall:
+def hall(server: RunningServer) -> PublishedProblem:
     """An admin who has logged in with a password."""
-    order = UserOrder("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
-    server.do(users.make_user(server.api.parts, order, actor="test"))
+    order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
+    server.do(users.create_user(server.api.parts, order, actor="test"))
     answer = _run("login", server.url, "--name", "ada", given=f"{PASSWORD}\n")
     assert answer.output == f"ada (admin) is logged in at {server.url}\n"
-    return server.do(open_hall(server.api))
+    return server.do(publish_problem(server.api))
 
 
-def test_logging_in_keeps_a_token_for_its_owner_alone(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_logging_in_keeps_a_token_for_its_owner_alone(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     (kept,) = (tmp_path / "config").rglob("logins.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     token = json.loads(kept.read_text())[server.url]["token"]
@@ -68,7 +70,9 @@ def test_logging_in_keeps_a_token_for_its_owner_alone(server: Served, hall: Hall
     assert "adjudge login" in _run("status").stderr
 
 
-def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
     handed = _run("submit", str(file), "--problem", "sum", "--no-wait")
@@ -88,12 +92,14 @@ def test_a_file_is_submitted_and_its_verdict_is_the_exit_code(server: Served, ha
     assert (code, "TLE" in output) == (1, True)
 
 
-def _submitted_and_judged(server: Served, hall: Hall, file: Path, verdict: Verdict) -> tuple[int, str]:
+def _submitted_and_judged(
+    server: RunningServer, hall: PublishedProblem, file: Path, verdict: Verdict
+) -> tuple[int, str]:
     """Submit and wait, while a judge behind the server's back finds the job and gives a verdict."""
     desk = server.api.parts.desk
-    place, judging = desk.place, list[asyncio.Task[None]]()
+    place, judging = desk.submit, list[asyncio.Task[None]]()
 
-    async def place_and_judge(order: Order) -> Answer:
+    async def place_and_judge(order: BatchedSubmit) -> StoredResponse:
         placed = await place(order)
         judging.append(asyncio.create_task(_judge_latest(hall, verdict)))
         return placed
@@ -104,12 +110,12 @@ def _submitted_and_judged(server: Served, hall: Hall, file: Path, verdict: Verdi
     return answer.exit_code, answer.output
 
 
-async def _judge_latest(hall: Hall, verdict: Verdict) -> None:
+async def _judge_latest(hall: PublishedProblem, verdict: Verdict) -> None:
     latest = await hall.api.store.row("SELECT id FROM jobs ORDER BY id DESC LIMIT 1")
-    await hall.judge(latest["id"], verdict)
+    await hall.finish(latest["id"], verdict)
 
 
-def test_mistakes_are_told_apart(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_mistakes_are_told_apart(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "sum.xyz"
     file.write_text(SOURCE)
     for argv, code, said in [
@@ -124,14 +130,14 @@ def test_mistakes_are_told_apart(server: Served, hall: Hall, tmp_path: Path) -> 
         assert (answer.exit_code, said in answer.stderr) == (code, True), answer.output
 
 
-def test_problems_are_listed_and_shown(server: Served, hall: Hall) -> None:
+def test_problems_are_listed_and_shown(server: RunningServer, hall: PublishedProblem) -> None:
     assert "sum" in _run("problems").output
     assert "sum" in _run("problems", "list", "--search", "su").output
     shown = _run("problems", "show", "sum")
     assert (shown.exit_code, "1 tests" in shown.output) == (0, True)
 
 
-def test_a_package_is_sent_and_followed(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_a_package_is_sent_and_followed(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
     folder = tmp_path / "echo"
     folder.mkdir()
     (folder / "1.in").write_text("1\n")
@@ -148,17 +154,19 @@ def test_a_package_is_sent_and_followed(server: Served, hall: Hall, tmp_path: Pa
     assert (refused.exit_code, "INVALID_INPUT" in refused.stderr) == (3, True)
 
 
-async def _import_all(server: Served, folder: Path) -> None:
+async def _import_all(server: RunningServer, folder: Path) -> None:
     """Carry imports out as they come, as a worker would."""
     wakeup = Wakeup()
-    server.api.store.database.listen(OUTBOX, wakeup.set)
+    server.api.store.database.listen(CHANNEL_OUTBOX, wakeup.set)
     while True:
         wakeup.clear()
-        await work(server.api, folder)
+        await run_pending_imports(server.api, folder)
         await wakeup.wait(1_000)
 
 
-def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_a_chain_from_its_file_to_the_end_of_a_run(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
     assert _run("chain", "apply", str(file)).output == "night: created, version 1\n  trigger daily: created\n"
@@ -185,7 +193,9 @@ def test_a_chain_from_its_file_to_the_end_of_a_run(server: Served, hall: Hall, t
         assert _run("chain", "start", "night").exit_code == (3 if state == "off" else 0)
 
 
-def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     chain, given, fetched = tmp_path / "night.yaml", tmp_path / "given.zip", tmp_path / "fetched"
     chain.write_text(CHAIN)
     given.write_bytes(bytes(range(256)))
@@ -207,7 +217,9 @@ def test_a_file_is_given_to_a_run_and_one_that_it_left_is_fetched(server: Served
         assert (refused.exit_code, said in refused.output) == (3, True)
 
 
-def test_what_a_node_wrote_is_printed_while_it_writes(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_what_a_node_wrote_is_printed_while_it_writes(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     file = tmp_path / "night.yaml"
     file.write_text(CHAIN)
     _run("chain", "apply", str(file))
@@ -220,14 +232,14 @@ def test_what_a_node_wrote_is_printed_while_it_writes(server: Served, hall: Hall
     assert _run("chain", "logs", run_id, "nothing").exit_code == 3
 
 
-async def _write(hall: Hall, run_id: str, *texts: str) -> None:
+async def _write(hall: PublishedProblem, run_id: str, *texts: str) -> None:
     """Write lines, as the node's worker would."""
     sql = "INSERT INTO chain_node_logs (run_id, node_id, attempt, text, at) VALUES (:run_id, 'check', 1, :text, 1)"
     for text in texts:
         await hall.api.store.write(sql, run_id=run_id, text=text)
 
 
-def test_a_rejudge_from_its_making_to_its_end(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_a_rejudge_from_its_making_to_its_end(server: RunningServer, hall: PublishedProblem, tmp_path: Path) -> None:
     file = tmp_path / "sum.cpp"
     file.write_text(SOURCE)
     submission_id = _run("submit", str(file), "--problem", "sum", "--no-wait").output.strip()
@@ -249,7 +261,9 @@ def test_a_rejudge_from_its_making_to_its_end(server: Served, hall: Hall, tmp_pa
     assert _run("rejudge", "apply", batch_id).exit_code == 3, "it was applied"
 
 
-def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(server: Served, hall: Hall, tmp_path: Path) -> None:
+def test_everything_wrong_with_a_chain_is_said_on_a_line_of_its_own(
+    server: RunningServer, hall: PublishedProblem, tmp_path: Path
+) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text("name: bad\ndag:\n  nodes:\n    - {id: a, type: noop, deps: [b]}\n    - {id: a, type: noop}\n")
     answer = _run("chain", "apply", str(file))

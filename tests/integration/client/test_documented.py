@@ -10,30 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.store.bells import OUTBOX, Wakeup
-from tests.support.judging import Hall, open_hall
-from tests.support.served import Served
+from adjudge.store.bells import CHANNEL_OUTBOX, Wakeup
+from tests.support.judging import PublishedProblem, publish_problem
+from tests.support.served import RunningServer
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "use-the-client.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-async def _judge_all(hall: Hall) -> None:
+async def _judge_all(hall: PublishedProblem) -> None:
     """Give every program AC as soon as it is handed in."""
     wakeup = Wakeup()
-    hall.api.store.database.listen(OUTBOX, wakeup.set)
+    hall.api.store.database.listen(CHANNEL_OUTBOX, wakeup.set)
     while True:
         wakeup.clear()
         waiting = await hall.api.store.rows("SELECT id FROM jobs WHERE kind = 'judge' AND status = 'pending'")
         for job in waiting:
-            await hall.judge(job["id"])
+            await hall.finish(job["id"])
         await wakeup.wait(1_000)
 
 
-def test_the_examples_of_the_how_to_run(server: Served) -> None:
+def test_the_examples_of_the_how_to_run(server: RunningServer) -> None:
     async def begin() -> asyncio.Task[None]:
-        return asyncio.create_task(_judge_all(await open_hall(server.api)))
+        return asyncio.create_task(_judge_all(await publish_problem(server.api)))
 
     judging = server.do(begin())
     _, token = server.do(server.api.user("admin"))

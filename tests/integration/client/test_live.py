@@ -8,12 +8,21 @@ import threading
 import pytest
 
 from adjudge.api.actions import users
-from adjudge.api.actions.users import UserOrder
-from adjudge.client import AsyncClient, Client, Conflicting, Missing, NewProgram, NewTrigger, NotLoggedIn, Rejected
+from adjudge.api.actions.users import UserSpec
+from adjudge.client import (
+    AsyncClient,
+    AuthenticationError,
+    Client,
+    ConflictError,
+    InvalidRequestError,
+    NotFoundError,
+    SubmissionSpec,
+    TriggerSpec,
+)
 from adjudge.domain.access import Role
 from adjudge.domain.verdict import Verdict
-from tests.support.judging import SOURCE, Hall, open_hall
-from tests.support.served import Served
+from tests.support.judging import SOURCE, PublishedProblem, publish_problem
+from tests.support.served import RunningServer
 
 PASSWORD = "correct horse battery"
 pytestmark = pytest.mark.slow
@@ -21,61 +30,61 @@ DAG = {"nodes": [{"id": "a", "type": "noop"}, {"id": "b", "type": "noop", "deps"
 
 
 @pytest.fixture
-def hall(server: Served) -> Hall:
-    return server.do(open_hall(server.api))
+def hall(server: RunningServer) -> PublishedProblem:
+    return server.do(publish_problem(server.api))
 
 
 @pytest.fixture
-def token(server: Served) -> str:
+def token(server: RunningServer) -> str:
     return server.do(server.api.user("admin"))[1]
 
 
-def _judge_later(server: Served, hall: Hall, job_id: str, verdict: Verdict) -> threading.Thread:
-    thread = threading.Thread(target=lambda: server.do(hall.judge(job_id, verdict)))
+def _judge_later(server: RunningServer, hall: PublishedProblem, job_id: str, verdict: Verdict) -> threading.Thread:
+    thread = threading.Thread(target=lambda: server.do(hall.finish(job_id, verdict)))
     thread.start()
     return thread
 
 
-def test_a_program_is_submitted_watched_and_read(server: Served, hall: Hall, token: str) -> None:
+def test_a_program_is_submitted_watched_and_read(server: RunningServer, hall: PublishedProblem, token: str) -> None:
     with Client(server.url, token) as client:
         made = client.submit("sum", "cpp", SOURCE, key="once")
         assert client.submit("sum", "cpp", SOURCE, key="once") == made, "the key stands for one submission"
-        with pytest.raises(Conflicting):
+        with pytest.raises(ConflictError):
             client.submit("sum", "cpp", SOURCE + "//", key="once")
         judging = _judge_later(server, hall, made.job_id, Verdict.WA)
         told = [(event.name, event.status) for event in client.watch(made.submission_id)]
         judging.join()
         assert told[-2:] == [("status", "wrong_answer"), ("end", "wrong_answer")]
         (found,) = client.wait([made.submission_id], timeout_sec=10)
-        assert (found.verdict, found.is_over, found.problem) == ("WA", True, "sum")
+        assert (found.verdict, found.is_finished, found.problem) == ("WA", True, "sum")
         assert client.source(found.id) == SOURCE
         document = client.results(found.id).document
         assert document is not None
         assert document["verdict"] == "WA"
         assert [item.id for item in client.submissions(problem="sum").items] == [found.id]
-        with pytest.raises(Missing, match="SUBMISSION_NOT_FOUND"):
+        with pytest.raises(NotFoundError, match="SUBMISSION_NOT_FOUND"):
             client.submission("nothing")
-        with pytest.raises(Rejected) as raised:
+        with pytest.raises(InvalidRequestError) as raised:
             client.submit("sum", "klingon", SOURCE)
         assert raised.value.request_id
 
 
-def test_waiting_ends_with_the_last_verdict(server: Served, hall: Hall, token: str) -> None:
+def test_waiting_ends_with_the_last_verdict(server: RunningServer, hall: PublishedProblem, token: str) -> None:
     async def run() -> None:
         async with AsyncClient(server.url, token) as client:
-            made = await client.submit_batch([NewProgram("sum", "cpp", SOURCE) for _ in range(3)])
+            made = await client.submit_batch([SubmissionSpec("sum", "cpp", SOURCE) for _ in range(3)])
             waiting = asyncio.create_task(client.wait([item.submission_id for item in made]))
             for item in made:
-                await asyncio.to_thread(server.do, hall.judge(item.job_id))
+                await asyncio.to_thread(server.do, hall.finish(item.job_id))
             assert [item.verdict for item in await waiting] == ["AC"] * 3
 
     asyncio.run(run())
 
 
-def test_a_chain_is_applied_and_its_run_looked_after(server: Served, token: str) -> None:
+def test_a_chain_is_applied_and_its_run_looked_after(server: RunningServer, token: str) -> None:
     with Client(server.url, token) as client:
-        daily = NewTrigger("daily", "cron", {"cron": "0 3 * * *", "timezone": "Europe/Berlin"})
-        hook = NewTrigger("hook", "webhook", {})
+        daily = TriggerSpec("daily", "cron", {"cron": "0 3 * * *", "timezone": "Europe/Berlin"})
+        hook = TriggerSpec("hook", "webhook", {})
         first = client.chain_apply("night", DAG, triggers=[daily, hook])
         assert (first.outcome, dict(first.triggers)) == ("created", {"daily": "created", "hook": "created"})
         assert list(first.secrets) == ["hook"]
@@ -95,15 +104,15 @@ def test_a_chain_is_applied_and_its_run_looked_after(server: Served, token: str)
         assert [item.id for item in client.runs(chain="night").items] == [run_id]
 
 
-def test_a_token_is_made_used_and_revoked(server: Served, token: str) -> None:
-    order = UserOrder("ada", Role.CONTESTANT, None, password=PASSWORD, must_change_password=False)
-    server.do(users.make_user(server.api.parts, order, actor="test"))
+def test_a_token_is_made_used_and_revoked(server: RunningServer, token: str) -> None:
+    order = UserSpec("ada", Role.CONTESTANT, None, password=PASSWORD, must_change_password=False)
+    server.do(users.create_user(server.api.parts, order, actor="test"))
     with Client(server.url) as client:
-        with pytest.raises(NotLoggedIn, match="LOGIN_FAILED"):
+        with pytest.raises(AuthenticationError, match="LOGIN_FAILED"):
             client.log_in("ada", "wrong", token_name="laptop")
         made = client.log_in("ada", PASSWORD, token_name="laptop", expires_in_days=1)
     with Client(server.url, made.secret) as client:
         assert (client.me().name, client.me().role) == ("ada", "contestant")
         client.revoke_token(made.id)
-        with pytest.raises(NotLoggedIn):
+        with pytest.raises(AuthenticationError):
             client.me()

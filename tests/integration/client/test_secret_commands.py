@@ -10,13 +10,13 @@ from click.testing import CliRunner, Result
 
 from adjudge.api.actions import users
 from adjudge.api.actions.secrets import keyring
-from adjudge.api.actions.users import UserOrder
+from adjudge.api.actions.users import UserSpec
 from adjudge.chains.secrets import Keyring
 from adjudge.cli import main
 from adjudge.domain.access import Role
 from adjudge.domain.errors import Unavailable
 from adjudge.store import chain_secrets
-from tests.support.served import Served
+from tests.support.served import RunningServer
 
 pytestmark = pytest.mark.slow
 PASSWORD = "correct horse battery"
@@ -28,25 +28,25 @@ def run(*argv: str, given: str = "") -> Result:
 
 
 @pytest.fixture
-def admin(server: Served, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Served:
+def admin(server: RunningServer, sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> RunningServer:
     """A server whose database and data folder are those of this machine's settings, and an admin logged in there."""
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", sqlite_url)
     monkeypatch.setenv("ADJUDGE_DATA_DIR", str(server.api.parts.settings.server.data_dir))
-    order = UserOrder("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
-    server.do(users.make_user(server.api.parts, order, actor="test"))
+    order = UserSpec("ada", Role.ADMIN, None, password=PASSWORD, must_change_password=False)
+    server.do(users.create_user(server.api.parts, order, actor="test"))
     login = CliRunner().invoke(main, ["login", server.url, "--name", "ada"], input=f"{PASSWORD}\n")
     assert login.exit_code == 0, login.output
     return server
 
 
-def values(server: Served, keys: Keyring | None = None) -> dict[str, str]:
+def values(server: RunningServer, keys: Keyring | None = None) -> dict[str, str]:
     """What nodes are given: every secret, decrypted with the keys that are here now."""
     found = server.do(server.api.parts.database.read(chain_secrets.read_all))
     keys = keys or keyring(server.api.parts.settings)
     return {name: keys.decrypt(name, ciphertext) for name, ciphertext in found.items()}
 
 
-def test_secrets_are_set_from_standard_input_listed_and_deleted(admin: Served) -> None:
+def test_secrets_are_set_from_standard_input_listed_and_deleted(admin: RunningServer) -> None:
     assert run("list").output == "There are no secrets.\n"
     assert run("set", "CI_TOKEN", given=f"{VALUE}\r\n").output == "CI_TOKEN: set\n"
     assert values(admin) == {"CI_TOKEN": VALUE}, "the newline at the end is not part of it"
@@ -65,14 +65,18 @@ def test_secrets_are_set_from_standard_input_listed_and_deleted(admin: Served) -
     ("name", "given", "word"),
     [("a-b", VALUE, "letters, digits and _"), ("CI_TOKEN", "short-1\n", "8 to 8192"), ("CI_TOKEN", "", "8 to 8192")],
 )
-def test_wrong_names_and_values_are_refused_and_not_repeated(admin: Served, name: str, given: str, word: str) -> None:
+def test_wrong_names_and_values_are_refused_and_not_repeated(
+    admin: RunningServer, name: str, given: str, word: str
+) -> None:
     refused = run("set", name, given=given)
     assert (refused.exit_code, word in refused.output) == (3, True), refused.output
     assert not given.strip() or given.strip() not in refused.output
     assert values(admin) == {}
 
 
-def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(admin: Served, tmp_path: Path) -> None:
+def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(
+    admin: RunningServer, tmp_path: Path
+) -> None:
     path = admin.api.parts.settings.server.data_dir / "secrets.key"
     for name in ("A", "B"):
         run("set", name, given=f"{name}-{VALUE}")
@@ -89,7 +93,7 @@ def test_a_rotation_encrypts_everything_with_a_new_key_and_removes_the_old(admin
         values(admin, Keyring(old))
 
 
-def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     path = admin.api.parts.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     old, new = path.read_text().strip(), run("key").output.strip()
@@ -99,7 +103,7 @@ def test_a_rotation_of_keys_in_a_setting_uses_the_first(admin: Served, monkeypat
     assert path.read_text().strip() == old, "a file that is not in use stays as it is"
 
 
-def test_a_rotation_without_the_key_changes_nothing(admin: Served) -> None:
+def test_a_rotation_without_the_key_changes_nothing(admin: RunningServer) -> None:
     path = admin.api.parts.settings.server.data_dir / "secrets.key"
     run("set", "A", given=VALUE)
     kept = path.read_text()
@@ -111,7 +115,7 @@ def test_a_rotation_without_the_key_changes_nothing(admin: Served) -> None:
     assert values(admin) == {"A": VALUE}
 
 
-def test_a_key_that_is_none_is_refused(admin: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_none_is_refused(admin: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJUDGE_CHAINS_SECRET_KEYS", "no key")
     run("set", "A", given=VALUE)
     refused = run("rotate")

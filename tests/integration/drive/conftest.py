@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from adjudge.cache.buckets import Buckets, MemoryBuckets, RedisBuckets
+from adjudge.cache.buckets import MemoryTokenBuckets, RedisTokenBuckets, TokenBuckets
 from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.patrol import Reconciler, Watchdog, patrol
-from adjudge.relay.pump import Pump
+from adjudge.relay.patrol import Reconciler, Watchdog, run_periodically
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import Database, Tx, open_database, problems, users
 from adjudge.store.job_values import Job
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row, Statement
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, JudgeRunListener, NewSubmission, SubmissionCommands
 from adjudge.stream import MemoryStream, Stream
 from adjudge.stream.redis import RedisStream
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
-from adjudge.worker.rate import Pace
+from adjudge.worker.rate import StartRateLimiter
 from adjudge.worker.worker_settings import WorkerSettings
 
 _ENVIRONMENTS = count(1)
@@ -38,42 +38,42 @@ LOST_AFTER_MS = 1_000
 QUICK = RetryPolicy(max_retries=3, base_ms=10, cap_ms=50)
 
 
-class Handler:
+class ScriptedHandler:
     """A judge that does as the test says; by default it accepts."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, int]] = []
-        self.act: Callable[[Job], Awaitable[Completion]] = self._accept
+        self.act: Callable[[Job], Awaitable[HandlerResult]] = self._accept
 
-    async def _accept(self, _: Job) -> Completion:
-        return Completion(result={}, outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    async def _accept(self, _: Job) -> HandlerResult:
+        return HandlerResult(result={}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         self.runs.append((job.id, job.attempt_id))
         return await self.act(job)
 
-    def needs(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, payload: Mapping[str, Any]) -> tuple[str, ...]:
         return (f"language:{payload.get('language')}",)
 
 
 @dataclass
-class Drive:
+class QueueHarness:
     """All roles, in one process, on real servers."""
 
     url: str
     database: Database
     stream: Stream
-    jobs: Jobs
+    jobs: JobCommands
     redis_url: str | None = None
-    handler: Handler = field(default_factory=Handler)
+    handler: ScriptedHandler = field(default_factory=ScriptedHandler)
     person: str = field(default_factory=new_id)
     problem: str = field(default_factory=new_id)
     revision: str = field(default_factory=new_id)
 
     async def set_up(self) -> None:
         async def create(tx: Tx) -> None:
-            await users.add(tx, users.NewUser(self.person, "person"))
-            await problems.add(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
+            await users.insert(tx, users.NewUser(self.person, "person"))
+            await problems.insert(tx, problems.NewProblem(self.problem, "sum", "Sum", self.person))
             await problems.add_revision(
                 tx, problems.NewRevision(self.revision, self.problem, "plain", "digest", self.person)
             )
@@ -85,7 +85,7 @@ class Drive:
             NewSubmission(new_id(), self.person, self.problem, self.revision, language, "digest", 1)
             for _ in range(how_many)
         ]
-        await self.database.transact(lambda tx: Submissions(self.jobs).submit(tx, new))
+        await self.database.transact(lambda tx: SubmissionCommands(self.jobs).submit(tx, new))
         return [item.id for item in new]
 
     async def rows(self, sql: str, **parameters: object) -> list[Row]:
@@ -109,7 +109,7 @@ class Drive:
         """Until no message is left: acknowledging follows what is written."""
 
         async def empty() -> bool:
-            return sum((await self.stream.depth()).values()) == 0
+            return sum((await self.stream.depths()).values()) == 0
 
         await self.until(empty, "every message is acknowledged")
 
@@ -125,34 +125,36 @@ class Drive:
     @asynccontextmanager
     async def scheduler(self, name: str = "scheduler") -> AsyncIterator[None]:
         watchdog = Watchdog(self.database, self.jobs, name=name)
-        reconciler = Reconciler(self.database, self.jobs, self.stream, name=name, older_ms=50)
+        reconciler = Reconciler(self.database, self.jobs, self.stream, name=name, older_than_ms=50)
         async with _running(
-            Pump(self.database, self.jobs, self.stream, name=name, poll_ms=50).run(),
-            patrol(watchdog.tick, every_ms=50),
-            patrol(reconciler.tick, every_ms=50),
+            Dispatcher(self.database, self.jobs, self.stream, name=name, poll_ms=50).run(),
+            run_periodically(watchdog.run_once, interval_ms=50),
+            run_periodically(reconciler.run_once, interval_ms=50),
         ):
             yield
 
     @asynccontextmanager
-    async def buckets(self) -> AsyncIterator[tuple[Buckets, Buckets]]:
+    async def buckets(self) -> AsyncIterator[tuple[TokenBuckets, TokenBuckets]]:
         """Buckets as two workers have them: in one process the same, else two connections."""
         if self.redis_url is None:
-            shared = MemoryBuckets()
+            shared = MemoryTokenBuckets()
             yield shared, shared
             return
         environment = f"drive-{next(_ENVIRONMENTS)}"
-        one, two = (RedisBuckets(self.redis_url, environment=environment) for _ in range(2))
+        one, two = (RedisTokenBuckets(self.redis_url, environment=environment) for _ in range(2))
         yield one, two
         await one.close()
         await two.close()
 
     @asynccontextmanager
-    async def worker(self, name: str = "worker", pace: Pace | None = None, **settings: Any) -> AsyncIterator[Worker]:
+    async def worker(
+        self, name: str = "worker", pace: StartRateLimiter | None = None, **settings: Any
+    ) -> AsyncIterator[Worker]:
         """A worker with a lease that outlasts any pause of the machine; who is to lose it is told a short one."""
         told: dict[str, Any] = {"slots": 2, "lease_ms": 60_000, "heartbeat_ms": 200, "retry": QUICK}
         told |= {"reclaim_interval_ms": 100, "read_wait_ms": 100, **settings}
         told.setdefault("reclaim_grace_ms", IDLE_MS - told["lease_ms"])
-        handlers = {JUDGE: self.handler}
+        handlers = {JOB_KIND_JUDGE: self.handler}
         worker = Worker(self.database, self.jobs, self.stream, handlers, WorkerSettings(name, **told), pace=pace)
         async with _running(worker.run()):
             yield worker
@@ -170,7 +172,7 @@ async def _running(*loops: Any) -> AsyncIterator[None]:
 
 
 @pytest.fixture(params=["embedded", "distributed"])
-async def drive(request: pytest.FixtureRequest) -> AsyncIterator[Drive]:
+async def drive(request: pytest.FixtureRequest) -> AsyncIterator[QueueHarness]:
     """The drive in each mode in turn."""
     async with AsyncExitStack() as stack:
         if request.param == "embedded":
@@ -182,7 +184,7 @@ async def drive(request: pytest.FixtureRequest) -> AsyncIterator[Drive]:
             stream = RedisStream(redis_url, environment=f"drive-{next(_ENVIRONMENTS)}")
         stack.push_async_callback(stream.close)
         database = await stack.enter_async_context(open_database(url, migrate=False))
-        jobs = Jobs({JUDGE: JudgeRunOwner()}, policy=QUICK)
-        drive = Drive(url, database, stream, jobs, redis_url)
+        jobs = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()}, policy=QUICK)
+        drive = QueueHarness(url, database, stream, jobs, redis_url)
         await drive.set_up()
         yield drive

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.blobs.driver import BlobStore
 from adjudge.domain.ids import new_id
-from adjudge.packages.load import loaded
-from adjudge.packages.storing import new_revision, store_files
+from adjudge.packages.load import load_package
+from adjudge.packages.storing import new_revision, store_package_files
 from adjudge.store import Database, Tx, open_database, problems, users
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Row, Statement
-from adjudge.store.submissions import JUDGE, JudgeRunOwner, NewSubmission, Submissions
+from adjudge.store.submissions import JOB_KIND_JUDGE, JudgeRunListener, NewSubmission, SubmissionCommands
 from tests.support.service import free_port
 from tests.support.services import RedisServer
 
@@ -40,7 +40,7 @@ class Installation:
     def __init__(self, url: str, redis: RedisServer | None, folder: Path) -> None:
         self.url = url
         self.folder = folder
-        self.blobs = DirectoryBlobs(folder / "blobs")
+        self.blobs = DirectoryBlobStore(folder / "blobs")
         self.doors: dict[str, int] = {}
         self.said: dict[str, str] = {}
         self.environment = {
@@ -92,15 +92,15 @@ class Installation:
             yield database
 
 
-async def import_problem(database: Database, blobs: Blobs) -> tuple[str, str, str]:
+async def import_problem(database: Database, blobs: BlobStore) -> tuple[str, str, str]:
     person, problem = new_id(), new_id()
-    with loaded(PROBLEM) as package:
-        files = await store_files(blobs, package)
+    with load_package(PROBLEM) as package:
+        files = await store_package_files(blobs, package)
         revision = new_revision(package, files, problem_id=problem, created_by=person)
 
     async def create(tx: Tx) -> None:
-        await users.add(tx, users.NewUser(person, "person"))
-        await problems.add(tx, problems.NewProblem(problem, "multiples", package.problem.title, person))
+        await users.insert(tx, users.NewUser(person, "person"))
+        await problems.insert(tx, problems.NewProblem(problem, "multiples", package.problem.title, person))
         await problems.add_revision(tx, revision)
         await problems.publish(tx, problem_id=problem, revision_id=revision.id, version=1)
 
@@ -108,7 +108,7 @@ async def import_problem(database: Database, blobs: Blobs) -> tuple[str, str, st
     return person, problem, revision.id
 
 
-async def submit(database: Database, blobs: DirectoryBlobs, ids: tuple[str, str, str], sources: list[Path]) -> None:
+async def submit(database: Database, blobs: DirectoryBlobStore, ids: tuple[str, str, str], sources: list[Path]) -> None:
     """Hand in, with ids in the order of the sources: those of one millisecond come in any."""
     person, problem, revision = ids
     new = []
@@ -117,15 +117,15 @@ async def submit(database: Database, blobs: DirectoryBlobs, ids: tuple[str, str,
         language = {"cpp": "cpp", "py": "python3"}[source.suffix[1:]]
         size = source.stat().st_size
         new.append(NewSubmission(submission_id, person, problem, revision, language, digest, size))
-    jobs = Jobs({JUDGE: JudgeRunOwner()})
-    await database.transact(lambda tx: Submissions(jobs).submit(tx, new))
+    jobs = JobCommands({JOB_KIND_JUDGE: JudgeRunListener()})
+    await database.transact(lambda tx: SubmissionCommands(jobs).submit(tx, new))
 
 
 async def rows(database: Database, sql: str) -> list[Row]:
     return await database.read(lambda tx: tx.fetch(Statement(sql, "Asked by a test.", sql)))
 
 
-def ask_door(port: int) -> tuple[str, str]:
+def get_health_and_metrics(port: int) -> tuple[str, str]:
     """What a process says of itself: whether it is live, and its figures."""
     live, figures = (f"http://127.0.0.1:{port}/{path}" for path in ("health/live", "metrics"))
     with urlopen(live, timeout=120) as first, urlopen(figures, timeout=120) as second:

@@ -10,21 +10,21 @@ from typing import Any, TypeVar
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.pump import Pump
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import Database
 from adjudge.store.driver import Operation
-from adjudge.store.job_values import Fence, Finish
+from adjudge.store.job_values import Fence, JobResult
 from adjudge.store.statement import Statement
-from adjudge.store.submissions import JUDGE, Judgement
-from adjudge.stream import Hint, Message, Published, Stream
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement
+from adjudge.stream import Message, MessageBody, PublishResult, Stream
 from adjudge.worker.loop import Worker
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.drive.conftest import QUICK, Drive
+from tests.integration.drive.conftest import QUICK, QueueHarness
 
 T = TypeVar("T")
 
 
-class Away:
+class UnavailableDatabase:
     """A database that can be told to be away."""
 
     def __init__(self, inner: Database) -> None:
@@ -51,23 +51,23 @@ class Away:
         """The test's own is closed by whoever opened it."""
 
 
-class Watched:
+class RecordingStream:
     """A stream that remembers acknowledgements with what the job's row said at that moment, and can be away."""
 
-    def __init__(self, inner: Stream, drive: Drive) -> None:
+    def __init__(self, inner: Stream, drive: QueueHarness) -> None:
         self._inner, self._drive = inner, drive
         self.acks: list[tuple[str | None, str | None]] = []
         self.failing_acks = 0
         self.tried_acks = 0
         self.publishes_fail = False
 
-    async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+    async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
         if self.publishes_fail:
             raise Unavailable("the stream is away")
         return await self._inner.publish(hints)
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
-        return await self._inner.read(consumer=consumer, at_most=at_most, wait_ms=wait_ms)
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
+        return await self._inner.read(consumer=consumer, limit=limit, wait_ms=wait_ms)
 
     async def ack(self, messages: Sequence[Message]) -> int:
         self.tried_acks += 1
@@ -79,36 +79,36 @@ class Watched:
             self.acks.append((message.job_id, rows[0]["status"] if rows else None))
         return await self._inner.ack(messages)
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
-        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, at_most=at_most)
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
+        return await self._inner.autoclaim(consumer=consumer, idle_ms=idle_ms, limit=limit)
 
-    async def holds(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
-        return await self._inner.holds(entries)
+    async def find_existing(self, entries: Sequence[tuple[int, str | None]]) -> set[tuple[int, str | None]]:
+        return await self._inner.find_existing(entries)
 
-    async def pending(self) -> dict[int, int]:
-        return await self._inner.pending()
+    async def pending_counts(self) -> dict[int, int]:
+        return await self._inner.pending_counts()
 
-    async def depth(self) -> dict[int, int]:
-        return await self._inner.depth()
+    async def depths(self) -> dict[int, int]:
+        return await self._inner.depths()
 
     async def close(self) -> None:
         """The test's own is closed by whoever opened it."""
 
 
-class Stage:
+class ManualWorker:
     """One worker that the test moves by hand, and what it sees."""
 
-    def __init__(self, drive: Drive) -> None:
+    def __init__(self, drive: QueueHarness) -> None:
         self.drive = drive
-        self.database = Away(drive.database)
-        self.stream = Watched(drive.stream, drive)
-        self.pump = Pump(drive.database, drive.jobs, self.stream, name="pump")
+        self.database = UnavailableDatabase(drive.database)
+        self.stream = RecordingStream(drive.stream, drive)
+        self.pump = Dispatcher(drive.database, drive.jobs, self.stream, name="pump")
 
     @asynccontextmanager
     async def worker(self, name: str = "worker", **settings: Any) -> Any:
         """A worker whose reading is called by the test."""
         told = WorkerSettings(name, slots=4, retry=QUICK, **{"lease_ms": 10_000, "reclaim_grace_ms": 0, **settings})
-        worker = Worker(self.database, self.drive.jobs, self.stream, {JUDGE: self.drive.handler}, told)
+        worker = Worker(self.database, self.drive.jobs, self.stream, {JOB_KIND_JUDGE: self.drive.handler}, told)
         try:
             yield worker
         finally:
@@ -119,7 +119,7 @@ class Stage:
             await worker._finisher.close()
 
     async def read(self, consumer: str = "worker") -> list[Message]:
-        return await self.stream.read(consumer=consumer, at_most=8, wait_ms=200)
+        return await self.stream.read(consumer=consumer, limit=8, wait_ms=200)
 
     async def job(self) -> dict[str, Any]:
         (row,) = await self.drive.rows("SELECT * FROM jobs")
@@ -128,7 +128,7 @@ class Stage:
     async def delivered(self) -> str:
         """Submit one and deliver it; its job."""
         await self.drive.submit()
-        await self.pump.deliver()
+        await self.pump.dispatch_batch()
         return str((await self.job())["id"])
 
     async def quiet(self, worker: Worker) -> None:
@@ -138,18 +138,20 @@ class Stage:
         await self.drive.until(over, "the worker has finished")
 
     async def messages(self) -> int:
-        return sum((await self.stream.depth()).values())
+        return sum((await self.stream.depths()).values())
 
     async def write(self, sql: str, **parameters: object) -> None:
         await self.drive.database.transact(lambda tx: tx.execute(Statement(sql, "A test's.", sql), **parameters))
 
 
-def unusable(message: Message, problem: Any, *, job_id: str | None) -> Message:
+def corrupt_message(message: Message, problem: Any, *, job_id: str | None) -> Message:
     """The same message, come to harm."""
-    return Message(message.entry_id, message.band, None, problem, job_id, message.deliveries, 1, message.receipt)
+    return Message(
+        message.entry_id, message.band, None, problem, job_id, message.delivery_count, 1, message.payload_ref
+    )
 
 
-async def held_by_a_dead_worker(stage: Stage, *, lease_ms: int) -> str:
+async def claim_without_heartbeat(stage: ManualWorker, *, lease_ms: int) -> str:
     """A job whose message somebody read, who claimed it and then said nothing more."""
     job_id = await stage.delivered()
     assert await stage.read("dead")
@@ -159,14 +161,14 @@ async def held_by_a_dead_worker(stage: Stage, *, lease_ms: int) -> str:
     return job_id
 
 
-async def finish(stage: Stage, fence: Fence) -> Any:
-    done = Finish(fence, JobStatus.SUCCEEDED, {}, Judgement(Verdict.AC, time_ms=1, mem_kb=1))
-    return await stage.drive.database.transact(lambda tx: stage.drive.jobs.finish(tx, [done]))
+async def finish(stage: ManualWorker, fence: Fence) -> Any:
+    done = JobResult(fence, JobStatus.SUCCEEDED, {}, Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    return await stage.drive.database.transact(lambda tx: stage.drive.jobs.finish_and_claim_next(tx, [done]))
 
 
-async def reclaim_now(stage: Stage, worker: Worker) -> None:
+async def reclaim_now(stage: ManualWorker, worker: Worker) -> None:
     """Take over whatever is pending, however short a time: the rows decide."""
-    messages = await stage.stream.autoclaim(consumer="worker", idle_ms=0, at_most=8)
+    messages = await stage.stream.autoclaim(consumer="worker", idle_ms=0, limit=8)
     usable = await worker._usable(messages)
     if usable:
         await worker._take_over(usable)

@@ -37,8 +37,8 @@ async def test_10_11_processes_judge_with_files_in_s3_and_workers_in_etcd(
     told = settings.load(environ=installation.environment)
     async with installation.opened() as database, open_blobs(told) as blobs:
         person, _, _ = await import_problem(database, blobs)
-        token = tokens.NewToken(new_id(), person, "test", secret, ("*",))
-        await database.transact(lambda tx: tokens.add(tx, token))
+        token = tokens.NewApiToken(new_id(), person, "test", secret, ("*",))
+        await database.transact(lambda tx: tokens.insert(tx, token))
         with (
             installation.running("scheduler"),
             installation.running("worker", "--slots", "1", "--name", "w1") as worker,

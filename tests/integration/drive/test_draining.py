@@ -13,12 +13,12 @@ from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.store.driver import Operation
 from adjudge.store.job_values import Job
 from adjudge.store.statement import Statement
-from adjudge.store.submissions import JUDGE
-from adjudge.worker.handler import Completion
+from adjudge.store.submissions import JOB_KIND_JUDGE
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.drive.conftest import QUICK, Drive
-from tests.integration.drive.stage import Away, Stage, held_by_a_dead_worker, reclaim_now
+from tests.integration.drive.conftest import QUICK, QueueHarness
+from tests.integration.drive.stage import ManualWorker, UnavailableDatabase, claim_without_heartbeat, reclaim_now
 
 _ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE jobs SET max_attempts = 1")
 
@@ -26,7 +26,7 @@ _ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE 
 class Intercepted:
     """A database whose transactions are followed by what the test says, after their commit."""
 
-    def __init__(self, drive: Drive) -> None:
+    def __init__(self, drive: QueueHarness) -> None:
         self._inner = drive.database
         self.dialect = drive.database.dialect
         self.listen = drive.database.listen
@@ -49,11 +49,11 @@ class Intercepted:
 
 
 @asynccontextmanager
-async def working(drive: Drive, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
+async def working(drive: QueueHarness, database: Intercepted, **settings: Any) -> AsyncIterator[Worker]:
     told = WorkerSettings(
         "drained", **{"slots": 2, "lease_ms": 60_000, "read_wait_ms": 100, "retry": QUICK, **settings}
     )
-    worker = Worker(database, drive.jobs, drive.stream, {JUDGE: drive.handler}, told)
+    worker = Worker(database, drive.jobs, drive.stream, {JOB_KIND_JUDGE: drive.handler}, told)
     task = asyncio.create_task(worker.run())
     try:
         yield worker
@@ -78,7 +78,7 @@ def hold_the_claim(database: Intercepted) -> tuple[asyncio.Event, asyncio.Event]
     return committed, let_through
 
 
-async def test_drain_between_claim_and_start_lets_the_job_run(drive: Drive) -> None:
+async def test_drain_between_claim_and_start_lets_the_job_run(drive: QueueHarness) -> None:
     database = Intercepted(drive)
     committed, let_through = hold_the_claim(database)
     async with drive.scheduler():
@@ -92,10 +92,10 @@ async def test_drain_between_claim_and_start_lets_the_job_run(drive: Drive) -> N
     assert [attempt for _, attempt in drive.handler.runs] == [1]
 
 
-async def test_second_drain_between_claim_and_start_costs_no_attempt(drive: Drive) -> None:
-    async def never_ends(_: Job) -> Completion:
+async def test_second_drain_between_claim_and_start_costs_no_attempt(drive: QueueHarness) -> None:
+    async def never_ends(_: Job) -> HandlerResult:
         await asyncio.Event().wait()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = never_ends
     database = Intercepted(drive)
@@ -113,7 +113,9 @@ async def test_second_drain_between_claim_and_start_costs_no_attempt(drive: Driv
     assert (job["attempt_id"], job["max_attempts"], job["lease_owner"]) == (1, 5, None)
 
 
-async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(
+    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The grace is over once: a claim that used it up leaves no second one to the jobs that run."""
     deadlines: list[float] = []
     stop_reading, finish_running = Worker._stop_reading, Worker._finish_running
@@ -134,10 +136,10 @@ async def test_waiting_for_a_claim_and_for_jobs_share_one_grace(drive: Drive, mo
     assert deadlines[0] == deadlines[1]
 
 
-async def test_many_drains_leave_no_job_behind(drive: Drive) -> None:
+async def test_many_drains_leave_no_job_behind(drive: QueueHarness) -> None:
     """However the drain falls, a worker that has stopped holds nothing, and no attempt was lost."""
 
-    async def brief(job: Job) -> Completion:
+    async def brief(job: Job) -> HandlerResult:
         await asyncio.sleep(0.002)
         return await drive.handler._accept(job)
 
@@ -156,7 +158,7 @@ async def test_many_drains_leave_no_job_behind(drive: Drive) -> None:
     assert spent == []
 
 
-async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: Drive) -> None:
+async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: QueueHarness) -> None:
     """The commit happened, its answer and the look-up failed: the worker remembers, and gives the jobs back."""
     database = Intercepted(drive)
 
@@ -178,10 +180,10 @@ async def test_claims_whose_answer_was_lost_are_released_without_cost(drive: Dri
     ]
 
 
-async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(drive: Drive) -> None:
-    database, stage = Intercepted(drive), Stage(drive)
-    stage.database = cast("Away", database)
-    job_id = await held_by_a_dead_worker(stage, lease_ms=10_000)
+async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(drive: QueueHarness) -> None:
+    database, stage = Intercepted(drive), ManualWorker(drive)
+    stage.database = cast("UnavailableDatabase", database)
+    job_id = await claim_without_heartbeat(stage, lease_ms=10_000)
     await stage.write("UPDATE jobs SET lease_until = 1 WHERE id = :id", id=job_id)
 
     async def lose(result: Any) -> None:
@@ -201,12 +203,12 @@ async def test_a_take_over_whose_answer_was_lost_is_released_without_cost(drive:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_last_attempt_is_confirmed_before_its_handler_is_called(drive: Drive, *, fails: bool) -> None:
+async def test_last_attempt_is_confirmed_before_its_handler_is_called(drive: QueueHarness, *, fails: bool) -> None:
     """Where the start cannot be written, nothing runs and the attempt is given back."""
     database = Intercepted(drive)
     seen: list[Any] = []
 
-    async def look(job: Job) -> Completion:
+    async def look(job: Job) -> HandlerResult:
         seen.extend(await drive.rows("SELECT heartbeat_at FROM jobs"))
         return await drive.handler._accept(job)
 

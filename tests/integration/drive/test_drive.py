@@ -12,23 +12,23 @@ from adjudge.domain.errors import Conflict, InvalidInput, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.relay.direct import delivering
+from adjudge.relay.direct import dispatch_inline
 from adjudge.relay.patrol import Reconciler
-from adjudge.relay.pump import Pump
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import dead_letters
 from adjudge.store.job_values import Job, NewJob
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import Judgement, Submissions
-from adjudge.stream import Hint, MemoryStream, Published
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import Judgement, SubmissionCommands
+from adjudge.stream import MemoryStream, MessageBody, PublishResult
 from adjudge.stream.redis import RedisStream
-from adjudge.worker.handler import Completion
-from adjudge.worker.rate import Pace
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.rate import StartRateLimiter
 from adjudge.worker.slots import parse_limits
-from tests.integration.drive.conftest import LOST_AFTER_MS, Drive
-from tests.support.stores import figure
+from tests.integration.drive.conftest import LOST_AFTER_MS, QueueHarness
+from tests.support.stores import metric_value
 
 
-async def test_two_hundred_submissions_are_each_judged_once(drive: Drive) -> None:
+async def test_two_hundred_submissions_are_each_judged_once(drive: QueueHarness) -> None:
     async with drive.scheduler("one"), drive.scheduler("two"), drive.worker("a", slots=8), drive.worker("b", slots=8):
         submissions = await drive.submit(200)
         decided = await drive.until_decided(submissions)
@@ -38,8 +38,8 @@ async def test_two_hundred_submissions_are_each_judged_once(drive: Drive) -> Non
     assert await drive.rows("SELECT 1 AS one FROM job_status_log WHERE to_status = 'succeeded' LIMIT 1")
 
 
-async def test_retryable_errors_backoff_and_cap(drive: Drive) -> None:
-    async def broken(_: Job) -> Completion:
+async def test_retryable_errors_backoff_and_cap(drive: QueueHarness) -> None:
+    async def broken(_: Job) -> HandlerResult:
         raise RuntimeError("the sandbox would not start")
 
     drive.handler.act = broken
@@ -58,14 +58,14 @@ async def test_retryable_errors_backoff_and_cap(drive: Drive) -> None:
     assert all(back - gone >= least for gone, back, least in zip(released, again, least_us, strict=True))
 
 
-async def test_an_end_that_cannot_be_written_is_kept_with_its_reason(drive: Drive) -> None:
+async def test_an_end_that_cannot_be_written_is_kept_with_its_reason(drive: QueueHarness) -> None:
     """Its worker is well: a dead letter that says otherwise, a lease later, would send the operator the wrong way."""
 
-    async def unwritable(_: Job) -> Completion:
-        return Completion(result={"figures": object()}, outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    async def unwritable(_: Job) -> HandlerResult:
+        return HandlerResult(result={"figures": object()}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
 
     drive.handler.act = unwritable
-    stalled = figure("stalled_total")
+    stalled = metric_value("stalled_total")
     async with drive.scheduler(), drive.worker():
         await drive.until_decided(await drive.submit())
     (letter,) = await drive.rows("SELECT attempt_id, error_code, error FROM dead_letters")
@@ -73,11 +73,11 @@ async def test_an_end_that_cannot_be_written_is_kept_with_its_reason(drive: Driv
     assert letter["error"] == "TypeError: Object of type object is not JSON serializable"
     reasons = {row["reason"] for row in await drive.rows("SELECT reason FROM job_attempts")}
     assert "lease_expired" not in reasons
-    assert figure("stalled_total") == stalled
+    assert metric_value("stalled_total") == stalled
 
 
-async def test_an_error_is_kept_whatever_it_says(drive: Drive) -> None:
-    async def fails(_: Job) -> Completion:
+async def test_an_error_is_kept_whatever_it_says(drive: QueueHarness) -> None:
+    async def fails(_: Job) -> HandlerResult:
         raise InvalidInput("a zero \0 and half a letter \ud800")
 
     drive.handler.act = fails
@@ -87,21 +87,23 @@ async def test_an_error_is_kept_whatever_it_says(drive: Drive) -> None:
     assert (letter["error_code"], letter["error"]) == ("INVALID_INPUT", "InvalidInput: a zero ␀ and half a letter ?")
 
 
-async def test_what_was_put_off_is_delivered_when_it_is_due_not_when_the_next_poll_comes_round(drive: Drive) -> None:
-    async def fails_once(job: Job) -> Completion:
+async def test_what_was_put_off_is_delivered_when_it_is_due_not_when_the_next_poll_comes_round(
+    drive: QueueHarness,
+) -> None:
+    async def fails_once(job: Job) -> HandlerResult:
         if job.attempt_id == 1:
             raise RuntimeError("the sandbox would not start")
         return await drive.handler._accept(job)
 
     drive.handler.act = fails_once
-    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump", poll_ms=3_600_000)
-    async with delivering(pump), drive.worker():
+    pump = Dispatcher(drive.database, drive.jobs, drive.stream, name="pump", poll_ms=3_600_000)
+    async with dispatch_inline(pump), drive.worker():
         decided = await drive.until_decided(await drive.submit(3))
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(drive: Drive) -> None:
-    async def refused(_: Job) -> Completion:
+async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(drive: QueueHarness) -> None:
+    async def refused(_: Job) -> HandlerResult:
         raise InvalidInput("language: no such thing")
 
     drive.handler.act = refused
@@ -130,7 +132,7 @@ async def test_a_dead_letter_is_replayed_and_its_verdict_replaces_the_error(driv
     assert (audited["actor"], audited["action"], audited["reason"]) == ("ops", "replay", "fixed")
 
 
-async def test_a_wiped_stream_loses_no_job(drive: Drive) -> None:
+async def test_a_wiped_stream_loses_no_job(drive: QueueHarness) -> None:
     async with drive.scheduler():
         submissions = await drive.submit(20)
 
@@ -144,38 +146,38 @@ async def test_a_wiped_stream_loses_no_job(drive: Drive) -> None:
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_wiped_stream_is_told_of_everything_in_one_round(drive: Drive) -> None:
+async def test_a_wiped_stream_is_told_of_everything_in_one_round(drive: QueueHarness) -> None:
     await drive.submit(1_200)
-    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump")
-    while await pump.deliver():
+    pump = Dispatcher(drive.database, drive.jobs, drive.stream, name="pump")
+    while await pump.dispatch_batch():
         pass
-    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_ms=0)
-    assert await reconciler.tick() == 0, "nothing is missing yet"
+    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_than_ms=0)
+    assert await reconciler.run_once() == 0, "nothing is missing yet"
     await _wipe(drive)
-    assert await reconciler.tick() == 1_200
+    assert await reconciler.run_once() == 1_200
     assert not await drive.rows("SELECT id FROM jobs WHERE status <> 'pending'")
 
 
-async def test_a_lost_message_is_found_behind_many_that_wait(drive: Drive) -> None:
+async def test_a_lost_message_is_found_behind_many_that_wait(drive: QueueHarness) -> None:
     await drive.submit(20)
-    await Pump(drive.database, drive.jobs, drive.stream, name="pump").deliver()
-    messages = {message.job_id: message for message in await drive.stream.read(consumer="x", at_most=20, wait_ms=500)}
+    await Dispatcher(drive.database, drive.jobs, drive.stream, name="pump").dispatch_batch()
+    messages = {message.job_id: message for message in await drive.stream.read(consumer="x", limit=20, wait_ms=500)}
     queued = [row["id"] for row in await drive.rows("SELECT id FROM jobs ORDER BY queued_at, id")]
-    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_ms=0, batch=4)
+    reconciler = Reconciler(drive.database, drive.jobs, drive.stream, name="reconciler", older_than_ms=0, batch=4)
     await drive.stream.ack([messages[queued[13]]])
-    assert [await reconciler.tick() for _ in range(5)] == [0, 0, 1, 0, 0]
+    assert [await reconciler.run_once() for _ in range(5)] == [0, 0, 1, 0, 0]
     await drive.stream.ack([messages[queued[0]], messages[queued[19]]])
-    found = [await reconciler.tick() for _ in range(5)]
+    found = [await reconciler.run_once() for _ in range(5)]
     assert (found[0], sum(found)) == (1, 2), "the front is looked at every time, the rest part by part"
 
 
 @pytest.mark.slow
-async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
+async def test_stalled_job_recovered_by_watchdog(drive: QueueHarness) -> None:
     never = asyncio.Event()
 
-    async def stuck(_: Job) -> Completion:
+    async def stuck(_: Job) -> HandlerResult:
         await never.wait()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = stuck
     async with drive.scheduler():
@@ -194,14 +196,14 @@ async def test_stalled_job_recovered_by_watchdog(drive: Drive) -> None:
 
 
 @pytest.mark.slow
-async def test_a_late_writer_is_refused(drive: Drive) -> None:
+async def test_a_late_writer_is_refused(drive: QueueHarness) -> None:
     """C5: a worker that lost its lease and does not know it changes nothing."""
     go_on = asyncio.Event()
 
-    async def slow_first(job: Job) -> Completion:
+    async def slow_first(job: Job) -> HandlerResult:
         if job.attempt_id == 1:
             await asyncio.shield(go_on.wait())
-            return Completion(result={}, outcome=Judgement(Verdict.WA))
+            return HandlerResult(result={}, typed_result=Judgement(Verdict.WA))
         return await drive.handler._accept(job)
 
     drive.handler.act = slow_first
@@ -210,26 +212,28 @@ async def test_a_late_writer_is_refused(drive: Drive) -> None:
         await drive.until_running()
         async with drive.worker("fresh"):
             assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
-        rejected = figure("worker_finalize_rejected_total", reason="stale_attempt")
+        rejected = metric_value("worker_finalize_rejected_total", reason="stale_attempt")
         go_on.set()
 
         async def refused() -> bool:
-            return figure("worker_finalize_rejected_total", reason="stale_attempt") > rejected
+            return metric_value("worker_finalize_rejected_total", reason="stale_attempt") > rejected
 
         await drive.until(refused, "the zombie is refused")
         rows = await drive.rows("SELECT verdict FROM submissions")
     assert [row["verdict"] for row in rows] == ["AC"]
 
 
-async def test_canceling_kills_the_run_before_the_next_heartbeat_and_acknowledges_its_message(drive: Drive) -> None:
+async def test_canceling_kills_the_run_before_the_next_heartbeat_and_acknowledges_its_message(
+    drive: QueueHarness,
+) -> None:
     stopped = asyncio.Event()
 
-    async def long(_: Job) -> Completion:
+    async def long(_: Job) -> HandlerResult:
         try:
             await asyncio.Event().wait()
         finally:
             stopped.set()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = long
     async with drive.scheduler(), drive.worker(heartbeat_ms=3_600_000, lease_ms=7_200_000):
@@ -237,7 +241,7 @@ async def test_canceling_kills_the_run_before_the_next_heartbeat_and_acknowledge
 
         await drive.until_running()
         await drive.database.transact(
-            lambda tx: Submissions(drive.jobs).cancel(tx, submission, actor=drive.person, reason="no")
+            lambda tx: SubmissionCommands(drive.jobs).cancel(tx, submission, actor=drive.person, reason="no")
         )
         async with asyncio.timeout(120):
             await stopped.wait()
@@ -245,16 +249,16 @@ async def test_canceling_kills_the_run_before_the_next_heartbeat_and_acknowledge
     assert await drive.until_decided([submission]) == {submission: ("canceled", None)}
 
 
-async def test_a_worker_that_is_canceled_leaves_nothing_at_work_and_writes_nothing(drive: Drive) -> None:
+async def test_a_worker_that_is_canceled_leaves_nothing_at_work_and_writes_nothing(drive: QueueHarness) -> None:
     ended = asyncio.Event()
 
-    async def long(_: Job) -> Completion:
+    async def long(_: Job) -> HandlerResult:
         try:
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)  # cleaning up takes its time
             ended.set()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = long
     async with drive.scheduler():
@@ -266,10 +270,10 @@ async def test_a_worker_that_is_canceled_leaves_nothing_at_work_and_writes_nothi
     assert (job["status"], job["attempt_id"], job["lease_owner"]) == ("running", 1, "canceled")
 
 
-async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_attempt(drive: Drive) -> None:
-    async def long(_: Job) -> Completion:
+async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_attempt(drive: QueueHarness) -> None:
+    async def long(_: Job) -> HandlerResult:
         await asyncio.Event().wait()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = long
     async with drive.scheduler():
@@ -293,14 +297,14 @@ async def test_draining_hands_back_what_it_cannot_finish_without_costing_an_atte
             assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
 
 
-async def test_what_nobody_can_run_is_buried_and_acknowledged(drive: Drive) -> None:
+async def test_what_nobody_can_run_is_buried_and_acknowledged(drive: QueueHarness) -> None:
     new = NewJob(id=new_id(), kind="no-such-kind")
     await drive.database.transact(lambda tx: drive.jobs.enqueue(tx, [new]))
     async with drive.scheduler(), drive.worker():
 
         async def quiet() -> bool:
             ended = await drive.rows("SELECT id FROM jobs WHERE finished_at IS NOT NULL")
-            return bool(ended) and sum((await drive.stream.depth()).values()) == 0
+            return bool(ended) and sum((await drive.stream.depths()).values()) == 0
 
         await drive.until(quiet, "the poison is gone")
     (letter,) = await drive.database.read(dead_letters.page)
@@ -309,19 +313,19 @@ async def test_what_nobody_can_run_is_buried_and_acknowledged(drive: Drive) -> N
     assert JobStatus(row["status"]) is JobStatus.FAILED
 
 
-async def test_a_message_that_names_the_wrong_kind_does_no_harm(drive: Drive) -> None:
+async def test_a_message_that_names_the_wrong_kind_does_no_harm(drive: QueueHarness) -> None:
     (submission,) = await drive.submit()
     (job,) = await drive.rows("SELECT id FROM jobs")
-    await drive.stream.publish([Hint(job["id"], 2, "no-such-kind")])
+    await drive.stream.publish([MessageBody(job["id"], 2, "no-such-kind")])
     async with drive.worker():
         assert await drive.until_decided([submission]) == {submission: ("accepted", "AC")}
 
 
 @pytest.mark.slow
-async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> None:
+async def test_a_limited_language_never_runs_more_than_it_may(drive: QueueHarness) -> None:
     at_once, most = 0, 0
 
-    async def counted(job: Job) -> Completion:
+    async def counted(job: Job) -> HandlerResult:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
@@ -338,23 +342,23 @@ async def test_a_limited_language_never_runs_more_than_it_may(drive: Drive) -> N
 
 
 @pytest.mark.slow
-async def test_all_workers_together_start_no_more_jobs_than_the_rate_allows(drive: Drive) -> None:
+async def test_all_workers_together_start_no_more_jobs_than_the_rate_allows(drive: QueueHarness) -> None:
     rate, slots, jobs = 2, 2, 7
     async with drive.scheduler(), drive.buckets() as buckets:
-        paces = [Pace(opened, rate_per_sec=rate) for opened in buckets]
+        paces = [StartRateLimiter(opened, rate_per_sec=rate) for opened in buckets]
         async with drive.worker("a", slots=1, pace=paces[0]), drive.worker("b", slots=1, pace=paces[1]):
             await drive.until_decided(await drive.submit(jobs))
     started = sorted(row["started_at"] for row in await drive.rows("SELECT started_at FROM jobs"))
     # A burst is a second's worth, and each slot may hold a permit besides; all others come at the rate.
     assert started[-1] - started[0] >= (jobs - rate - slots) / rate * 1_000_000
-    assert figure("worker_throttled_total") > 0
+    assert metric_value("worker_throttled_total") > 0
 
 
-async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -> None:
+async def test_a_language_is_limited_by_its_name_in_the_settings(drive: QueueHarness) -> None:
     at_once: Counter[str] = Counter()
     most: Counter[str] = Counter()
 
-    async def counted(job: Job) -> Completion:
+    async def counted(job: Job) -> HandlerResult:
         language = job.payload["language"]
         at_once[language] += 1
         most[language] = max(most[language], at_once[language])
@@ -370,16 +374,19 @@ async def test_a_language_is_limited_by_its_name_in_the_settings(drive: Drive) -
     assert most["cpp"] <= 2
 
 
-async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(drive: Drive) -> None:
+async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(drive: QueueHarness) -> None:
     """``OUTBOX_ENABLED=false``: no scheduler is there, and it is judged all the same, even by a second attempt."""
 
-    async def fails_once(job: Job) -> Completion:
+    async def fails_once(job: Job) -> HandlerResult:
         if job.attempt_id == 1:
             raise RuntimeError("the sandbox broke")
         return await drive.handler._accept(job)
 
     drive.handler.act = fails_once
-    async with drive.worker(slots=4), delivering(Pump(drive.database, Jobs({}), drive.stream, name="direct")):
+    async with (
+        drive.worker(slots=4),
+        dispatch_inline(Dispatcher(drive.database, JobCommands({}), drive.stream, name="direct")),
+    ):
         submissions = await drive.submit(10)
         decided = await drive.until_decided(submissions)
 
@@ -393,31 +400,33 @@ async def test_d1_3_with_the_outbox_switched_off_whoever_makes_jobs_delivers(dri
 
 
 @pytest.mark.slow
-async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: Drive) -> None:
+async def test_what_could_not_be_delivered_directly_waits_in_the_outbox(drive: QueueHarness) -> None:
     class Deaf(MemoryStream):
-        async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
             raise Unavailable("the stream is away")
 
     async def refused() -> bool:
         (row,) = await drive.rows("SELECT state, last_error FROM outbox")
         return (row["state"], row["last_error"]) == ("pending", "the stream is away")
 
-    async with delivering(Pump(drive.database, Jobs({}), Deaf(), name="direct")):
+    async with dispatch_inline(Dispatcher(drive.database, JobCommands({}), Deaf(), name="direct")):
         submissions = await drive.submit()
         await drive.until(refused, "the row remembers why")
     async with drive.scheduler(), drive.worker():
         assert await drive.until_decided(submissions) == {submissions[0]: ("accepted", "AC")}
 
 
-async def test_two_who_deliver_the_same_job_send_one_message(drive: Drive) -> None:
-    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump")
+async def test_two_who_deliver_the_same_job_send_one_message(drive: QueueHarness) -> None:
+    pump = Dispatcher(drive.database, drive.jobs, drive.stream, name="pump")
     await drive.submit(5)
-    taken = await asyncio.gather(pump.deliver(), Pump(drive.database, Jobs({}), drive.stream, name="direct").deliver())
+    taken = await asyncio.gather(
+        pump.dispatch_batch(), Dispatcher(drive.database, JobCommands({}), drive.stream, name="direct").dispatch_batch()
+    )
     assert sum(taken) == 5
-    assert sum((await drive.stream.depth()).values()) == 5
+    assert sum((await drive.stream.depths()).values()) == 5
 
 
-async def _wipe(drive: Drive) -> None:
+async def _wipe(drive: QueueHarness) -> None:
     if isinstance(drive.stream, MemoryStream):
         drive.stream.flush()
     elif isinstance(drive.stream, RedisStream):

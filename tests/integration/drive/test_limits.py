@@ -9,24 +9,24 @@ from collections.abc import Mapping
 import pytest
 
 from adjudge.store.job_values import Job
-from adjudge.store.submissions import JUDGE
+from adjudge.store.submissions import JOB_KIND_JUDGE
 from adjudge.stream.driver import Message
 from adjudge.worker import parking
-from adjudge.worker.handler import Completion
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
 from adjudge.worker.worker_settings import WorkerSettings
-from tests.integration.drive.conftest import Drive
+from tests.integration.drive.conftest import QueueHarness
 
 
-async def logged_transitions(drive: Drive) -> Counter[tuple[str, str]]:
+async def logged_transitions(drive: QueueHarness) -> Counter[tuple[str, str]]:
     rows = await drive.rows("SELECT from_status, to_status FROM job_status_log")
     return Counter((row["from_status"], row["to_status"]) for row in rows)
 
 
-async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(drive: Drive) -> None:
+async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(drive: QueueHarness) -> None:
     most, at_once, gate = 0, 0, asyncio.Event()
 
-    async def counted(job: Job) -> Completion:
+    async def counted(job: Job) -> HandlerResult:
         nonlocal most, at_once
         if job.payload["language"] == "java":
             at_once += 1
@@ -53,7 +53,9 @@ async def test_jobs_over_the_limit_are_read_once_and_others_pass_them(drive: Dri
     assert found["running", "succeeded"] == 50
 
 
-async def test_what_is_beyond_the_bound_goes_back_and_is_judged(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_beyond_the_bound_goes_back_and_is_judged(
+    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parking, "PARKED_MAX", 2)
     monkeypatch.setattr(parking, "_DELAY_MS", (20, 50))
     async with drive.scheduler(), drive.worker(slots=4, limits={"kind:judge": 1}):
@@ -61,10 +63,10 @@ async def test_what_is_beyond_the_bound_goes_back_and_is_judged(drive: Drive, mo
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_drained_worker_gives_back_what_it_parked(drive: Drive) -> None:
+async def test_a_drained_worker_gives_back_what_it_parked(drive: QueueHarness) -> None:
     hold = asyncio.Event()
 
-    async def held(job: Job) -> Completion:
+    async def held(job: Job) -> HandlerResult:
         await hold.wait()
         return await drive.handler._accept(job)
 
@@ -89,11 +91,11 @@ async def test_a_drained_worker_gives_back_what_it_parked(drive: Drive) -> None:
     assert Counter(row["actor"] for row in rows) == {"first": 1, "second": 4}
 
 
-async def test_a_takeover_keeps_to_the_limits(drive: Drive) -> None:
+async def test_a_takeover_keeps_to_the_limits(drive: QueueHarness) -> None:
     """Messages of a dead reader are taken over one at a time where one at a time may run."""
     most, at_once = 0, 0
 
-    async def counted(job: Job) -> Completion:
+    async def counted(job: Job) -> HandlerResult:
         nonlocal most, at_once
         at_once += 1
         most = max(most, at_once)
@@ -106,8 +108,8 @@ async def test_a_takeover_keeps_to_the_limits(drive: Drive) -> None:
     async with drive.scheduler():
 
         async def read_by_the_dead() -> bool:
-            await drive.stream.read(consumer="dead", at_most=8, wait_ms=50)
-            return sum((await drive.stream.pending()).values()) == 6
+            await drive.stream.read(consumer="dead", limit=8, wait_ms=50)
+            return sum((await drive.stream.pending_counts()).values()) == 6
 
         await drive.until(read_by_the_dead, "a reader that died has every message")
         async with drive.worker(slots=4, limits={"kind:judge": 1}):
@@ -117,17 +119,17 @@ async def test_a_takeover_keeps_to_the_limits(drive: Drive) -> None:
 
 
 async def test_an_error_while_parked_jobs_are_claimed_ends_the_worker(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    drive: QueueHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hold = asyncio.Event()
 
-    async def held(job: Job) -> Completion:
+    async def held(job: Job) -> HandlerResult:
         await hold.wait()
         return await drive.handler._accept(job)
 
     drive.handler.act = held
     settings = WorkerSettings("broken", slots=4, read_wait_ms=100, limits={"kind:judge": 1})
-    worker = Worker(drive.database, drive.jobs, drive.stream, {JUDGE: drive.handler}, settings)
+    worker = Worker(drive.database, drive.jobs, drive.stream, {JOB_KIND_JUDGE: drive.handler}, settings)
     admit = worker._parking.admit
 
     async def poisoned(messages: Mapping[str, Message]) -> tuple[dict[str, Message], list[Message]]:

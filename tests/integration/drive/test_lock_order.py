@@ -14,31 +14,31 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx
 from adjudge.store.job_values import Fence, Job
-from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.store.statement import Statement
-from adjudge.store.submissions import Judgement, Submissions
-from adjudge.worker.finisher import End, Finisher, Places
-from adjudge.worker.handler import Completion
-from tests.integration.drive.conftest import QUICK, Drive
+from adjudge.store.submissions import Judgement, SubmissionCommands
+from adjudge.worker.finisher import AttemptResult, Finisher, Places
+from adjudge.worker.handler import HandlerResult
+from tests.integration.drive.conftest import QUICK, QueueHarness
 from tests.support.lock_order import LockOrder, watching
 
 _GIVEN = {"given_id": "text"}
 
 
-class Nowhere:
+class NoFollowUpSlots:
     """No place for jobs that follow."""
 
-    def offer(self, _: End) -> None:
+    def offer(self, _: AttemptResult) -> None:
         return None
 
     def now(self) -> float:
         return 0.0
 
 
-class Counted:
+class CountingDatabase:
     """A database that counts how often operations were begun: one that met a deadlock is begun again."""
 
-    def __init__(self, drive: Drive) -> None:
+    def __init__(self, drive: QueueHarness) -> None:
         self._inner, self.tries = drive.database, 0
 
     async def transact(self, operation: Any) -> Any:
@@ -50,14 +50,14 @@ class Counted:
 
 
 @pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
-async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(drive: Drive) -> None:
+async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(drive: QueueHarness) -> None:
     """The later job succeeded and the earlier is to be retried, while a renewal that has the one wants the other."""
     await drive.submit(2)
     ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
     claimed = await drive.database.transact(lambda tx: drive.jobs.claim(tx, ids, worker="w", lease_ms=60_000))
     jobs = {job.id: job for job in claimed.done}
     fences = [Fence(job_id, jobs[job_id].attempt_id, "w") for job_id in ids]
-    counted, nowhere = Counted(drive), cast("Places", Nowhere())
+    counted, nowhere = CountingDatabase(drive), cast("Places", NoFollowUpSlots())
     finisher = Finisher(cast("Database", counted), drive.jobs, policy=QUICK, random_unit=lambda: 0.5, places=nowhere)
     renewals = 0
 
@@ -67,7 +67,7 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(dri
         for number, fence in enumerate(fences):
             assert not (await drive.jobs.renew(tx, [fence], lease_ms=60_000)).refused
             if number == 0:
-                finishing.append(asyncio.gather(*(finisher.write(end) for end in _ends(jobs, fences))))
+                finishing.append(asyncio.gather(*(finisher.finish(end) for end in _ends(jobs, fences))))
                 await drive.until(waits, "the ends wait for the renewal")
 
     async def waits() -> bool:
@@ -81,20 +81,20 @@ async def test_ends_and_a_renewal_of_the_same_jobs_never_wait_for_each_other(dri
     assert (renewals, counted.tries) == (1, 1)
 
 
-def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[End]:
+def _ends(jobs: dict[str, Job], fences: list[Fence]) -> list[AttemptResult]:
     earlier, later = fences
-    done = Completion(result={}, outcome=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
+    done = HandlerResult(result={}, typed_result=Judgement(Verdict.AC, time_ms=1, mem_kb=1))
     return [
-        End(jobs[later.job_id], later, completion=done),
-        End(jobs[earlier.job_id], earlier, error=Unavailable("again")),
+        AttemptResult(jobs[later.job_id], later, completion=done),
+        AttemptResult(jobs[earlier.job_id], earlier, error=Unavailable("again")),
     ]
 
 
 @pytest.mark.parametrize("drive", ["distributed"], indirect=True)  # SQLite has one writer
-async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(drive: Drive) -> None:
+async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(drive: QueueHarness) -> None:
     """Judged, retried, canceled, drained, delivered twice and given up: every transaction keeps to the order."""
 
-    async def mixed(job: Job) -> Completion:
+    async def mixed(job: Job) -> HandlerResult:
         if job.attempt_id == 1 and job.id > middle:
             raise RuntimeError("once")
         return await drive.handler._accept(job)
@@ -104,15 +104,19 @@ async def test_transactions_of_jobs_lock_their_rows_in_the_documented_order(driv
         submissions = await drive.submit(12)
         ids = sorted(row["id"] for row in await drive.rows("SELECT id FROM jobs"))
         middle = ids[6]
-        rejudging, batch_id = Rejudging(drive.jobs), new_id()
+        rejudging, batch_id = RejudgeCommands(drive.jobs), new_id()
         async with drive.scheduler(), drive.worker(limits={"kind:judge": 1}):
             for submission in submissions[:3]:
                 with suppress(InvalidTransition):
                     await drive.database.transact(
-                        partial(Submissions(drive.jobs).cancel, submission_id=submission, actor="ada", reason="no")
+                        partial(
+                            SubmissionCommands(drive.jobs).cancel, submission_id=submission, actor="ada", reason="no"
+                        )
                     )
             await drive.until_decided(submissions)
-            batch = NewBatch(batch_id, drive.person, Wanted(), Policy.LATEST, Revision.PINNED, "again")
+            batch = NewRejudgeBatch(
+                batch_id, drive.person, RejudgeSelection(), VerdictPolicy.LATEST, RevisionChoice.PINNED, "again"
+            )
             await drive.database.transact(lambda tx: rejudging.create(tx, batch))
             await drive.database.transact(lambda tx: rejudging.cancel(tx, batch_id, actor=drive.person, reason="no"))
     assert watch.violations == {}

@@ -20,7 +20,7 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.settings import Settings
 from adjudge.store import Database, open_database
 from adjudge.store.installation import installation_id
-from tests.support.logged import logged
+from tests.support.logged import capture_logs
 from tests.support.services import RedisServer
 
 _NUMBERS = count(1)
@@ -97,7 +97,7 @@ async def test_a_process_that_started_without_redis_is_ended_when_the_namespace_
     try:
         server.kill()
         async with open_database(sqlite_url, migrate=False) as database:
-            with logged() as lines:
+            with capture_logs() as lines:
                 async with namespace_taken(settings, database):
                     assert "namespace_check_waits" in lines.getvalue()  # it starts, and it can end again
             with pytest.raises(InvalidInput, match="another installation"):

@@ -13,13 +13,13 @@ import pytest
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs, metrics
 from adjudge.observe.logs import get_logger
-from adjudge.relay.patrol import Census
-from adjudge.relay.pump import Pump
+from adjudge.relay.patrol import QueueGauges
+from adjudge.relay.pump import Dispatcher
 from adjudge.store.job_values import Job
-from adjudge.store.submissions import NewSubmission, Submissions
-from adjudge.worker.handler import Completion
-from tests.integration.drive.conftest import LOST_AFTER_MS, Drive
-from tests.support.stores import figure
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
+from adjudge.worker.handler import HandlerResult
+from tests.integration.drive.conftest import LOST_AFTER_MS, QueueHarness
+from tests.support.stores import metric_value
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -36,15 +36,15 @@ def lines() -> Iterator[io.StringIO]:
     root.setLevel(before[1])
 
 
-async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: Drive, lines: io.StringIO) -> None:
-    async def speaks(job: Job) -> Completion:
+async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: QueueHarness, lines: io.StringIO) -> None:
+    async def speaks(job: Job) -> HandlerResult:
         get_logger("the.sandbox").info("program_ran")  # whatever is logged while the job runs
         return await drive.handler._accept(job)
 
     drive.handler.act = speaks
     new = NewSubmission(new_id(), drive.person, drive.problem, drive.revision, "cpp", "digest", 1, trace_id=TRACE)
     async with drive.scheduler(), drive.worker():
-        await drive.database.transact(lambda tx: Submissions(drive.jobs).submit(tx, [new]))
+        await drive.database.transact(lambda tx: SubmissionCommands(drive.jobs).submit(tx, [new]))
         await drive.until_decided([new.id])
 
         async def ended() -> bool:
@@ -63,11 +63,11 @@ async def test_one_trace_runs_from_the_submission_to_the_verdict(drive: Drive, l
     assert [event["attempt_id"] for event in said if event["event"] == "program_ran"] == [1]
 
 
-async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, lines: io.StringIO) -> None:
+async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: QueueHarness, lines: io.StringIO) -> None:
     """A job that is lost, its late writes, an error, a burial: each line names job, attempt and trace."""
     woken = asyncio.Event()
 
-    async def act(_: Job) -> Completion:
+    async def act(_: Job) -> HandlerResult:
         await woken.wait()
         raise RuntimeError("the sandbox broke")
 
@@ -98,7 +98,7 @@ async def test_what_goes_wrong_with_a_job_is_logged_with_its_ids(drive: Drive, l
     assert all(asked <= event.keys() for event in refused)
 
 
-async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(drive: Drive) -> None:
+async def test_a_job_that_nobody_traces_is_a_trace_of_its_own(drive: QueueHarness) -> None:
     await drive.submit()
     (job,) = await drive.rows("SELECT id, trace_id FROM jobs")
     assert job["trace_id"] == job["id"].replace("-", "")
@@ -128,7 +128,7 @@ MOVING = (
 
 def _all_figures() -> dict[str, float]:
     found = {}
-    for line in metrics.exposition().decode().splitlines():
+    for line in metrics.render_metrics().decode().splitlines():
         if not line.startswith("#"):
             name, value = line.rsplit(" ", 1)
             found[name.removeprefix(metrics.PREFIX)] = float(value)
@@ -136,20 +136,20 @@ def _all_figures() -> dict[str, float]:
 
 
 @pytest.mark.slow
-async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
+async def test_each_figure_of_the_drive_moves(drive: QueueHarness) -> None:
     metrics.DEAD_LETTERS.set(0)
     before = _all_figures()
     fails = {"left": 1}
 
-    async def act(job: Job) -> Completion:
+    async def act(job: Job) -> HandlerResult:
         if job.submission_id == poison or (fails["left"] and fails.pop("left")):
             fails.setdefault("left", 0)
             raise RuntimeError("the sandbox broke")
         return await drive.handler._accept(job)
 
-    async def stuck(_: Job) -> Completion:
+    async def stuck(_: Job) -> HandlerResult:
         await asyncio.Event().wait()
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = stuck
     async with drive.scheduler():
@@ -160,10 +160,10 @@ async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
         poison, fine = await drive.submit(2)
         async with drive.worker():
             decided = await drive.until_decided([stalled, poison, fine])
-            census = Census(drive.database, drive.stream)
+            census = QueueGauges(drive.database, drive.stream)
 
             async def moved() -> bool:
-                await census.tick()
+                await census.run_once()
                 after = _all_figures()
                 return all(after.get(name, 0) > before.get(name, 0) for name in MOVING)
 
@@ -172,7 +172,7 @@ async def test_each_figure_of_the_drive_moves(drive: Drive) -> None:
 
 
 def test_every_figure_that_was_asked_for_is_declared() -> None:
-    declared = {metric.name.removeprefix(metrics.PREFIX): metric for metric in metrics.DECLARED}
+    declared = {metric.name.removeprefix(metrics.PREFIX): metric for metric in metrics.ALL_METRICS}
     asked = """judge_exec_duration_seconds judge_exec_inflight judge_exec_total judge_verdict_total
         judge_protocol_errors_total judge_output_truncated_total worker_claim_total worker_lease_heartbeat_total
         worker_stale_attempt_total worker_finalize_total worker_finalize_rejected_total worker_finalize_errors_total
@@ -180,18 +180,18 @@ def test_every_figure_that_was_asked_for_is_declared() -> None:
         api_outbox_dispatch_total api_outbox_dispatch_latency_seconds api_outbox_pending queue_depth queue_wait_seconds
         jobs_enqueued_total jobs_started_total judge_run_duration_seconds dead_letters stalled_total"""
     assert set(asked.split()) <= declared.keys()
-    assert not [metric.name for metric in metrics.DECLARED if {"job_id", "user_id", "trace_id"} & set(metric.labels)]
+    assert not [metric.name for metric in metrics.ALL_METRICS if {"job_id", "user_id", "trace_id"} & set(metric.labels)]
 
 
-async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: Drive) -> None:
+async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: QueueHarness) -> None:
     """What workers have not read stays below the stream's bound: the rest waits in the outbox, and says why."""
-    pump = Pump(drive.database, drive.jobs, drive.stream, name="pump", batch=4, ahead=6)
+    pump = Dispatcher(drive.database, drive.jobs, drive.stream, name="pump", batch=4, ahead=6)
     submissions = await drive.submit(20)
-    while await pump.deliver():
+    while await pump.dispatch_batch():
         pass
-    depth = sum((await drive.stream.depth()).values())
+    depth = sum((await drive.stream.depths()).values())
     assert depth == 6
-    assert figure("stream_full", band="2") == 1
+    assert metric_value("stream_full", band="2") == 1
     (waiting,) = await drive.rows("SELECT count(*) AS n FROM jobs WHERE status = 'pending'")
     assert waiting["n"] == 14
     running = asyncio.create_task(pump.run())
@@ -199,7 +199,7 @@ async def test_a_full_stream_holds_delivery_back_and_drops_nothing(drive: Drive)
         decided = await drive.until_decided(submissions)
 
         async def has_room() -> bool:
-            return figure("stream_full", band="2") == 0
+            return metric_value("stream_full", band="2") == 0
 
         await drive.until(has_room, "the pump has seen that there is room again")
     running.cancel()

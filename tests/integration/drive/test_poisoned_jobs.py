@@ -9,32 +9,32 @@ from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx, dead_letters
 from adjudge.store.job_values import Job
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.store.statement import Statement
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner
-from adjudge.worker.handler import Completion
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, JudgeRunListener
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.judging import JURY_FAULT
-from tests.integration.drive.conftest import QUICK, Drive
+from tests.integration.drive.conftest import QUICK, QueueHarness
 
 _ONE_ATTEMPT = Statement("test.one_attempt", "Leave jobs one attempt.", "UPDATE jobs SET max_attempts = 1")
 _DEADLINE = Statement("test.deadline", "Give jobs a short deadline.", "UPDATE jobs SET timeout_ms = 20")
 
 
-class FailsOnClaim(JudgeRunOwner):
+class FailsOnClaim(JudgeRunListener):
     """An owner that fails when certain jobs are claimed."""
 
     def __init__(self) -> None:
         self.poison: set[str] = set()
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         if self.poison.intersection(job.id for job in jobs):
             raise KeyError("a bug")
-        await super().started(tx, jobs)
+        await super().on_started(tx, jobs)
 
 
-async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(drive: Drive) -> None:
+async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(drive: QueueHarness) -> None:
     owner = FailsOnClaim()
-    drive.jobs = Jobs({JUDGE: owner}, policy=QUICK)
+    drive.jobs = JobCommands({JOB_KIND_JUDGE: owner}, policy=QUICK)
     submissions = await drive.submit(5)
     rows = await drive.rows("SELECT id, submission_id FROM jobs ORDER BY id")
     owner.poison = {rows[0]["id"]}
@@ -60,11 +60,11 @@ async def test_a_job_that_cannot_be_claimed_is_set_aside_and_the_others_run(driv
     assert set(decided.values()) == {("accepted", "AC")}
 
 
-async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(drive: Drive) -> None:
+async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_code(drive: QueueHarness) -> None:
     """Only what is infrastructure's fault is tried again; the jury's is told apart by its code."""
 
-    async def broken(_: Job) -> Completion:
-        return Completion(JobStatus.FAILED, {}, Judgement(Verdict.SE), JURY_FAULT, "its checker crashed")
+    async def broken(_: Job) -> HandlerResult:
+        return HandlerResult(JobStatus.FAILED, {}, Judgement(Verdict.SE), JURY_FAULT, "its checker crashed")
 
     drive.handler.act = broken
     async with drive.scheduler(), drive.worker():
@@ -85,8 +85,8 @@ async def test_a_broken_checker_fails_the_run_with_a_dead_letter_and_its_own_cod
         await drive.until(accepted, "the replay gives the verdict")
 
 
-async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(drive: Drive) -> None:
-    async def times_out(_: Job) -> Completion:
+async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(drive: QueueHarness) -> None:
+    async def times_out(_: Job) -> HandlerResult:
         raise TimeoutError("the storage did not answer")
 
     drive.handler.act = times_out
@@ -98,17 +98,17 @@ async def test_a_timeout_of_the_handler_itself_is_kept_as_it_was_raised(drive: D
     assert letter.error == "TimeoutError: the storage did not answer"
 
 
-async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(drive: Drive) -> None:
+async def test_a_job_that_outlives_its_deadline_is_killed_and_ends(drive: QueueHarness) -> None:
     """Its worker lives and renews its lease: without the deadline the job would run for ever."""
     killed = 0
 
-    async def hangs(_: Job) -> Completion:
+    async def hangs(_: Job) -> HandlerResult:
         nonlocal killed
         try:
             await asyncio.Event().wait()
         finally:
             killed += 1
-        return Completion()
+        return HandlerResult()
 
     drive.handler.act = hangs
     (submission,) = await drive.submit()

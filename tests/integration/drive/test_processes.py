@@ -12,7 +12,7 @@ from tests.integration.drive.installation import (
     LOSABLE,
     PROBLEM,
     Installation,
-    ask_door,
+    get_health_and_metrics,
     import_problem,
     listed,
     rows,
@@ -52,7 +52,7 @@ async def test_processes_judge_a_real_problem_and_survive_kill_9(installation: I
                 decided = await until_all_decided(database)
                 known = await listed(installation, "w2")
                 doors = {name: installation.doors[name] for name in ("scheduler", "w2")}
-                said = {name: await asyncio.to_thread(ask_door, door) for name, door in doors.items()}
+                said = {name: await asyncio.to_thread(get_health_and_metrics, door) for name, door in doors.items()}
                 second.send_signal(signal.SIGTERM)
                 assert second.wait(120) == 0
         logged = await rows(database, "SELECT job_id FROM job_status_log WHERE to_status = 'succeeded'")

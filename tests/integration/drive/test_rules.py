@@ -14,83 +14,83 @@ import pytest
 from adjudge.domain.errors import Unavailable
 from adjudge.store import dead_letters
 from adjudge.store.job_values import Fence, Job
-from adjudge.store.submissions import Submissions
-from adjudge.worker.handler import Completion
-from tests.integration.drive.conftest import Drive
-from tests.integration.drive.stage import Stage, finish, unusable
-from tests.support.stores import figure
+from adjudge.store.submissions import SubmissionCommands
+from adjudge.worker.handler import HandlerResult
+from tests.integration.drive.conftest import QueueHarness
+from tests.integration.drive.stage import ManualWorker, corrupt_message, finish
+from tests.support.stores import metric_value
 
 
 @pytest.fixture
-def stage(drive: Drive) -> Stage:
-    return Stage(drive)
+def stage(drive: QueueHarness) -> ManualWorker:
+    return ManualWorker(drive)
 
 
 # C2: reading.
 
 
-async def test_c2_1_a_message_without_its_fields_is_acknowledged_and_harms_nobody(stage: Stage) -> None:
+async def test_c2_1_a_message_without_its_fields_is_acknowledged_and_harms_nobody(stage: ManualWorker) -> None:
     await stage.delivered()
     (message,) = await stage.read()
-    before = figure("worker_claim_total", status="poison", reason="missing_field")
+    before = metric_value("worker_claim_total", status="poison", reason="missing_field")
     async with stage.worker() as worker:
-        await worker.take([unusable(message, "missing_field", job_id=None)])
+        await worker.take([corrupt_message(message, "missing_field", job_id=None)])
     assert stage.stream.acks == [(None, None)]
-    assert figure("worker_claim_total", status="poison", reason="missing_field") == before + 1
+    assert metric_value("worker_claim_total", status="poison", reason="missing_field") == before + 1
     assert (await stage.job())["status"] == "queued", "the reconciler will announce it again"
 
 
-async def test_c2_2_a_missing_payload_does_not_bury_a_good_job_the_row_is_read(stage: Stage) -> None:
+async def test_c2_2_a_missing_payload_does_not_bury_a_good_job_the_row_is_read(stage: ManualWorker) -> None:
     """Widened: the requirement ends such a job as a system error; here the row is the truth."""
     job_id = await stage.delivered()
     (message,) = await stage.read()
     async with stage.worker() as worker:
-        await worker.take([unusable(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.take([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
         await stage.quiet(worker)
     assert (await stage.job())["status"] == "succeeded"
-    assert figure("worker_claim_total", status="restored", reason="payload_missing_or_invalid") > 0
+    assert metric_value("worker_claim_total", status="restored", reason="payload_missing_or_invalid") > 0
     assert await stage.messages() == 0
 
 
-async def test_c2_2_what_the_row_makes_unusable_is_buried_with_a_code_and_acknowledged(stage: Stage) -> None:
+async def test_c2_2_what_the_row_makes_unusable_is_buried_with_a_code_and_acknowledged(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     await stage.write("UPDATE jobs SET payload = '[1]' WHERE id = :id", id=job_id)
     (message,) = await stage.read()
     async with stage.worker() as worker:
-        await worker.take([unusable(message, "payload_missing_or_invalid", job_id=job_id)])
+        await worker.take([corrupt_message(message, "payload_missing_or_invalid", job_id=job_id)])
     assert stage.stream.acks == [(job_id, "failed")], "buried first, then acknowledged"
     (letter,) = await stage.drive.database.read(dead_letters.page)
     assert letter.error_code == "PAYLOAD_MISSING_OR_INVALID"
 
 
-async def test_c2_3_a_refused_claim_is_acknowledged_and_runs_nothing(stage: Stage) -> None:
+async def test_c2_3_a_refused_claim_is_acknowledged_and_runs_nothing(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     messages = await stage.read()
     (submission,) = await stage.drive.rows("SELECT id FROM submissions")
     await stage.drive.database.transact(
-        lambda tx: Submissions(stage.drive.jobs).cancel(tx, submission["id"], actor="person", reason="no")
+        lambda tx: SubmissionCommands(stage.drive.jobs).cancel(tx, submission["id"], actor="person", reason="no")
     )
     async with stage.worker() as worker:
         await worker.take(messages)
     assert stage.stream.acks == [(job_id, "canceled")]
     assert stage.drive.handler.runs == []
-    assert figure("worker_claim_total", status="refused", reason="already_finished") > 0
+    assert metric_value("worker_claim_total", status="refused", reason="already_finished") > 0
 
 
-async def test_c2_4_a_database_error_acknowledges_nothing(stage: Stage) -> None:
+async def test_c2_4_a_database_error_acknowledges_nothing(stage: ManualWorker) -> None:
     await stage.delivered()
     messages = await stage.read()
     stage.database.is_away = True
-    before = figure("worker_claim_total", status="failed", reason="db_error")
+    before = metric_value("worker_claim_total", status="failed", reason="db_error")
     async with stage.worker() as worker:
         with pytest.raises(Unavailable):
             await worker.take(messages)
     assert stage.stream.acks == []
-    assert sum((await stage.stream.pending()).values()) == 1, "it stays pending, for whoever takes over"
-    assert figure("worker_claim_total", status="failed", reason="db_error") == before + 1
+    assert sum((await stage.stream.pending_counts()).values()) == 1, "it stays pending, for whoever takes over"
+    assert metric_value("worker_claim_total", status="failed", reason="db_error") == before + 1
 
 
-async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_oftener(stage: Stage) -> None:
+async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_oftener(stage: ManualWorker) -> None:
     await stage.delivered()
     stage.stream.failing_acks = 100
     async with stage.worker() as worker:
@@ -99,7 +99,7 @@ async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_ofte
         assert stage.stream.tried_acks == 2
         assert (await stage.job())["status"] == "succeeded"
         stage.stream.failing_acks = 0
-        (again,) = await stage.stream.autoclaim(consumer="worker", idle_ms=0, at_most=1)
+        (again,) = await stage.stream.autoclaim(consumer="worker", idle_ms=0, limit=1)
         await worker.take([again])
     assert len(stage.drive.handler.runs) == 1, "what comes twice is refused by the row"
     assert await stage.messages() == 0
@@ -108,10 +108,10 @@ async def test_c2_5_an_acknowledgement_that_fails_is_tried_once_more_and_no_ofte
 # C3: fence and lease.
 
 
-async def test_c3_1_a_claim_mints_an_attempt_and_a_lease_before_anything_runs(stage: Stage) -> None:
+async def test_c3_1_a_claim_mints_an_attempt_and_a_lease_before_anything_runs(stage: ManualWorker) -> None:
     seen: list[dict[str, Any]] = []
 
-    async def look(job: Job) -> Completion:
+    async def look(job: Job) -> HandlerResult:
         seen.append(await stage.job())
         return await stage.drive.handler._accept(job)
 
@@ -125,10 +125,10 @@ async def test_c3_1_a_claim_mints_an_attempt_and_a_lease_before_anything_runs(st
     assert row["lease_until"] == row["started_at"] + 10_000_000
 
 
-async def test_c3_2_a_heartbeat_renews_the_lease(stage: Stage) -> None:
+async def test_c3_2_a_heartbeat_renews_the_lease(stage: ManualWorker) -> None:
     go_on = asyncio.Event()
 
-    async def wait(job: Job) -> Completion:
+    async def wait(job: Job) -> HandlerResult:
         await go_on.wait()
         return await stage.drive.handler._accept(job)
 
@@ -141,10 +141,10 @@ async def test_c3_2_a_heartbeat_renews_the_lease(stage: Stage) -> None:
         assert (await stage.job())["lease_until"] > before
         go_on.set()
         await stage.quiet(worker)
-    assert figure("worker_lease_heartbeat_total", status="renewed", reason="ok") > 0
+    assert metric_value("worker_lease_heartbeat_total", status="renewed", reason="ok") > 0
 
 
-async def test_c3_3_the_work_is_given_the_attempt_that_was_claimed(stage: Stage) -> None:
+async def test_c3_3_the_work_is_given_the_attempt_that_was_claimed(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     async with stage.worker() as worker:
         await worker.take(await stage.read())
@@ -152,7 +152,7 @@ async def test_c3_3_the_work_is_given_the_attempt_that_was_claimed(stage: Stage)
     assert stage.drive.handler.runs == [(job_id, 1)]
 
 
-async def test_c3_4_finish_requires_current_attempt(stage: Stage) -> None:
+async def test_c3_4_finish_requires_current_attempt(stage: ManualWorker) -> None:
     """Attempt, owner, lease and status: each alone keeps a write out."""
     job_id = await stage.delivered()
     claim = await stage.drive.database.transact(
@@ -166,7 +166,7 @@ async def test_c3_4_finish_requires_current_attempt(stage: Stage) -> None:
     assert (await finish(stage, Fence(job_id, 1, "holder"))).done
 
 
-async def test_c3_5_a_message_is_acknowledged_only_after_the_end_is_written(stage: Stage) -> None:
+async def test_c3_5_a_message_is_acknowledged_only_after_the_end_is_written(stage: ManualWorker) -> None:
     job_id = await stage.delivered()
     async with stage.worker() as worker:
         await worker.take(await stage.read())
@@ -174,15 +174,15 @@ async def test_c3_5_a_message_is_acknowledged_only_after_the_end_is_written(stag
     assert stage.stream.acks == [(job_id, "succeeded")]
 
 
-async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_nothing(stage: Stage) -> None:
+async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_nothing(stage: ManualWorker) -> None:
     stopped = asyncio.Event()
 
-    async def long(_: Job) -> Completion:
+    async def long(_: Job) -> HandlerResult:
         try:
             await asyncio.Event().wait()
         finally:
             stopped.set()
-        return Completion()
+        return HandlerResult()
 
     stage.drive.handler.act = long
     job_id = await stage.delivered()
@@ -200,4 +200,4 @@ async def test_c3_lease_lost_stops_the_work_writes_nothing_and_acknowledges_noth
     assert stage.stream.acks == []
     row = await stage.job()
     assert (row["status"], row["attempt_id"], row["lease_owner"]) == ("running", 2, "other")
-    assert figure("worker_lease_heartbeat_total", status="refused", reason="stale_attempt") > 0
+    assert metric_value("worker_lease_heartbeat_total", status="refused", reason="stale_attempt") > 0

@@ -18,7 +18,7 @@ from adjudge import settings
 from adjudge.cli.chaining import make_engine
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, chains, tokens, webhooks
-from adjudge.store.chain_values import NewRun
+from adjudge.store.chain_values import NewChainRun
 from tests.integration.drive.installation import (
     Installation,
     events,
@@ -115,8 +115,8 @@ async def test_d1_3_a_server_delivers_without_the_outbox_and_every_step_is_logge
     secret = tokens.new_secret()
     async with installation.opened() as database:
         person, _, _ = await import_problem(database, installation.blobs)
-        token = tokens.NewToken(new_id(), person, "test", secret, ("*",))
-        await database.transact(lambda tx: tokens.add(tx, token))
+        token = tokens.NewApiToken(new_id(), person, "test", secret, ("*",))
+        await database.transact(lambda tx: tokens.insert(tx, token))
         with (
             installation.running("worker", "--slots", "1", "--name", "w1"),
             installation.running("api", "--port", "0", OUTBOX_ENABLED="false"),
@@ -167,11 +167,11 @@ async def test_d1_3_a_worker_delivers_what_verdicts_and_chains_lead_to_without_t
         ids = await import_problem(database, installation.blobs)
 
         async def prepare(tx: Tx) -> None:
-            await webhooks.add(
+            await webhooks.insert(
                 tx, webhook_id=new_id(), user_id=ids[0], url=url, secret="whsec_x", events=[webhooks.JUDGED]
             )
             made = await chains.create(tx, name="fan", dag=dag, actor=ids[0])
-            await make_engine(settings.load(environ={})).start(tx, NewRun(made.id, {}, actor=ids[0]))
+            await make_engine(settings.load(environ={})).start(tx, NewChainRun(made.id, {}, actor=ids[0]))
 
         with installation.running("worker", "--slots", "1", "--name", "w1", **told):
             await database.transact(prepare)

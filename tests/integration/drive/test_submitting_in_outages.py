@@ -15,10 +15,10 @@ import pytest
 from adjudge.domain.ids import new_id
 from adjudge.store import tokens
 from tests.integration.drive.installation import Installation, import_problem, rows
-from tests.support.api import make_api
-from tests.support.judging import OPEN_GATE, Hall, open_hall
+from tests.support.api import make_app
+from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
 from tests.support.services import RedisServer
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 SMALL = "print('wrong')\n"
 LARGE = f"{SMALL}#{'x' * 100_000}\n"
@@ -39,8 +39,8 @@ async def test_117_a_submission_is_accepted_while_redis_is_away(postgres_url: st
     try:
         async with installation.opened() as database:
             person, _, _ = await import_problem(database, installation.blobs)
-            token = tokens.NewToken(new_id(), person, "test", secret, ("*",))
-            await database.transact(lambda tx: tokens.add(tx, token))
+            token = tokens.NewApiToken(new_id(), person, "test", secret, ("*",))
+            await database.transact(lambda tx: tokens.insert(tx, token))
             if since == "before the server starts":
                 redis.stop()
             with installation.running("api", "--port", "0", ADJUDGE_ADMISSION_HEALTH_GATE="false"):
@@ -57,12 +57,12 @@ async def test_117_a_submission_is_accepted_while_redis_is_away(postgres_url: st
 
 
 @pytest.fixture
-async def hall(postgres_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
-    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+async def hall(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
+    async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
-async def _switch(store: Store, *, read_only: bool) -> None:
+async def _switch(store: StoreHarness, *, read_only: bool) -> None:
     """Make the test's database read-only or writable, for connections that are open too."""
     name, state = urlsplit(store.url).path[1:], "on" if read_only else "off"
     others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -76,13 +76,15 @@ async def _switch(store: Store, *, read_only: bool) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8"])
-async def test_a_submission_to_a_read_only_database_is_refused_for_now(hall: Hall, content_type: str) -> None:
+async def test_a_submission_to_a_read_only_database_is_refused_for_now(
+    hall: PublishedProblem, content_type: str
+) -> None:
     """As after a failover: 503 with ``Retry-After``, by both ways in; accepted as soon as it is writable again."""
     _, token = await hall.api.user("contestant")
     async with hall.api.client(token, headers={"Content-Type": content_type}) as client:
 
         async def submit() -> httpx.Response:
-            return await client.post("/api/v1/submissions", json=hall.body())
+            return await client.post("/api/v1/submissions", json=hall.submission_body())
 
         assert (await submit()).status_code == 202
         await _switch(hall.api.store, read_only=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
-from adjudge.store.job_values import Fence, Finish, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import Fence, JobResult, NewJob
+from adjudge.store.jobs import JobCommands
 from adjudge.store.sqlite import SqliteDatabase
 
 
-async def commit_for_ever(database: SqliteDatabase, jobs: Jobs, lane: int, report: Connection) -> None:
+async def commit_for_ever(database: SqliteDatabase, jobs: JobCommands, lane: int, report: Connection) -> None:
     while True:
         batch = [NewJob(id=new_id(), kind="node") for _ in range(3)]
 
@@ -22,7 +22,7 @@ async def commit_for_ever(database: SqliteDatabase, jobs: Jobs, lane: int, repor
             await jobs.claim(tx, ids[:2], worker=f"lane-{lane}", lease_ms=60_000)
 
         async def end(tx: Tx, batch: list[NewJob] = batch) -> None:
-            await jobs.finish(tx, [Finish(Fence(batch[0].id, 1, f"lane-{lane}"))])
+            await jobs.finish_and_claim_next(tx, [JobResult(Fence(batch[0].id, 1, f"lane-{lane}"))])
 
         await database.transact(create)
         report.send([("created", job.id) for job in batch])
@@ -32,7 +32,7 @@ async def commit_for_ever(database: SqliteDatabase, jobs: Jobs, lane: int, repor
 
 async def commit(path: Path, report: Connection) -> None:
     database = SqliteDatabase(path, synchronous="FULL")
-    jobs = Jobs({})
+    jobs = JobCommands({})
     await asyncio.gather(*(commit_for_ever(database, jobs, lane, report) for lane in range(4)))
 
 

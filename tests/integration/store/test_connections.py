@@ -1,4 +1,4 @@
-"""Connections kept at hand: used again, never at the cost of who waits, never once the server has hung up."""
+"""ConnectionPool kept at hand: used again, never at the cost of who waits, never once the server has hung up."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from adjudge.domain.errors import InvalidInput, Unavailable
 from adjudge.store import Tx, open_database
 from adjudge.store.postgres import PostgresDatabase
-from adjudge.store.postgres_bells import PostgresBells
-from adjudge.store.postgres_connections import ConnectionGone, Connections
-from tests.support.stores import raw
+from adjudge.store.postgres_bells import PostgresNotifier
+from adjudge.store.postgres_connections import ConnectionLost, ConnectionPool
+from tests.support.stores import adhoc_statement
 
-PID = raw("SELECT pg_backend_pid() AS pid")
+PID = adhoc_statement("SELECT pg_backend_pid() AS pid")
 
 
 async def pid(tx: Tx) -> int:
@@ -66,11 +66,11 @@ async def test_a_session_that_the_server_ended_is_used_no_more(postgres_url: str
 
 
 async def test_a_block_that_is_canceled_leaves_no_statement_behind(postgres_url: str) -> None:
-    connections = await Connections.open(postgres_url, at_most=1, session={})
+    connections = await ConnectionPool.open(postgres_url, limit=1, session={})
     begun = asyncio.Event()
 
     async def sleep() -> None:
-        async with connections.one() as connection:
+        async with connections.acquire() as connection:
             await connection.execute("BEGIN")
             begun.set()
             await connection.fetchval("SELECT pg_sleep(60)")
@@ -80,27 +80,27 @@ async def test_a_block_that_is_canceled_leaves_no_statement_behind(postgres_url:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with connections.one() as connection:
+    async with connections.acquire() as connection:
         assert not connection.is_in_transaction()
         assert await connection.fetchval("SELECT 1") == 1
     await connections.close()
 
 
 async def test_a_hang_up_in_the_middle_is_told_as_such(postgres_url: str) -> None:
-    connections = await Connections.open(postgres_url, at_most=2, session={})
-    with pytest.raises((ConnectionGone, asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)):
-        async with connections.one() as connection:
+    connections = await ConnectionPool.open(postgres_url, limit=2, session={})
+    with pytest.raises((ConnectionLost, asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)):
+        async with connections.acquire() as connection:
             await connection.fetchval("SELECT pg_terminate_backend(pg_backend_pid(), 10000)")
-    async with connections.one() as connection:
+    async with connections.acquire() as connection:
         assert await connection.fetchval("SELECT 1") == 1
     await connections.close()
 
 
 async def test_a_hang_up_behind_the_last_answer_takes_nothing_from_who_had_it(postgres_url: str) -> None:
     """What was committed is committed: to give back a connection that has gone since is no failure."""
-    connections = await Connections.open(postgres_url, at_most=2, session={})
+    connections = await ConnectionPool.open(postgres_url, limit=2, session={})
     gone = asyncio.Event()
-    async with connections.one() as connection:
+    async with connections.acquire() as connection:
         connection.add_termination_listener(lambda _: gone.set())
         own = await connection.fetchval("SELECT pg_backend_pid()")
         other = await asyncpg.connect(postgres_url)
@@ -108,26 +108,26 @@ async def test_a_hang_up_behind_the_last_answer_takes_nothing_from_who_had_it(po
         await other.close()
         async with asyncio.timeout(120):
             await gone.wait()
-    async with connections.one() as connection:
+    async with connections.acquire() as connection:
         assert await connection.fetchval("SELECT pg_backend_pid()") != own
     await connections.close()
 
 
 async def test_closing_waits_for_what_is_under_way_and_no_longer(postgres_url: str) -> None:
     """Who is done while the others disconnect gives its connection back: kept at hand, nobody would ever close it."""
-    connections = await Connections.open(postgres_url, at_most=2, session={})
-    async with connections.one():
+    connections = await ConnectionPool.open(postgres_url, limit=2, session={})
+    async with connections.acquire():
         closing = asyncio.create_task(connections.close())
         await asyncio.sleep(0)
         assert not closing.done()
     async with asyncio.timeout(120):
         await closing
     with pytest.raises(Unavailable):
-        async with connections.one():
+        async with connections.acquire():
             pass
 
 
-class Broken:
+class BrokenConnection:
     """A connection that breaks as its caller is canceled."""
 
     def __init__(self) -> None:
@@ -161,20 +161,20 @@ class Broken:
         await asyncio.Event().wait()
 
 
-class OnlyOne:
-    def __init__(self, connection: Broken) -> None:
+class SingleConnectionPool:
+    def __init__(self, connection: BrokenConnection) -> None:
         self._connection = connection
 
     @asynccontextmanager
-    async def one(self, *, is_limited: bool = True) -> AsyncIterator[Broken]:
+    async def one(self, *, is_limited: bool = True) -> AsyncIterator[BrokenConnection]:
         del is_limited
         yield self._connection
 
 
 async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment() -> None:
     """A loop that tries again whenever the database is away would never end if it were told of that instead."""
-    connection = Broken()
-    database = PostgresDatabase(cast("Connections", OnlyOne(connection)))
+    connection = BrokenConnection()
+    database = PostgresDatabase(cast("ConnectionPool", SingleConnectionPool(connection)))
     task = asyncio.create_task(database.transact(pid))
     await connection.asked.wait()
     task.cancel()
@@ -183,8 +183,8 @@ async def test_who_is_to_stop_stops_even_if_the_server_hangs_up_at_that_moment()
 
 
 async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() -> None:
-    connection = Broken()
-    bells = PostgresBells(cast("Connections", OnlyOne(connection)))
+    connection = BrokenConnection()
+    bells = PostgresNotifier(cast("ConnectionPool", SingleConnectionPool(connection)))
     bells.listen("adjudge_test", lambda: None)
     await connection.asked.wait()
     async with asyncio.timeout(120):
@@ -193,7 +193,7 @@ async def test_bells_fall_silent_even_if_the_server_hangs_up_at_that_moment() ->
 
 async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -> None:
     """A busy pool is no reason to close a healthy connection."""
-    connections = Connections(cast("asyncpg.Pool[asyncpg.Record]", object()), 0.05)
+    connections = ConnectionPool(cast("asyncpg.Pool[asyncpg.Record]", object()), 0.05)
     handed_back: list[object] = []
 
     async def take_late() -> object:
@@ -205,7 +205,7 @@ async def test_waiting_for_a_connection_takes_nothing_of_a_transactions_time() -
 
     connection = object()
     vars(connections).update(take=take_late, give_back=give_back)
-    async with connections.one() as found:
+    async with connections.acquire() as found:
         assert found is connection
         await asyncio.sleep(0)
     assert handed_back == [connection]

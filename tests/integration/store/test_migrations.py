@@ -113,7 +113,7 @@ async def test_a_current_database_is_left_alone(empty_url: str) -> None:
 
 async def test_a_current_database_is_known_without_alembic(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     await migrations.upgrade(empty_url)
-    assert migrations.newest() == revisions()[-1]
+    assert migrations.latest_revision() == revisions()[-1]
     monkeypatch.setitem(sys.modules, "adjudge.store.migrations.running", None)
     monkeypatch.delattr(migrations, "running")
     await migrations.upgrade(empty_url)
@@ -143,13 +143,13 @@ BY_NAME = Statement(
     INSERT INTO audit_log (actor, action, object_kind, object_id, details, at)
     SELECT given_actor, 'publish', 'problem', 'p', '{}', {now} FROM {given}
     """,
-    given={"given_actor": "text"},
+    input_columns={"given_actor": "text"},
 )
 
 
 async def test_who_did_something_before_is_named_by_id_too(empty_url: str) -> None:
     async def remember(tx: Tx) -> None:
-        await users.add(tx, users.NewUser("01a1e326-0b2e-761d-830c-98153bb1c498", "ada"))
+        await users.insert(tx, users.NewUser("01a1e326-0b2e-761d-830c-98153bb1c498", "ada"))
         await tx.execute(BY_NAME, [("ada",), ("cli:ada",), ("someone",)])
 
     await migrations.upgrade(empty_url)

@@ -13,21 +13,21 @@ import pytest
 from adjudge.domain.errors import Conflict
 from adjudge.domain.states import SubmissionStatus
 from adjudge.store import Tx, outbox, submissions
-from adjudge.store.job_values import Burial, Delivery, Finish
-from adjudge.store.submissions import Change
-from tests.support.stores import Store, fence_of, opened
+from adjudge.store.job_values import DispatchedMessage, JobResult, PoisonJob
+from adjudge.store.submissions import SubmissionUpdate
+from tests.support.stores import StoreHarness, fence_of, open_store
 
 CLAIMANTS = 16
 
 
 @pytest.fixture
-async def rivals(store_url: str) -> AsyncIterator[list[Store]]:
+async def rivals(store_url: str) -> AsyncIterator[list[StoreHarness]]:
     """Several stores on one database, each with connections (on SQLite: a writer thread) of its own."""
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(opened(store_url)) for _ in range(8)]
+        yield [await stack.enter_async_context(open_store(store_url)) for _ in range(8)]
 
 
-async def test_sixteen_claimants_one_job_one_winner(rivals: list[Store]) -> None:
+async def test_sixteen_claimants_one_job_one_winner(rivals: list[StoreHarness]) -> None:
     job_id = await rivals[0].enqueue()
     claims = [rivals[n % len(rivals)].claim(job_id, worker=f"w{n}") for n in range(CLAIMANTS)]
     outcomes = await asyncio.gather(*claims)
@@ -39,7 +39,7 @@ async def test_sixteen_claimants_one_job_one_winner(rivals: list[Store]) -> None
     assert (await rivals[0].job(job_id))["lease_owner"] == winners[0].actor
 
 
-async def test_sixteen_workers_share_many_jobs_without_overlap(rivals: list[Store]) -> None:
+async def test_sixteen_workers_share_many_jobs_without_overlap(rivals: list[StoreHarness]) -> None:
     job_ids = await rivals[0].enqueue_many(60)
     outcomes = await asyncio.gather(
         *(rivals[n % len(rivals)].claim(*job_ids, worker=f"w{n}") for n in range(CLAIMANTS))
@@ -49,16 +49,16 @@ async def test_sixteen_workers_share_many_jobs_without_overlap(rivals: list[Stor
     assert all(len(outcome.done) + len(outcome.refused) == 60 for outcome in outcomes)
 
 
-async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[Store]) -> None:
+async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[StoreHarness]) -> None:
     first, second = rivals[:2]
     old = await first.claimed(worker="slow")
     await first.clock.advance(ms=15_000)
     second.clock.now_us = first.clock.now_us
-    outcome = await second.do(lambda tx: second.jobs.reclaim(tx, [old.job_id], worker="quick", lease_ms=15_000))
+    outcome = await second.transact(lambda tx: second.jobs.reclaim(tx, [old.job_id], worker="quick", lease_ms=15_000))
     new = fence_of(outcome.done[0])
     late, rightful = await asyncio.gather(
-        first.do(lambda tx: first.jobs.finish(tx, [Finish(old, result={"by": "slow"})])),
-        second.do(lambda tx: second.jobs.finish(tx, [Finish(new, result={"by": "quick"})])),
+        first.transact(lambda tx: first.jobs.finish_and_claim_next(tx, [JobResult(old, result={"by": "slow"})])),
+        second.transact(lambda tx: second.jobs.finish_and_claim_next(tx, [JobResult(new, result={"by": "quick"})])),
     )
     assert [str(item.reason) for item in late.refused] == ["stale_attempt"]
     assert [job.attempt_id for job in rightful.done] == [2]
@@ -66,33 +66,33 @@ async def test_a_late_finisher_changes_nothing_and_is_told_why(rivals: list[Stor
     assert "quick" in row["result"]
 
 
-async def test_two_appliers_of_one_version_make_one_conflict(rivals: list[Store]) -> None:
+async def test_two_appliers_of_one_version_make_one_conflict(rivals: list[StoreHarness]) -> None:
     (item,) = await rivals[0].submit()
 
-    async def apply(store: Store) -> None:
-        change = Change(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "race")
-        await store.do(lambda tx: submissions.change(tx, [change]))
+    async def apply(store: StoreHarness) -> None:
+        change = SubmissionUpdate(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "race")
+        await store.transact(lambda tx: submissions.update(tx, [change]))
 
     outcomes = await asyncio.gather(*(apply(store) for store in rivals[:2]), return_exceptions=True)
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "VersionConflict"]
     assert (await rivals[0].row("SELECT version FROM submissions"))["version"] == 2
 
 
-async def test_eight_watchdogs_free_each_job_once(rivals: list[Store]) -> None:
+async def test_eight_watchdogs_free_each_job_once(rivals: list[StoreHarness]) -> None:
     job_ids = await rivals[0].enqueue_many(40)
     await rivals[0].claim(*job_ids)
     await rivals[0].clock.advance(ms=15_000)
     for store in rivals:
         store.clock.now_us = rivals[0].clock.now_us
     freed = await asyncio.gather(
-        *(store.do(lambda tx, jobs=store.jobs: jobs.expire(tx, actor="dog")) for store in rivals)  # type: ignore[misc]  # bound now
+        *(store.transact(lambda tx, jobs=store.jobs: jobs.release_expired(tx, actor="dog")) for store in rivals)  # type: ignore[misc]  # bound now
     )
     assert Counter(job.id for batch in freed for job in batch) == dict.fromkeys(job_ids, 1)
     log = await rivals[0].rows("SELECT job_id FROM job_status_log WHERE to_status = 'pending'")
     assert len(log) == 40
 
 
-async def test_overlapping_batches_in_opposite_orders_never_deadlock(rivals: list[Store]) -> None:
+async def test_overlapping_batches_in_opposite_orders_never_deadlock(rivals: list[StoreHarness]) -> None:
     job_ids = await rivals[0].enqueue_many(50)
     orders = [job_ids, job_ids[::-1]] * 4
     claims = [store.claim(*order, worker=f"w{n}") for n, (store, order) in enumerate(zip(rivals, orders, strict=True))]
@@ -100,18 +100,18 @@ async def test_overlapping_batches_in_opposite_orders_never_deadlock(rivals: lis
     assert Counter(job.id for outcome in outcomes for job in outcome.done) == dict.fromkeys(job_ids, 1)
 
 
-async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: list[Store]) -> None:
+async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: list[StoreHarness]) -> None:
     items = await rivals[0].submit(10)
     claimed = await rivals[0].claim(*(item.job_id for item in items))
-    finishes = [Finish(fence_of(job)) for job in claimed.done]
+    finishes = [JobResult(fence_of(job)) for job in claimed.done]
 
-    async def cancel(store: Store, submission_id: str) -> None:
-        await store.do(lambda tx: store.submissions.cancel(tx, submission_id, actor="ada", reason="race"))
+    async def cancel(store: StoreHarness, submission_id: str) -> None:
+        await store.transact(lambda tx: store.submissions.cancel(tx, submission_id, actor="ada", reason="race"))
 
     outcomes = await asyncio.wait_for(
         asyncio.gather(
             *(cancel(rivals[n % 4], item.submission_id) for n, item in enumerate(items)),
-            rivals[5].do(lambda tx: rivals[5].jobs.finish(tx, finishes)),
+            rivals[5].transact(lambda tx: rivals[5].jobs.finish_and_claim_next(tx, finishes)),
             return_exceptions=True,
         ),
         120,
@@ -123,11 +123,11 @@ async def test_a_cancel_and_a_finish_of_one_submission_never_deadlock(rivals: li
     assert {(row["s"], row["j"]) for row in rows} <= {("canceled", "canceled"), ("error", "succeeded")}
 
 
-async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list[Store]) -> None:
+async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list[StoreHarness]) -> None:
     """A worker defers what it has just read, while the pump notes that it was delivered: each wants job and outbox."""
     job_ids, begun = await rivals[0].enqueue_many(200), 0
-    taken = await rivals[0].do(lambda tx: outbox.take_due(tx, at_most=500))
-    sent = [Delivery(row.job_id, "1-1", row.taking) for row in taken]
+    taken = await rivals[0].transact(lambda tx: outbox.take_due(tx, limit=500))
+    sent = [DispatchedMessage(row.job_id, "1-1", row.dispatch_seq) for row in taken]
 
     async def note(tx: Tx) -> None:
         nonlocal begun
@@ -139,20 +139,20 @@ async def test_a_deferral_and_the_note_of_a_delivery_never_deadlock(rivals: list
         begun += 1
         return await rivals[1].jobs.defer(tx, job_ids, delay_ms=3_000, actor="worker", reason="busy")
 
-    await asyncio.wait_for(asyncio.gather(rivals[1].do(defer), rivals[0].do(note)), 120)
+    await asyncio.wait_for(asyncio.gather(rivals[1].transact(defer), rivals[0].transact(note)), 120)
     assert begun == 2, "PostgreSQL ended one of the two, and it was run again"
     assert {row["status"] for row in await rivals[0].rows("SELECT status FROM jobs")} == {"pending"}
 
 
-async def test_a_cancel_and_the_note_of_a_delivery_never_deadlock(rivals: list[Store]) -> None:
+async def test_a_cancel_and_the_note_of_a_delivery_never_deadlock(rivals: list[StoreHarness]) -> None:
     """Two clients cancel while the pump notes deliveries of the same jobs, again and again: nobody is begun twice."""
     begun = 0
     for _ in range(12):
         items = await rivals[0].submit(40)
-        taken = await rivals[0].do(lambda tx: outbox.take_due(tx, at_most=500))
-        sent = [Delivery(row.job_id, "1-1", row.taking) for row in taken]
+        taken = await rivals[0].transact(lambda tx: outbox.take_due(tx, limit=500))
+        sent = [DispatchedMessage(row.job_id, "1-1", row.dispatch_seq) for row in taken]
 
-        async def note(tx: Tx, sent: list[Delivery] = sent) -> None:
+        async def note(tx: Tx, sent: list[DispatchedMessage] = sent) -> None:
             nonlocal begun
             begun += 1
             await rivals[0].jobs.mark_queued(tx, sent, actor="pump")
@@ -162,26 +162,28 @@ async def test_a_cancel_and_the_note_of_a_delivery_never_deadlock(rivals: list[S
             begun += 1
             await rivals[1].submissions.cancel(tx, submission_id, actor="ada", reason="no")
 
-        async def client(store: Store, ids: list[str]) -> None:
+        async def client(store: StoreHarness, ids: list[str]) -> None:
             for submission_id in ids:
-                await store.do(partial(cancel, submission_id=submission_id))
+                await store.transact(partial(cancel, submission_id=submission_id))
 
         ids = [item.submission_id for item in items]
         clients = client(rivals[1], ids[::2]), client(rivals[2], ids[1::2])
-        await asyncio.wait_for(asyncio.gather(*clients, rivals[0].do(note)), 120)
+        await asyncio.wait_for(asyncio.gather(*clients, rivals[0].transact(note)), 120)
     assert begun == 12 * 41, "PostgreSQL ended a transaction, and it was run again"
     rows = await rivals[0].rows("SELECT status FROM jobs")
     assert {row["status"] for row in rows} == {"canceled"}
 
 
-async def test_two_replays_of_one_letter_make_one_job(rivals: list[Store]) -> None:
+async def test_two_replays_of_one_letter_make_one_job(rivals: list[StoreHarness]) -> None:
     job_id = await rivals[0].enqueue()
-    await rivals[0].do(lambda tx: rivals[0].jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    await rivals[0].transact(
+        lambda tx: rivals[0].jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "bad")], actor="relay")
+    )
     letter = (await rivals[0].row("SELECT id FROM dead_letters"))["id"]
 
-    async def replay(store: Store) -> dict[str, str | None]:
+    async def replay(store: StoreHarness) -> dict[str, str | None]:
         try:
-            return await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="race"))
+            return await store.transact(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="race"))
         except Conflict:  # it saw the letter open, and was not the first to close it
             return {}
 
@@ -190,6 +192,6 @@ async def test_two_replays_of_one_letter_make_one_job(rivals: list[Store]) -> No
     assert (await rivals[0].row("SELECT count(*) AS n FROM jobs"))["n"] == 2
 
 
-async def test_one_key_enqueued_by_many_is_one_job(rivals: list[Store]) -> None:
+async def test_one_key_enqueued_by_many_is_one_job(rivals: list[StoreHarness]) -> None:
     made = await asyncio.gather(*(store.enqueue(dedupe_key="once") for store in rivals))
     assert len(set(made)) == 1

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from adjudge.domain.chain import run_ends_as
-from adjudge.domain.states import CHAIN_RUN, NODE, NodeStatus, RunStatus
-from adjudge.store.chain_runs import from_column
+from adjudge.domain.chain import final_run_status
+from adjudge.domain.states import CHAIN_RUN, NODE, ChainRunStatus, NodeStatus
+from adjudge.store.chain_runs import json_from_column
 from tests.simulation.chains.attempts import check_attempts
 from tests.simulation.chains.by_itself import check_by_itself
-from tests.simulation.chains.history import History, graces, shared_places
-from tests.simulation.chains.rows import Key, Left, run_status_of, status_of
+from tests.simulation.chains.history import LogReplay, graces, shared_places
+from tests.simulation.chains.rows import FinalState, Key, run_status_of, status_of
 from tests.simulation.checker import check_jobs
-from tests.support.chain_model import model
+from tests.support.chain_model import expected_states
 
 if TYPE_CHECKING:
-    from tests.simulation.chains.scenario import Chaining
+    from tests.simulation.chains.scenario import ChainScenario
 
 
 WATCH_CHECKPOINTS: Final = """
@@ -29,13 +29,13 @@ WATCH_CHECKPOINTS: Final = """
 """Of checkpoints the rows tell the last alone."""
 
 
-def check(scenario: Chaining) -> list[str]:
+def check(scenario: ChainScenario) -> list[str]:
     """Every violation found, in words."""
     left = scenario.left()
     return [
         *check_jobs(scenario),
         *_all_over(left),
-        *History(left).violations(),
+        *LogReplay(left).violations(),
         *shared_places(left),
         *graces(left),
         *check_attempts(left),
@@ -46,7 +46,7 @@ def check(scenario: Chaining) -> list[str]:
     ]
 
 
-def _all_over(left: Left) -> Iterator[str]:
+def _all_over(left: FinalState) -> Iterator[str]:
     """Everything has ended, and the counts in the rows of runs are what the rows of nodes say."""
     for run_id, run in left.runs.items():
         nodes = [row for key, row in left.nodes.items() if key[0] == run_id]
@@ -62,7 +62,7 @@ def _all_over(left: Left) -> Iterator[str]:
             yield f"run {run_id} has ended and holds places or waits: {left_over}"
 
 
-def _artifacts(left: Left) -> Iterator[str]:
+def _artifacts(left: FinalState) -> Iterator[str]:
     """What stands was written by the attempt that holds, which saw all that its dependencies had left."""
     begun = _seen_at_the_start(left)
     for key, row in left.nodes.items():
@@ -70,11 +70,11 @@ def _artifacts(left: Left) -> Iterator[str]:
             yield from (f"{key}: {what}" for what in _artifact(left, key, row, begun.get(key, set())))
 
 
-def _artifact(left: Left, key: Key, row: sqlite3.Row, begun: set[str]) -> Iterator[str]:
+def _artifact(left: FinalState, key: Key, row: sqlite3.Row, begun: set[str]) -> Iterator[str]:
     artifact = left.artifacts[key]
     if artifact["attempt"] != row["attempt"]:
         yield f"attempt {artifact['attempt']} wrote over attempt {row['attempt']}"
-    if artifact["item"] != from_column(row["item"]):
+    if artifact["item"] != json_from_column(row["item"]):
         yield f"its item is {row['item']}, it saw {artifact['item']}"
     for dep in left.node(*key).deps:
         seen, there = artifact["seen"].get(dep), left.artifacts.get((key[0], dep))
@@ -82,7 +82,7 @@ def _artifact(left: Left, key: Key, row: sqlite3.Row, begun: set[str]) -> Iterat
             yield f"it saw {seen} of {dep}, which had left {there}"
 
 
-def _seen_at_the_start(left: Left) -> dict[Key, set[str]]:
+def _seen_at_the_start(left: FinalState) -> dict[Key, set[str]]:
     """Which dependencies had succeeded when a node began."""
     done, found = set[Key](), dict[Key, set[str]]()
     moves = [(row, (row["run_id"], row["node_id"])) for row in left.log if row["node_id"] is not None]
@@ -94,7 +94,7 @@ def _seen_at_the_start(left: Left) -> dict[Key, set[str]]:
     return found
 
 
-def _checkpoints(left: Left, saved: dict[Key, int]) -> Iterator[str]:
+def _checkpoints(left: FinalState, saved: dict[Key, int]) -> Iterator[str]:
     """What an attempt was told is kept was kept, and not overwritten by an earlier one."""
     for row in left.world.query("SELECT * FROM overwritten_checkpoints"):
         node = f"{row['run_id']}/{row['node_id']}"
@@ -106,12 +106,12 @@ def _checkpoints(left: Left, saved: dict[Key, int]) -> Iterator[str]:
             yield f"{key}: the checkpoint is that of attempt {kept.get(key)}, attempt {attempt} had kept one"
 
 
-def _models(left: Left) -> Iterator[str]:
+def _models(left: FinalState) -> Iterator[str]:
     """A run that nobody meddled with ended as the rules say, given how its jobs ended."""
     for run_id, run in left.runs.items():
         if run_id in left.touched or run_status_of(run) not in CHAIN_RUN.terminal:
             continue
-        wanted = model(
+        wanted = expected_states(
             left.dag(run_id),
             partial(_succeeds, left, run_id),
             partial(left.holds, run_id),
@@ -122,11 +122,11 @@ def _models(left: Left) -> Iterator[str]:
                 node_id: (str(had[node_id]), str(wanted[node_id])) for node_id in had if had[node_id] != wanted[node_id]
             }
             yield f"run {run_id} (chain {left.names[run['chain_id']]}) ended other than the rules say: {differs}"
-        if run["status"] != run_ends_as(wanted.values()):
-            yield f"run {run_id} ended as {run['status']}, the rules say {run_ends_as(wanted.values())}"
+        if run["status"] != final_run_status(wanted.values()):
+            yield f"run {run_id} ended as {run['status']}, the rules say {final_run_status(wanted.values())}"
 
 
-def _succeeds(left: Left, run_id: str, node_id: str) -> bool:
+def _succeeds(left: FinalState, run_id: str, node_id: str) -> bool:
     """How a node ends that runs: as its jobs did, and what it waits for."""
     key = (run_id, node_id)
     row = left.nodes[key]
@@ -138,5 +138,5 @@ def _succeeds(left: Left, run_id: str, node_id: str) -> bool:
     if row["type"] == "wait_approval":
         return left.approves(*key)
     if row["type"] == "chain":
-        return run_status_of(left.children[key][-1]) is RunStatus.SUCCESS
+        return run_status_of(left.children[key][-1]) is ChainRunStatus.SUCCESS
     return True

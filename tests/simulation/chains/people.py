@@ -8,15 +8,15 @@ import sqlite3
 from functools import partial
 from typing import Final
 
-from adjudge.chains.engine import Engine
-from adjudge.chains.executors.approval import APPROVAL, decide
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.executors.approval import WAIT_APPROVAL, answer_approval
 from adjudge.domain.authority import Authority, Grant
-from adjudge.store.chain_values import Artifact, NewRun
+from adjudge.store.chain_values import Artifact, NewChainRun
 from adjudge.store.driver import Tx
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from tests.simulation.chains.script import Script
-from tests.simulation.scenario import insist
-from tests.simulation.world import Door, Process, World
+from tests.simulation.scenario import retry_until_known
+from tests.simulation.world import Process, SimulatedDatabase, World
 
 PERSON: Final = "ann"
 AUTHORITY: Final = Authority((Grant(PERSON),))
@@ -26,15 +26,15 @@ _BY_HAND: Final = Artifact(_LEFT_BY_HAND, None, len(_LEFT_BY_HAND))
 _MEDDLES: Final = ("retry", "retry", "replay", "complete", "stop")
 
 
-class People:
+class Operators:
     """Everybody who is not a program. Runs that they may meddle with are chosen when they are started."""
 
-    def __init__(self, world: World, engine: Engine, jobs: Jobs, script: Script) -> None:
+    def __init__(self, world: World, engine: ChainEngine, jobs: JobCommands, script: Script) -> None:
         self._world = world
         self._engine = engine
         self._jobs = jobs
         self._script = script
-        self._door = Door(Process(world, "api"))
+        self._door = SimulatedDatabase(Process(world, "api"))
         self.open_to_all: set[str] = set()
         """Keys of runs that anybody meddles with."""
 
@@ -46,10 +46,10 @@ class People:
             key, chain_id = f"start-{index}", chains[random.choice(list(chains))]
             if random.random() < 0.4:
                 self.open_to_all.add(key)
-            wanted = NewRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON, authority=AUTHORITY)
-            await insist(self._door, partial(self._start, wanted))
+            wanted = NewChainRun(chain_id, {"salt": index}, idempotency_key=key, actor=PERSON, authority=AUTHORITY)
+            await retry_until_known(self._door, partial(self._start, wanted))
 
-    async def _start(self, wanted: NewRun, tx: Tx) -> None:
+    async def _start(self, wanted: NewChainRun, tx: Tx) -> None:
         await self._engine.start(tx, wanted)
 
     async def meddle(self) -> None:
@@ -61,10 +61,10 @@ class People:
             runs = [row for row in self._runs() if action != "stop" or row["busy"]]
             mapping = [row for row in runs if row["maps"]] if action == "stop" else []
             if (stopped := self._stopped_maps()) and random.random() < 0.5:
-                await insist(self._door, partial(self._act, "retry", *random.choice(stopped)))
+                await retry_until_known(self._door, partial(self._act, "retry", *random.choice(stopped)))
             elif runs:
                 run_id = random.choice(mapping if mapping and random.random() < 0.8 else runs)["id"]
-                await insist(self._door, partial(self._act, action, run_id, self._some_node(run_id)))
+                await retry_until_known(self._door, partial(self._act, action, run_id, self._some_node(run_id)))
 
     def _runs(self) -> list[sqlite3.Row]:
         """Those that anybody meddles with, and whether a job, or an instance of a mapped node, runs in them."""
@@ -120,14 +120,14 @@ class People:
                 "SELECT n.run_id, n.node_id, c.name, r.parameters FROM chain_nodes n "
                 "JOIN chain_runs r ON r.id = n.run_id JOIN chains c ON c.id = r.chain_id "
                 "WHERE n.wait_on = ? ORDER BY n.run_id, n.node_id LIMIT 1",
-                APPROVAL,
+                WAIT_APPROVAL,
             )
             for row in asked:
-                await insist(self._door, partial(self._decide, row))
+                await retry_until_known(self._door, partial(self._decide, row))
 
     async def _decide(self, row: sqlite3.Row, tx: Tx) -> None:
         approved = self._script.approves(json.loads(row["parameters"])["salt"], row["name"], row["node_id"])
-        await decide(
+        await answer_approval(
             tx,
             self._engine.resume,
             run_id=row["run_id"],

@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from adjudge.domain.chain import Dag, Node
-from adjudge.domain.chain_document import trusted
-from adjudge.domain.states import NodeStatus, RunStatus
+from adjudge.domain.chain_document import parse_validated_dag
+from adjudge.domain.states import ChainRunStatus, NodeStatus
 from tests.simulation.chains.people import REPLAYED
-from tests.simulation.chains.script import Act, Script
+from tests.simulation.chains.script import NodeScript, Script
 from tests.simulation.world import World
 
 Key = tuple[str, str]
@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Left:
+class FinalState:
     """The rows of a story of chains."""
 
     world: World
@@ -34,7 +34,7 @@ class Left:
     @cached_property
     def dags(self) -> dict[str, Dag]:
         """By chain."""
-        return {chain_id: trusted(document) for chain_id, document in self.documents.items()}
+        return {chain_id: parse_validated_dag(document) for chain_id, document in self.documents.items()}
 
     @cached_property
     def runs(self) -> dict[str, sqlite3.Row]:
@@ -100,9 +100,9 @@ class Left:
 
     def node(self, run_id: str, node_id: str) -> Node:
         """What the DAG says of a node."""
-        return self.dag(run_id).node(node_id)
+        return self.dag(run_id).node_for(node_id)
 
-    def act(self, run_id: str, node_id: str) -> Act:
+    def act(self, run_id: str, node_id: str) -> NodeScript:
         """What the script says of a node."""
         run = self.runs[run_id]
         return self.script.act(json.loads(run["parameters"])["salt"], self.names[run["chain_id"]], node_id)
@@ -123,7 +123,7 @@ class Left:
 
     def is_mapped(self, key: Key) -> bool:
         """Whether a node stands for its instances."""
-        return self.node(*key).fan is not None and self.nodes[key]["parent_id"] is None
+        return self.node(*key).map_spec is not None and self.nodes[key]["parent_id"] is None
 
     def is_scripted(self, key: Key) -> bool:
         """Whether a node does as the script says."""
@@ -132,7 +132,7 @@ class Left:
     def holds(self, run_id: str, node: Node, states: Mapping[str, NodeStatus]) -> bool:
         """Whether a node's ``if`` is true while its dependencies stand so."""
         seen = {dep: self.artifacts.get((run_id, dep)) for dep in node.deps if states[dep] is NodeStatus.SUCCESS}
-        return node.condition is None or node.condition.holds({"artifacts": seen, "parameters": {}})
+        return node.condition is None or node.condition.evaluate({"artifacts": seen, "parameters": {}})
 
 
 def status_of(row: sqlite3.Row) -> NodeStatus:
@@ -140,6 +140,6 @@ def status_of(row: sqlite3.Row) -> NodeStatus:
     return NodeStatus(row["status"])
 
 
-def run_status_of(row: sqlite3.Row) -> RunStatus:
+def run_status_of(row: sqlite3.Row) -> ChainRunStatus:
     """Where a run stands."""
-    return RunStatus(row["status"])
+    return ChainRunStatus(row["status"])

@@ -10,53 +10,53 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
-from adjudge.blobs.directory import DirectoryBlobs
-from adjudge.chains.awaiting import PROBES, run_ended
+from adjudge.blobs.directory import DirectoryBlobStore
+from adjudge.chains.awaiting import WAIT_PROBES, fire_chain_finished
 from adjudge.chains.dags import check_dag
-from adjudge.chains.engine import Engine
-from adjudge.chains.patrol import ChainPatrol, PatrolSettings
-from adjudge.chains.triggers import Triggers, TriggerScheduler
+from adjudge.chains.engine import ChainEngine
+from adjudge.chains.patrol import ChainHousekeeping, HousekeepingOptions
+from adjudge.chains.triggers import TriggerCommands, TriggerScheduler
 from adjudge.cli.chaining import run_starter
 from adjudge.domain.retry import RetryPolicy
-from adjudge.relay.patrol import patrol
+from adjudge.relay.patrol import run_periodically
 from adjudge.store import chains, users
-from adjudge.store.chain_values import NODE
+from adjudge.store.chain_values import JOB_KIND_NODE
 from adjudge.store.driver import Tx
-from adjudge.store.jobs import Jobs
+from adjudge.store.jobs import JobCommands
 from adjudge.worker.handler import Handler
 from adjudge.worker.node import NodeHandler
 from tests.simulation.chains import checker
 from tests.simulation.chains.history import GRACE_MS
-from tests.simulation.chains.people import AUTHORITY, PERSON, People
-from tests.simulation.chains.rows import Left
-from tests.simulation.chains.script import Script, Stage, registry
+from tests.simulation.chains.people import AUTHORITY, PERSON, Operators
+from tests.simulation.chains.rows import FinalState
+from tests.simulation.chains.script import Script, ScriptContext, registry
 from tests.simulation.chains.shapes import document
-from tests.simulation.checker import job_story
-from tests.simulation.scenario import Scenario, Tempo
-from tests.simulation.world import Door, Odds, Process
+from tests.simulation.checker import job_trace
+from tests.simulation.scenario import Scenario, Timing
+from tests.simulation.world import FaultProbabilities, Process, SimulatedDatabase
 
 RUNS = 6
 PATROL_MS = 2_000
-NO_BLOBS = DirectoryBlobs(Path(os.devnull))
+NO_BLOBS = DirectoryBlobStore(Path(os.devnull))
 """Nothing that nodes leave behind is too large for its row."""
 EXECUTORS = registry()
 
 
-class Chaining(Scenario):
+class ChainScenario(Scenario):
     """Jobs of kind ``node``."""
 
     kind: ClassVar[str] = "chains"
     slots: ClassVar[int] = 3
-    tempo: ClassVar[Tempo] = Tempo(
+    tempo: ClassVar[Timing] = Timing(
         faults_until_s=20.0, fault_every_s=2.5, frozen_s=(4.0, 12.0), rest_s=600.0, lease_ms=4_000, heartbeat_ms=1_000
     )
 
-    def __init__(self, seed: int, template: sqlite3.Connection, odds: Odds | None = None) -> None:
+    def __init__(self, seed: int, template: sqlite3.Connection, odds: FaultProbabilities | None = None) -> None:
         super().__init__(seed, template, odds)
         self.world.connection.executescript(checker.WATCH_CHECKPOINTS)
         self.script = Script(seed)
         engine = self._engine()
-        self.crowd = People(self.world, engine, self._jobs(engine), self.script)
+        self.crowd = Operators(self.world, engine, self._jobs(engine), self.script)
         self.documents: dict[str, dict[str, Any]] = {}
         """The DAG of each chain."""
         self.chains: dict[str, str] = {}
@@ -64,20 +64,22 @@ class Chaining(Scenario):
         self.saved: dict[tuple[str, str], int] = {}
         """Run and node → the last attempt whose checkpoint is known to be kept."""
 
-    def _engine(self) -> Engine:
+    def _engine(self) -> ChainEngine:
         """An engine, as each process has its own: what it remembers is not shared."""
-        return Engine(probes=PROBES, on_run_ended=[run_ended], mint=self.world.mint)
+        return ChainEngine(probes=WAIT_PROBES, on_run_ended=[fire_chain_finished], new_id=self.world.new_id)
 
-    def _jobs(self, engine: Engine) -> Jobs:
+    def _jobs(self, engine: ChainEngine) -> JobCommands:
         again = RetryPolicy(base_ms=300)  # a lost worker's nodes are tried again soon, while it may still wake
-        return Jobs({NODE: engine.owner}, policy=again, mint=self.world.mint, random_unit=self.world.random.random)
+        return JobCommands(
+            {JOB_KIND_NODE: engine.owner}, policy=again, new_id=self.world.new_id, random_unit=self.world.random.random
+        )
 
-    def make_jobs(self) -> Jobs:
+    def make_jobs(self) -> JobCommands:
         return self._jobs(self._engine())
 
     async def create(self, tx: Tx) -> None:
         """Three chains, of which the second runs the first, and the third starts after the second."""
-        await users.add(tx, users.NewUser(PERSON, PERSON, role="admin"))
+        await users.insert(tx, users.NewUser(PERSON, PERSON, role="admin"))
         random, below = Random(f"shapes {self.world.seed}"), None  # a story, no secret
         for name, size in (
             ("low", random.randint(1, 3)),
@@ -86,7 +88,9 @@ class Chaining(Scenario):
         ):
             dag = document(random, size, below)
             check_dag(dag, EXECUTORS)
-            made = await chains.create(tx, name=name, dag=dag, actor=PERSON, authority=AUTHORITY, mint=self.world.mint)
+            made = await chains.create(
+                tx, name=name, dag=dag, actor=PERSON, authority=AUTHORITY, new_id=self.world.new_id
+            )
             self.documents[made.id], self.chains[name] = dag, made.id
             below = "low"
         await self._trigger(tx, "low", "delay", {"after_sec": random.randint(1, 12), "parameters": {"salt": 100}})
@@ -94,19 +98,19 @@ class Chaining(Scenario):
         await self._trigger(tx, "low", "chain", {**after, "parameters": {"salt": 101}})
 
     async def _trigger(self, tx: Tx, chain: str, kind: str, spec: Mapping[str, Any]) -> None:
-        triggers = Triggers(mint=self.world.mint)
+        triggers = TriggerCommands(new_id=self.world.new_id)
         await triggers.create(
             tx, chain_id=self.chains[chain], name=kind, kind=kind, spec=spec, actor=PERSON, authority=AUTHORITY
         )
 
-    def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
-        door, engine = Door(process), self._engine()
+    def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:
+        door, engine = SimulatedDatabase(process), self._engine()
         parts = {
             "database": door,
             "start_chain": engine.start,
-            "stage": Stage(process, self.script, self.saved),
+            "stage": ScriptContext(process, self.script, self.saved),
         }
-        return self._jobs(engine), {NODE: NodeHandler(door, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
+        return self._jobs(engine), {JOB_KIND_NODE: NodeHandler(door, NO_BLOBS, EXECUTORS.build(parts), engine.dags)}
 
     def schedulers(self) -> int:
         """Two in one seed of three: their rounds for nothing are what a story costs most."""
@@ -114,16 +118,16 @@ class Chaining(Scenario):
 
     def start_scheduler(self, name: str) -> None:
         super().start_scheduler(name)
-        door, engine = Door(Process(self.world, name)), self._engine()
-        rounds = ChainPatrol(
+        door, engine = SimulatedDatabase(Process(self.world, name)), self._engine()
+        rounds = ChainHousekeeping(
             door,
             self._jobs(engine),
             engine,
             name=name,
-            settings=PatrolSettings(GRACE_MS),
+            settings=HousekeepingOptions(GRACE_MS),
             clock=lambda: self.world.now_us() / 1_000_000,
         )
-        self.spawn(patrol(rounds.tick, every_ms=PATROL_MS))
+        self.spawn(run_periodically(rounds.run_once, interval_ms=PATROL_MS))
         self.spawn(TriggerScheduler(door, run_starter(engine), name=name).run())
 
     async def people(self) -> None:
@@ -134,12 +138,12 @@ class Chaining(Scenario):
     def at_rest(self) -> bool:
         unfinished = self.world.query("SELECT 1 FROM chain_runs WHERE finished_at IS NULL LIMIT 1")
         unsettled = self.world.query("SELECT 1 FROM chain_trigger_ticks WHERE state = 'pending' LIMIT 1")
-        return not unfinished and not unsettled and super().at_rest()
+        return not unfinished and not unsettled and super().is_idle()
 
-    def left(self) -> Left:
+    def left(self) -> FinalState:
         """What the story leaves behind."""
         names = {chain_id: name for name, chain_id in self.chains.items()}
-        return Left(self.world, self.script, self.documents, names)
+        return FinalState(self.world, self.script, self.documents, names)
 
     def check(self) -> list[str]:
         return checker.check(self)
@@ -150,4 +154,4 @@ class Chaining(Scenario):
             "ORDER BY id"
         )
         shapes = [f"{name}: {json.dumps(self.documents[chain_id])}" for name, chain_id in self.chains.items()]
-        return [*shapes, *job_story(self), *(repr(tuple(row)) for row in rows)]
+        return [*shapes, *job_trace(self), *(repr(tuple(row)) for row in rows)]

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, ClassVar, Final
 
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.registry import GROUP, Registry, found
+from adjudge.chains.registry import GROUP, ExecutorRegistry, discover_executors
 from adjudge.domain.errors import InvalidInput, NodeFailed
 from tests.simulation.world import Process, World
 
@@ -27,7 +27,7 @@ _USED: Final = ("chain", "sleep", "wait_approval")
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class NodeScript:
     """What one node does."""
 
     fails: int
@@ -50,10 +50,10 @@ class Script:
 
     seed: int
 
-    def act(self, salt: int, chain: str, node_id: str) -> Act:
+    def act(self, salt: int, chain: str, node_id: str) -> NodeScript:
         """What a node does in the runs that were started with ``salt``."""
         random = Random(f"{self.seed}/{salt}/{chain}/{node_id}")  # a story, no secret
-        return Act(
+        return NodeScript(
             fails=random.choices((0, 1, 2, ALWAYS), (12, 3, 1, 2))[0],
             refuses=random.random() < 0.04,
             value=random.randrange(4),
@@ -68,7 +68,7 @@ class Script:
 
 
 @dataclass
-class Stage:
+class ScriptContext:
     """Where the nodes of one process act."""
 
     process: Process
@@ -104,7 +104,7 @@ class Stage:
         self.saved[key] = max(context.attempt, self.saved.get(key, 0))
 
 
-class Light:
+class InstantScriptedExecutor:
     """Does as the script says, at once."""
 
     type: ClassVar[str] = "light"
@@ -115,7 +115,7 @@ class Light:
         "additionalProperties": False,
     }
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ScriptContext) -> None:
         self._stage = stage
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -124,10 +124,10 @@ class Light:
         self._stage.look(context)
         return self._end(context, act)
 
-    def _act(self, context: NodeContext) -> Act:
+    def _act(self, context: NodeContext) -> NodeScript:
         return self._stage.script.act(context.parameters["salt"], context.chain_name, context.node_id)
 
-    def _end(self, context: NodeContext, act: Act) -> NodeResult:
+    def _end(self, context: NodeContext, act: NodeScript) -> NodeResult:
         if context.attempt <= act.fails:
             raise NodeFailed(SCRIPTED)
         if act.refuses:
@@ -143,7 +143,7 @@ class Light:
         )
 
 
-class Scripted(Light):
+class ScriptedExecutor(InstantScriptedExecutor):
     """Does as the script says, after a while."""
 
     type: ClassVar[str] = "scripted"
@@ -163,7 +163,7 @@ class Scripted(Light):
         await process.still_here()
         return self._end(context, act)
 
-    async def _pass(self, context: NodeContext, act: Act, seconds: float) -> None:
+    async def _pass(self, context: NodeContext, act: NodeScript, seconds: float) -> None:
         """Let time go by; heed an order to stop, or not."""
         if act.heeds == "goes on":
             await asyncio.sleep(seconds)
@@ -177,8 +177,13 @@ class Scripted(Light):
             await asyncio.sleep(_STUBBORN_S)
 
 
-def registry() -> Registry:
+def registry() -> ExecutorRegistry:
     """The executors that stories are told with: some of the house's, and the script's."""
-    ours = [EntryPoint(each.type, f"{__name__}:{each.__name__}", GROUP) for each in (Light, Scripted)]
-    installed = found()
-    return Registry({name: installed.known[name] for name in _USED} | dict(found(ours).known))
+    ours = [
+        EntryPoint(each.type, f"{__name__}:{each.__name__}", GROUP)
+        for each in (InstantScriptedExecutor, ScriptedExecutor)
+    ]
+    installed = discover_executors()
+    return ExecutorRegistry(
+        {name: installed.executors[name] for name in _USED} | dict(discover_executors(ours).executors)
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import Any, Final
 
-from adjudge.domain.chain import When
+from adjudge.domain.chain import DependencyRule
 
-RULES: Final = [*[When.ALL_SUCCESS] * 5, *When]
+RULES: Final = [*[DependencyRule.ALL_SUCCESS] * 5, *DependencyRule]
 _LIMITS: Final[list[dict[str, Any]]] = [
     *[{}] * 5,
     {"max_parallel": 1},
@@ -62,7 +62,7 @@ def _node(
     random: Random, node_id: str, deps: list[str], before: dict[str, dict[str, Any]], below: str | None
 ) -> dict[str, Any]:
     node: dict[str, Any] = {"id": node_id, "deps": deps, "priority": random.randrange(4), "cfg": {}}
-    node["when"] = str(random.choice(RULES) if deps else When.ALL_SUCCESS)
+    node["when"] = str(random.choice(RULES) if deps else DependencyRule.ALL_SUCCESS)
     node["retry"] = _retry(random)
     node["type"] = random.choice(
         ["scripted", "scripted", "scripted", "light", "light", "sleep", "ask", "chain", "chain"]
@@ -86,7 +86,7 @@ def _script(random: Random, node: dict[str, Any], scripted: list[str]) -> None:
         node["type"] = "scripted"
     if node["type"] == "scripted" and random.random() < 0.15:
         node["timeout_ms"] = 8_000
-    if scripted and node["when"] == When.ALL_SUCCESS and random.random() < 0.3:
+    if scripted and node["when"] == DependencyRule.ALL_SUCCESS and random.random() < 0.3:
         node["map"] = {"over": f"{{{{ artifacts.{random.choice(scripted)}.items }}}}"}
         node["cfg"] = {"item": "{{ item }}"}
         if random.random() < 0.3:

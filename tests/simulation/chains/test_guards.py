@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.advance import Advance
-from adjudge.chains.control import Control
-from adjudge.chains.executors.subchain import Chain
-from adjudge.chains.patrol import ChainPatrol
-from adjudge.chains.progress import Progress
-from adjudge.chains.sharing import MANY, Room
+from adjudge.chains.advance import ChainRunAdvancer
+from adjudge.chains.control import ChainRunControl
+from adjudge.chains.executors.subchain import SubchainExecutor
+from adjudge.chains.patrol import ChainHousekeeping
+from adjudge.chains.progress import ChainRunLifecycle
+from adjudge.chains.sharing import UNLIMITED, SlotAllocator
 from adjudge.store import chain_runs, chain_statements, chain_step_statements, chain_waits, job_statements
 from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
 from tests.simulation.run import simulate
-from tests.simulation.world import Odds
+from tests.simulation.world import FaultProbabilities
 
 SEEDS = range(1, 121)
 _FENCE = "attempt_id = given_attempt AND lease_owner = given_owner"
@@ -43,7 +43,7 @@ def _dependents_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
 
 def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
     """The same on the short way."""
-    move = chain_step_statements.MOVE
+    move = chain_step_statements.COUNT_SUCCESS
     text = move.sql.replace("waiting_on = given_ended", "waiting_on >= given_ended")
     assert text != move.sql
     patch.setattr(chain_step_statements, "MOVE", replace(move, sql=text))
@@ -51,55 +51,55 @@ def _steps_that_wait_for_one_alone(patch: pytest.MonkeyPatch) -> None:
 
 def _ends_that_are_counted_twice(patch: pytest.MonkeyPatch) -> None:
     """Whatever is counted for dependents is counted again."""
-    count_deps = Advance._count_deps
+    count_deps = ChainRunAdvancer._count_deps
 
-    async def twice(self: Advance, *given: Any) -> Any:
+    async def twice(self: ChainRunAdvancer, *given: Any) -> Any:
         await count_deps(self, *given)
         return await count_deps(self, *given)
 
-    patch.setattr(Advance, "_count_deps", twice)
+    patch.setattr(ChainRunAdvancer, "_count_deps", twice)
 
 
 def _skips_that_nobody_hears_of(patch: pytest.MonkeyPatch) -> None:
     """A skipped node is not counted for its dependents."""
-    skip = Advance._skip
+    skip = ChainRunAdvancer._skip
 
-    async def silent(self: Advance, *given: Any) -> Any:
+    async def silent(self: ChainRunAdvancer, *given: Any) -> Any:
         await skip(self, *given)
         return []
 
-    patch.setattr(Advance, "_skip", silent)
+    patch.setattr(ChainRunAdvancer, "_skip", silent)
 
 
 def _room_without_limits(patch: pytest.MonkeyPatch) -> None:
-    def takes(self: Room, run_id: str, dag: Any, row: Any) -> Any:
+    def takes(self: SlotAllocator, run_id: str, dag: Any, row: Any) -> Any:
         return dag.node(row["node_id"])
 
-    patch.setattr(Room, "takes", takes)
-    patch.setattr(Room, "free", property(lambda _: MANY))
-    patch.setattr(Room, "free_in", lambda *_: MANY)
+    patch.setattr(SlotAllocator, "takes", takes)
+    patch.setattr(SlotAllocator, "free", property(lambda _: UNLIMITED))
+    patch.setattr(SlotAllocator, "free_in", lambda *_: UNLIMITED)
 
 
 def _runs_that_take_no_turns(patch: pytest.MonkeyPatch) -> None:
     """Every run of a chain begins, however many are under way."""
-    limits_of = Advance.limits_of
+    limits_of = ChainRunAdvancer.limits_of
 
-    async def unlimited(self: Advance, *given: Any) -> Any:
+    async def unlimited(self: ChainRunAdvancer, *given: Any) -> Any:
         return replace(await limits_of(self, *given), max_runs=None)
 
-    patch.setattr(Advance, "limits_of", unlimited)
+    patch.setattr(ChainRunAdvancer, "limits_of", unlimited)
 
 
 def _stop_without_grace(patch: pytest.MonkeyPatch) -> None:
-    stoppable = chain_waits.STOPPABLE_JOBS
+    stoppable = chain_waits.JOBS_TO_CANCEL
     patch.setattr(chain_waits, "STOPPABLE_JOBS", without(stoppable, "stop_requested_at <= {now} - :grace_us"))
 
 
 def _stop_that_kills_nobody(patch: pytest.MonkeyPatch) -> None:
-    async def kind(_: ChainPatrol) -> int:
+    async def kind(_: ChainHousekeeping) -> int:
         return 0
 
-    patch.setattr(ChainPatrol, "kill", kind)
+    patch.setattr(ChainHousekeeping, "kill", kind)
 
 
 def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
@@ -111,9 +111,9 @@ def _waits_that_nobody_ends(patch: pytest.MonkeyPatch) -> None:
     async def blind(*_: Any) -> Sequence[Any]:
         return []
 
-    patch.setattr(Progress, "resume", deaf)
-    patch.setattr(Progress, "look", blind)
-    patch.setattr(ChainPatrol, "look_again", deaf)
+    patch.setattr(ChainRunLifecycle, "resume", deaf)
+    patch.setattr(ChainRunLifecycle, "look", blind)
+    patch.setattr(ChainHousekeeping, "look_again", deaf)
 
 
 def _retried_maps_that_nobody_joins(patch: pytest.MonkeyPatch) -> None:
@@ -122,17 +122,17 @@ def _retried_maps_that_nobody_joins(patch: pytest.MonkeyPatch) -> None:
     async def never(*_: Any) -> Sequence[Any]:
         return []
 
-    patch.setattr(Control, "_join_at_once", never)
+    patch.setattr(ChainRunControl, "_join_at_once", never)
 
 
 def _parts_without_a_key(patch: pytest.MonkeyPatch) -> None:
     """A node that runs another chain starts it anew at every attempt."""
-    started = Chain._started
+    started = SubchainExecutor._started
 
-    async def anew(self: Chain, tx: Any, context: Any, _key: str | None) -> str | None:
+    async def anew(self: SubchainExecutor, tx: Any, context: Any, _key: str | None) -> str | None:
         return await started(self, tx, context, None)
 
-    patch.setattr(Chain, "_started", anew)
+    patch.setattr(SubchainExecutor, "_started", anew)
 
 
 @pytest.mark.slow
@@ -158,4 +158,4 @@ def test_the_simulator_notices_a_missing_guard(
     break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_guard(monkeypatch)
-    assert any(simulate("chains", seed, schema, Odds(outcome_unknown=0.1)) for seed in SEEDS)
+    assert any(simulate("chains", seed, schema, FaultProbabilities(outcome_unknown=0.1)) for seed in SEEDS)

@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 from adjudge.domain.states import JobStatus
 from adjudge.store import problems, users
 from adjudge.store.driver import Tx
-from adjudge.store.job_values import Ended, Job
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import JUDGE, Judgement, JudgeRunOwner, NewSubmission, Submissions
-from adjudge.worker.handler import Completion, Handler
-from tests.simulation.checker import job_story
+from adjudge.store.job_values import FinishedJob, Job
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import JOB_KIND_JUDGE, Judgement, JudgeRunListener, NewSubmission, SubmissionCommands
+from adjudge.worker.handler import Handler, HandlerResult
+from tests.simulation.checker import job_trace
 from tests.simulation.judging import checker
 from tests.simulation.judging.oracle import is_poison, oracle
-from tests.simulation.scenario import Scenario, insist
-from tests.simulation.world import Door, Process
+from tests.simulation.scenario import Scenario, retry_until_known
+from tests.simulation.world import Process, SimulatedDatabase
 
 SUBMISSIONS = 24
 _FAILING = 4
@@ -26,28 +26,30 @@ _FAILING = 4
 _PERSON, _PROBLEM, _REVISION = "person", "problem", "revision"
 
 
-class Judge:
+class OracleHandler:
     """Takes a while and is never wrong."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
-    async def run(self, job: Job) -> Completion:
+    async def run(self, job: Job) -> HandlerResult:
         world = self._process.world
         # Most are quick; one in three takes long enough for a zombie to wake while its successor is at work.
         await asyncio.sleep(world.random.random() * (4 if world.random.random() < 0.7 else 25))
         await self._process.still_here()
         submission_id = str(job.submission_id)
-        if is_poison(submission_id) or world.unlucky(0.03):
+        if is_poison(submission_id) or world.should_fail(0.03):
             raise RuntimeError("the sandbox broke")
         verdict = oracle(submission_id)
-        return Completion(JobStatus.SUCCEEDED, {"attempt_id": job.attempt_id}, Judgement(verdict, time_ms=1, mem_kb=1))
+        return HandlerResult(
+            JobStatus.SUCCEEDED, {"attempt_id": job.attempt_id}, Judgement(verdict, time_ms=1, mem_kb=1)
+        )
 
-    def needs(self, _: Mapping[str, Any]) -> tuple[str, ...]:
+    def limit_keys(self, _: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
 
 
-class FailingListener(JudgeRunOwner):
+class FailingListener(JudgeRunListener):
     """An owner that fails whenever it is told of certain submissions: of the start of their jobs, or not before."""
 
     def __init__(self, failing: set[str], *, at_start: bool) -> None:
@@ -58,21 +60,21 @@ class FailingListener(JudgeRunOwner):
         if found := self._failing.intersection(str(job.submission_id) for job in jobs):
             raise KeyError(f"the listener fails for {sorted(found)}")
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         if self._at_start:
             self._check(jobs)
-        await super().started(tx, jobs)
+        await super().on_started(tx, jobs)
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         self._check(jobs)
-        await super().released(tx, jobs)
+        await super().on_released(tx, jobs)
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         self._check([item.job for item in ended])
-        await super().ended(tx, ended)
+        await super().on_finished(tx, ended)
 
 
-class Judging(Scenario):
+class SubmissionScenario(Scenario):
     """Jobs of kind ``judge``."""
 
     kind: ClassVar[str] = "judge"
@@ -82,36 +84,39 @@ class Judging(Scenario):
         self.failing: set[str] = set()
         """The submission whose jobs' listener always fails."""
 
-    def make_jobs(self) -> Jobs:
+    def make_jobs(self) -> JobCommands:
         owner = FailingListener(self.failing, at_start=self.world.seed % 2 == 0)
-        return Jobs({JUDGE: owner}, mint=self.world.mint, random_unit=self.world.random.random)
+        return JobCommands({JOB_KIND_JUDGE: owner}, new_id=self.world.new_id, random_unit=self.world.random.random)
 
     def may_stay_held(self, job_id: str) -> bool:
         (row,) = self.world.query("SELECT submission_id FROM jobs WHERE id = ?", job_id)
         return row["submission_id"] in self.failing
 
     async def create(self, tx: Tx) -> None:
-        await users.add(tx, users.NewUser(_PERSON, "person"))
-        await problems.add(tx, problems.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
+        await users.insert(tx, users.NewUser(_PERSON, "person"))
+        await problems.insert(tx, problems.NewProblem(_PROBLEM, "sum", "Sum", _PERSON))
         await problems.add_revision(tx, problems.NewRevision(_REVISION, _PROBLEM, "plain", "digest", _PERSON))
 
-    def equip(self, process: Process) -> tuple[Jobs, Mapping[str, Handler]]:
-        return self.make_jobs(), {JUDGE: Judge(process)}
+    def equip(self, process: Process) -> tuple[JobCommands, Mapping[str, Handler]]:
+        return self.make_jobs(), {JOB_KIND_JUDGE: OracleHandler(process)}
 
     async def people(self) -> None:
         """Submit, and now and then think better of it."""
-        door, submissions = Door(Process(self.world, "api")), Submissions(self.make_jobs(), mint=self.world.mint)
+        door, submissions = (
+            SimulatedDatabase(Process(self.world, "api")),
+            SubmissionCommands(self.make_jobs(), new_id=self.world.new_id),
+        )
         for number in range(SUBMISSIONS):
             await asyncio.sleep(self.world.random.random() * 2)
-            new = NewSubmission(self.world.mint(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
+            new = NewSubmission(self.world.new_id(), _PERSON, _PROBLEM, _REVISION, "cpp", "digest", 1)
             if number >= _FAILING and not self.failing and not is_poison(new.id):
                 self.failing.add(new.id)
-            await insist(door, partial(self._submit_once, submissions, new))
+            await retry_until_known(door, partial(self._submit_once, submissions, new))
             if self.world.random.random() < 0.1 and new.id not in self.failing:
                 await asyncio.sleep(self.world.random.random() * 3)
-                await insist(door, partial(_cancel, submissions, new.id))
+                await retry_until_known(door, partial(_cancel, submissions, new.id))
 
-    async def _submit_once(self, submissions: Submissions, new: NewSubmission, tx: Tx) -> None:
+    async def _submit_once(self, submissions: SubmissionCommands, new: NewSubmission, tx: Tx) -> None:
         """What an idempotency key does for a client that did not hear the answer."""
         if not self.world.query("SELECT 1 FROM submissions WHERE id = ?", new.id):
             await submissions.submit(tx, [new])
@@ -120,8 +125,8 @@ class Judging(Scenario):
         return checker.check(self, self.failing)
 
     def story(self) -> list[str]:
-        return job_story(self)
+        return job_trace(self)
 
 
-async def _cancel(submissions: Submissions, submission_id: str, tx: Tx) -> None:
+async def _cancel(submissions: SubmissionCommands, submission_id: str, tx: Tx) -> None:
     await submissions.cancel(tx, submission_id, actor=_PERSON, reason="changed my mind")

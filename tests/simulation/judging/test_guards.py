@@ -16,7 +16,7 @@ from adjudge.stream.driver import Message
 from adjudge.worker.loop import Worker
 from tests.simulation.broken import BreakGuard, finish_without_its_fence, without
 from tests.simulation.run import simulate
-from tests.simulation.world import Odds
+from tests.simulation.world import FaultProbabilities
 
 SEEDS = range(1, 61)
 
@@ -99,4 +99,4 @@ def test_the_simulator_notices_a_missing_guard(
     break_guard: BreakGuard, schema: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_guard(monkeypatch)
-    assert any(simulate("judge", seed, schema, Odds(message_twice=0.3)) for seed in SEEDS)
+    assert any(simulate("judge", seed, schema, FaultProbabilities(message_twice=0.3)) for seed in SEEDS)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api import Api, make_api
-from tests.support.stores import Store
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness
 
 
 @pytest.fixture
-async def api(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """The application on SQLite."""
-    async with make_api(sqlite_store, tmp_path) as api:
+    async with make_app(sqlite_store, tmp_path) as api:
         yield api
 
 
 @pytest.fixture
-async def api_on_both(store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+async def api_on_both(store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """The application on each database in turn."""
-    async with make_api(store, tmp_path) as api:
+    async with make_app(store, tmp_path) as api:
         yield api

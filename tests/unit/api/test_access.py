@@ -15,7 +15,7 @@ from fastapi.responses import Response
 from adjudge.api.app import OPENAPI_PATH
 from adjudge.domain.access import ROLE_PERMISSIONS, Permission, Role
 from adjudge.domain.ids import new_id
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 from tests.unit.api import access
 
 Table = dict[tuple[str, str], set[str] | str]
@@ -38,7 +38,7 @@ def asked(app: FastAPI) -> set[tuple[str, str]]:
 
 
 async def test_every_route_lets_in_whom_the_table_says_and_nobody_else(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: AsgiApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who comes through meets a stub: this is about the door, what happens behind it is the areas' own tests."""
     table = {key: roles for rows in tables().values() for key, roles in rows.items()}
@@ -62,7 +62,7 @@ async def test_every_route_lets_in_whom_the_table_says_and_nobody_else(
     assert not wrong, "\n".join(wrong)
 
 
-async def test_every_route_stands_in_one_table(api: Api) -> None:
+async def test_every_route_stands_in_one_table(api: AsgiApp) -> None:
     listed = Counter(key for rows in tables().values() for key in rows)
     assert set(listed) - asked(api.app) == set(), "the table speaks of routes that are not there"
     assert asked(api.app) - set(listed) == set(), "these routes are in no table: say who may use them"

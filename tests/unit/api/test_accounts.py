@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.api.actions.users import MadeUser, UserOrder
-from tests.support.api import Api
+from adjudge.api.actions.users import CreatedUser, UserSpec
+from tests.support.api import AsgiApp
 from tests.unit.api.test_login import PASSWORD, add_user, log_in
 
 ME = "/api/v1/me"
 TOKENS = "/api/v1/me/tokens"
 
 
-async def test_a_token_is_shown_once_listed_and_revoked(api_on_both: Api) -> None:
+async def test_a_token_is_shown_once_listed_and_revoked(api_on_both: AsgiApp) -> None:
     api = api_on_both
     _, secret = await api.user("contestant")
     async with api.client(secret) as client:
@@ -27,14 +27,14 @@ async def test_a_token_is_shown_once_listed_and_revoked(api_on_both: Api) -> Non
         assert (await client.delete(f"{TOKENS}/{made['id']}")).json()["code"] == "TOKEN_NOT_FOUND"
 
 
-async def test_a_token_ends_when_it_said_it_would(api: Api) -> None:
+async def test_a_token_ends_when_it_said_it_would(api: AsgiApp) -> None:
     _, secret = await api.user("contestant")
     async with api.client(secret) as client:
         made = (await client.post(TOKENS, json={"name": "short", "expires_in_days": 0.5})).json()
         async with api.client(made["secret"]) as short:
             assert (await short.get(ME)).status_code == 200
             await api.store.clock.advance(ms=43_200_001)
-            api.parts.credentials.forget((await client.get(ME)).json()["id"])
+            api.parts.credentials.invalidate_user((await client.get(ME)).json()["id"])
             assert (await short.get(ME)).status_code == 401
 
 
@@ -47,13 +47,13 @@ async def test_a_token_ends_when_it_said_it_would(api: Api) -> None:
         ([], "INVALID_INPUT"),
     ],
 )
-async def test_a_token_never_gets_what_its_maker_has_not(api: Api, scopes: list[str], code: str) -> None:
+async def test_a_token_never_gets_what_its_maker_has_not(api: AsgiApp, scopes: list[str], code: str) -> None:
     async with api.as_role("contestant") as client:
         answer = await client.post(TOKENS, json={"name": "wide", "scopes": scopes})
         assert answer.json()["code"] == code
 
 
-async def test_a_narrow_token_makes_no_wider_one(api: Api) -> None:
+async def test_a_narrow_token_makes_no_wider_one(api: AsgiApp) -> None:
     async with api.as_role("admin") as admin:
         made = (await admin.post(TOKENS, json={"name": "narrow", "scopes": ["account:own"]})).json()
     async with api.client(made["secret"]) as narrow:
@@ -62,7 +62,7 @@ async def test_a_narrow_token_makes_no_wider_one(api: Api) -> None:
             assert answer.json()["code"] == "FORBIDDEN"
 
 
-async def test_another_users_tokens_and_sessions_are_not_found(api: Api) -> None:
+async def test_another_users_tokens_and_sessions_are_not_found(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as ada, api.as_role("admin") as other:
         csrf = (await log_in(ada))["csrf_token"]
@@ -75,7 +75,7 @@ async def test_another_users_tokens_and_sessions_are_not_found(api: Api) -> None
         assert (await ada.get(ME)).status_code == 200
 
 
-async def test_i_see_where_i_am_logged_in_and_can_end_it(api: Api) -> None:
+async def test_i_see_where_i_am_logged_in_and_can_end_it(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as first, api.client() as second:
         first.headers["User-Agent"] = "first\tbrowser"
@@ -90,7 +90,7 @@ async def test_i_see_where_i_am_logged_in_and_can_end_it(api: Api) -> None:
         assert (await second.get(ME)).status_code == 200
 
 
-async def test_a_profile_changes_only_where_it_says(api: Api) -> None:
+async def test_a_profile_changes_only_where_it_says(api: AsgiApp) -> None:
     async with api.as_role("contestant") as client, api.as_role("contestant") as other:
         await client.patch(ME, json={"email": "ada@example.org", "display_name": "Ada\u0007 L."})
         me = (await client.patch(ME, json={"email": None})).json()
@@ -102,7 +102,7 @@ async def test_a_profile_changes_only_where_it_says(api: Api) -> None:
         assert (taken.status_code, taken.json()["code"]) == (409, "NAME_TAKEN")
 
 
-async def test_admins_create_find_promote_and_reset(api_on_both: Api) -> None:
+async def test_admins_create_find_promote_and_reset(api_on_both: AsgiApp) -> None:
     api = api_on_both
     async with api.as_role("admin") as admin, api.client() as browser:
         made = (await admin.post("/api/v1/users", json={"name": "Grace", "role": "setter"})).json()
@@ -124,7 +124,7 @@ async def test_admins_create_find_promote_and_reset(api_on_both: Api) -> None:
     assert not [secret for secret in secrets if secret in str(await api.store.rows("SELECT * FROM audit_log"))]
 
 
-async def test_users_come_in_pages(api: Api) -> None:
+async def test_users_come_in_pages(api: AsgiApp) -> None:
     async with api.as_role("admin") as admin:
         for number in range(4):
             await admin.post("/api/v1/users", json={"name": f"bot{number}", "role": "service"})
@@ -140,7 +140,7 @@ async def test_users_come_in_pages(api: Api) -> None:
         assert (await admin.get("/api/v1/users", params={"cursor": "bm9uc2Vuc2U"})).status_code == 400
 
 
-async def test_the_last_admin_stays(api: Api) -> None:
+async def test_the_last_admin_stays(api: AsgiApp) -> None:
     user_id, secret = await api.user("admin")
     async with api.client(secret) as admin:
         for path, method, body in (
@@ -154,27 +154,27 @@ async def test_the_last_admin_stays(api: Api) -> None:
         assert (await admin.get("/api/v1/users")).status_code == 403, "the new role counts at once"
 
 
-async def test_what_is_no_id_is_not_found(api: Api) -> None:
+async def test_what_is_no_id_is_not_found(api: AsgiApp) -> None:
     async with api.as_role("admin") as admin:
         assert (await admin.get("/api/v1/users/nobody")).json()["code"] == "USER_NOT_FOUND"
 
 
-async def test_a_credential_is_not_looked_up_for_every_request(api: Api) -> None:
+async def test_a_credential_is_not_looked_up_for_every_request(api: AsgiApp) -> None:
     user_id, secret = await api.user("contestant")
     async with api.client(secret) as client:
         await client.get(ME)
         await api.store.write("UPDATE api_tokens SET revoked_at = created_at WHERE user_id = :id", id=user_id)
         assert (await client.get(ME)).status_code == 200, "revoked behind our back: believed for a few seconds"
-        api.parts.credentials.forget(user_id)
+        api.parts.credentials.invalidate_user(user_id)
         assert (await client.get(ME)).status_code == 401
 
 
 def test_passwords_are_not_in_reprs() -> None:
-    assert PASSWORD not in repr(UserOrder("ada", password=PASSWORD))
-    assert PASSWORD not in repr(MadeUser(None, PASSWORD))  # type: ignore[arg-type]  # only its repr matters
+    assert PASSWORD not in repr(UserSpec("ada", password=PASSWORD))
+    assert PASSWORD not in repr(CreatedUser(None, PASSWORD))  # type: ignore[arg-type]  # only its repr matters
 
 
-async def test_a_password_is_not_guessed_through_an_open_session(api: Api) -> None:
+async def test_a_password_is_not_guessed_through_an_open_session(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser:
         me = await log_in(browser)

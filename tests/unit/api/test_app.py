@@ -13,11 +13,11 @@ from fastapi import FastAPI
 
 from adjudge import __version__
 from adjudge.api.envelope import SECURITY_HEADERS
-from adjudge.api.errors import MEDIA_TYPE, table
+from adjudge.api.errors import MEDIA_TYPE, error_code_table
 from adjudge.domain.errors import Conflict, NotFound, Unavailable
-from tests.support.api import make_parts
-from tests.support.app import app_around
-from tests.support.stores import Store
+from tests.support.api import make_services
+from tests.support.app import create_shared_app
+from tests.support.stores import StoreHarness
 
 
 class _Part:
@@ -37,9 +37,9 @@ def part() -> _Part:
 
 
 @pytest.fixture
-async def app(part: _Part, sqlite_store: Store, tmp_path: Path) -> AsyncIterator[FastAPI]:
-    async with make_parts(sqlite_store, tmp_path) as parts:
-        with app_around(replace(parts, checks={"database": part.check}, mint=lambda: "minted")) as app:
+async def app(part: _Part, sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[FastAPI]:
+    async with make_services(sqlite_store, tmp_path) as parts:
+        with create_shared_app(replace(parts, checks={"database": part.check}, new_id=lambda: "minted")) as app:
             yield _with_failures(app)
 
 
@@ -148,6 +148,6 @@ async def test_openapi_describes_every_route_and_its_problems(client: httpx.Asyn
 
 
 def test_the_table_of_errors_has_each_code_once() -> None:
-    codes = [row.code for row in table()]
+    codes = [row.code for row in error_code_table()]
     assert len(codes) == len(set(codes))
     assert {"INVALID_STATUS", "INVALID_TRANSITION", "CONFLICT", "<KIND>_NOT_FOUND"} <= set(codes)

@@ -12,21 +12,21 @@ import pytest
 from adjudge.domain.access import Role
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, sessions, tokens, users
-from tests.support.api import Api, make_api
-from tests.support.stores import Store
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness
 
 WATCH = "/api/v1/me/events"
 HOUR_US = 3_600_000_000
 
 
-async def seated(api: Api, count: int) -> None:
+async def seated(api: AsgiApp, count: int) -> None:
     """Wait until so many watch."""
     async with asyncio.timeout(120):
         while len(api.parts.audience) != count:
             await asyncio.sleep(0.005)
 
 
-async def opened(api: Api, client: httpx.AsyncClient, path: str = WATCH) -> asyncio.Task[httpx.Response]:
+async def opened(api: AsgiApp, client: httpx.AsyncClient, path: str = WATCH) -> asyncio.Task[httpx.Response]:
     """A stream that is being read; its answer comes when it ends."""
     reading = asyncio.create_task(client.get(path))
     await seated(api, len(api.parts.audience) + 1)
@@ -54,49 +54,49 @@ def demoted(user_id: str) -> Callable[[Tx], Awaitable[object]]:
 
 @pytest.mark.parametrize("change", [disabled, revoked, demoted])
 async def test_a_stream_ends_with_the_right_to_it(
-    api_on_both: Api, change: Callable[[str], Callable[[Tx], Awaitable[object]]]
+    api_on_both: AsgiApp, change: Callable[[str], Callable[[Tx], Awaitable[object]]]
 ) -> None:
     api = api_on_both
     user_id, secret = await api.user("judge")
     _, other = await api.user("judge")
     async with api.client(secret) as client, api.client(other) as bystander:
         reading, untouched = await opened(api, client, "/api/v1/events"), await opened(api, bystander)
-        await api.store.do(change(user_id))
+        await api.store.transact(change(user_id))
         assert (await ended(reading)).endswith('event: reconnect\ndata: {"reason":"credential"}\n\n')
         await seated(api, 1)
         assert not untouched.done()
         untouched.cancel()
         await seated(api, 0)
-        api.parts.credentials.forget(user_id)
+        api.parts.credentials.invalidate_user(user_id)
         again = await client.get("/api/v1/events")
         assert again.status_code == (403 if change is demoted else 401)
 
 
-async def test_a_stream_ends_with_its_session(api_on_both: Api) -> None:
+async def test_a_stream_ends_with_its_session(api_on_both: AsgiApp) -> None:
     api = api_on_both
     user_id, _ = await api.user("contestant")
     secret, session_id = tokens.new_secret(), new_id()
     opening = sessions.NewSession(session_id, user_id, secret, HOUR_US, HOUR_US)
-    await api.store.do(lambda tx: sessions.add(tx, opening))
+    await api.store.transact(lambda tx: sessions.insert(tx, opening))
     async with api.client(cookies={"adjudge_session": secret}) as client:
         reading = await opened(api, client)
-        await api.store.do(lambda tx: sessions.revoke(tx, user_id, session_id))
+        await api.store.transact(lambda tx: sessions.revoke(tx, user_id, session_id))
         assert "reconnect" in await ended(reading)
 
 
-async def test_a_stream_ends_when_its_token_expires(api: Api) -> None:
+async def test_a_stream_ends_when_its_token_expires(api: AsgiApp) -> None:
     user_id, _ = await api.user("contestant")
     secret = tokens.new_secret()
-    short = tokens.NewToken(new_id(), user_id, "short", secret, life_us=HOUR_US)
-    await api.store.do(lambda tx: tokens.add(tx, short))
+    short = tokens.NewApiToken(new_id(), user_id, "short", secret, ttl_us=HOUR_US)
+    await api.store.transact(lambda tx: tokens.insert(tx, short))
     async with api.client(secret) as client:
         reading = await opened(api, client)
         await api.store.clock.advance(3_600_001)
         assert "reconnect" in await ended(reading)
 
 
-async def test_one_user_has_so_many_streams_and_no_more(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_api(sqlite_store, tmp_path, {"server.streams_per_user": 2}) as api:
+async def test_one_user_has_so_many_streams_and_no_more(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_app(sqlite_store, tmp_path, {"server.streams_per_user": 2}) as api:
         _, secret = await api.user("contestant")
         async with api.client(secret) as client, api.as_role("contestant") as other:
             first, second = await opened(api, client), await opened(api, client)
@@ -112,9 +112,9 @@ async def test_one_user_has_so_many_streams_and_no_more(sqlite_store: Store, tmp
             await seated(api, 0)
 
 
-async def test_one_server_has_so_many_streams_and_no_more(sqlite_store: Store, tmp_path: Path) -> None:
+async def test_one_server_has_so_many_streams_and_no_more(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     async with (
-        make_api(sqlite_store, tmp_path, {"server.streams_most": 1}) as api,
+        make_app(sqlite_store, tmp_path, {"server.streams_most": 1}) as api,
         api.as_role("contestant") as client,
         api.as_role("contestant") as other,
     ):

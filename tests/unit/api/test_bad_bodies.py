@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from adjudge.domain.ids import new_id
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 JSON = {"Content-Type": "application/json"}
 OTHER_TYPES: tuple[Any, ...] = (7, [[]], {"x": {}}, None)
@@ -25,7 +25,7 @@ BAD = {
 }
 
 
-def _bodies(api: Api) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _bodies(api: AsgiApp) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Method, path and example of every operation that takes JSON."""
     for path, operations in api.app.openapi()["paths"].items():
         for method, operation in operations.items():
@@ -47,7 +47,7 @@ def _replaced(value: Any, text: str) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-async def test_what_is_no_body_at_all_is_the_callers_fault(api: Api) -> None:
+async def test_what_is_no_body_at_all_is_the_callers_fault(api: AsgiApp) -> None:
     wrong = []
     async with api.as_role("admin") as client:
         for method, path, _ in _bodies(api):
@@ -60,7 +60,7 @@ async def test_what_is_no_body_at_all_is_the_callers_fault(api: Api) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("odd", ["a\x00b", "\ud800", "x" * 100_000, "\x1b[31m\u202e\ufffe"])
-async def test_texts_that_no_field_should_hold_fail_nothing(api: Api, odd: str) -> None:
+async def test_texts_that_no_field_should_hold_fail_nothing(api: AsgiApp, odd: str) -> None:
     wrong = []
     async with api.as_role("admin") as client:
         for method, path, example in _bodies(api):
@@ -72,7 +72,7 @@ async def test_texts_that_no_field_should_hold_fail_nothing(api: Api, odd: str) 
 
 
 @pytest.mark.slow
-async def test_wrong_types_are_told_by_field(api: Api) -> None:
+async def test_wrong_types_are_told_by_field(api: AsgiApp) -> None:
     wrong = []
     async with api.as_role("admin") as client:
         for method, path, example in _bodies(api):

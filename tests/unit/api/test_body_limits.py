@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from adjudge.api.browser import SESSION_COOKIE
-from adjudge.api.exchange import Bounds, Exchange
-from tests.support.api import Api, make_api
-from tests.support.stores import Store
+from adjudge.api.exchange import RequestLimiter, RequestLimits
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness
 
 BATCH = "/api/v1/rejudge-batches"
 JSON = {"Content-Type": "application/json"}
@@ -21,8 +21,8 @@ LARGE = json.dumps({"padding": "x" * 100_000}).encode()
 
 
 @pytest.fixture
-async def api(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
-    async with make_api(sqlite_store, tmp_path) as api:
+async def api(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
+    async with make_app(sqlite_store, tmp_path) as api:
         yield api
 
 
@@ -30,7 +30,7 @@ async def post(client: httpx.AsyncClient, body: bytes, path: str = BATCH) -> htt
     return await client.post(path, content=body, headers=JSON)
 
 
-async def test_large_body_needs_a_valid_credential(api: Api) -> None:
+async def test_large_body_needs_a_valid_credential(api: AsgiApp) -> None:
     async with api.client() as visitor, api.client("adj_unknown") as stranger, api.as_role("admin") as admin:
         assert (await post(visitor, LARGE)).json()["code"] == "BODY_TOO_LARGE"
         assert (await post(stranger, LARGE)).json()["code"] == "UNAUTHENTICATED"
@@ -39,7 +39,7 @@ async def test_large_body_needs_a_valid_credential(api: Api) -> None:
         assert (await post(visitor, LARGE)).json()["code"] == "BODY_TOO_LARGE"
 
 
-async def test_large_body_of_unknown_length_needs_a_valid_credential_too(api: Api) -> None:
+async def test_large_body_of_unknown_length_needs_a_valid_credential_too(api: AsgiApp) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for at in range(0, len(LARGE), 10_000):
             yield LARGE[at : at + 10_000]
@@ -49,7 +49,7 @@ async def test_large_body_of_unknown_length_needs_a_valid_credential_too(api: Ap
     assert [answer.status_code for answer in answers] == [413, 401, 400]
 
 
-async def test_a_few_errors_stand_for_all(api: Api) -> None:
+async def test_a_few_errors_stand_for_all(api: AsgiApp) -> None:
     body = json.dumps({f"k{i}": 1 for i in range(5_000)} | {"k" * 30_000: 1}).encode()
     async with api.as_role("admin") as admin:
         answer = await post(admin, body)
@@ -59,7 +59,7 @@ async def test_a_few_errors_stand_for_all(api: Api) -> None:
     assert len(answer.content) < 10_000
 
 
-async def test_long_name_is_not_repeated(api: Api) -> None:
+async def test_long_name_is_not_repeated(api: AsgiApp) -> None:
     async with api.as_role("admin") as admin:
         answer = await post(admin, json.dumps({"k" * 50_000: 1}).encode())
     assert answer.status_code == 400
@@ -75,7 +75,7 @@ async def test_long_name_is_not_repeated(api: Api) -> None:
     ],
     ids=["unknown keys", "a long list", "many small ones"],
 )
-async def test_body_of_too_many_values_is_refused_before_it_is_validated(api: Api, body: object) -> None:
+async def test_body_of_too_many_values_is_refused_before_it_is_validated(api: AsgiApp, body: object) -> None:
     async with api.as_role("admin") as admin:
         for path in (BATCH, "/api/v1/submissions:batch"):
             answer = await post(admin, json.dumps(body).encode(), path)
@@ -93,8 +93,8 @@ async def test_body_that_trickles_is_not_waited_for() -> None:
     async def send(_: object) -> None: ...
 
     scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_string": b""}
-    bounds = Bounds(10_000, 10_000, 10_000, 30)
-    exchange = Exchange(scope, trickle, send, bounds, is_known=known, dress=lambda _: None)
+    bounds = RequestLimits(10_000, 10_000, 10_000, 30)
+    exchange = RequestLimiter(scope, trickle, send, bounds, is_known=known, dress=lambda _: None)
     async with asyncio.timeout(30) as deadline:
         exchange.deadline = deadline
         await exchange.receive()
@@ -110,7 +110,7 @@ async def test_body_that_trickles_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     "kinds", [["application/json", "text/plain"], ["text/plain", "application/json"]], ids=["json first", "json last"]
 )
-async def test_a_second_media_type_does_not_hide_a_body_of_many_values(api: Api, kinds: list[str]) -> None:
+async def test_a_second_media_type_does_not_hide_a_body_of_many_values(api: AsgiApp, kinds: list[str]) -> None:
     body = json.dumps({f"k{number}": 1 for number in range(30_000)}).encode()
     async with api.as_role("admin") as admin:
         headers = [("Authorization", admin.headers["Authorization"]), *(("Content-Type", kind) for kind in kinds)]

@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from adjudge.store.chain_values import Artifact, Suspended
-from tests.support.api import Api
-from tests.unit.api.test_chains import ROOT, Desk, line
+from adjudge.store.chain_values import Artifact, NodeSuspended
+from tests.support.api import AsgiApp
+from tests.unit.api.test_chains import ROOT, ChainApi, line
 
 
 @pytest.fixture
-async def desk(api_on_both: Api) -> Any:
+async def desk(api_on_both: AsgiApp) -> Any:
     """An admin at the API."""
     async with api_on_both.as_role("admin") as client:
-        yield Desk(api_on_both, client)
+        yield ChainApi(api_on_both, client)
 
 
-async def authority(desk: Desk, run_id: str) -> list[dict[str, str | None]]:
+async def authority(desk: ChainApi, run_id: str) -> list[dict[str, str | None]]:
     found = (await desk.api.store.row("SELECT authority FROM chain_runs WHERE id = :id", id=run_id))["authority"]
     document: list[dict[str, str | None]] = json.loads(found) if isinstance(found, str) else found
     return document
 
 
-async def test_a_run_acts_for_the_user_and_the_token_that_started_it(desk: Desk) -> None:
+async def test_a_run_acts_for_the_user_and_the_token_that_started_it(desk: ChainApi) -> None:
     await desk.define(line("a"))
     run_id = await desk.start()
     me = (await desk.client.get(f"{ROOT}/me")).json()
@@ -40,7 +40,7 @@ async def test_a_run_acts_for_the_user_and_the_token_that_started_it(desk: Desk)
 
 
 async def test_a_question_of_a_sub_chain_is_not_passed_over_by_completing_the_node_that_waits_for_it(
-    desk: Desk,
+    desk: ChainApi,
 ) -> None:
     asks = {"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?", "approvers": ["eva"]}}
     await desk.define({"nodes": [asks]}, name="asking")
@@ -49,7 +49,7 @@ async def test_a_question_of_a_sub_chain_is_not_passed_over_by_completing_the_no
     async with desk.api.client(secret) as setter:
         run_id = (await setter.post(f"{ROOT}/chains/outer:start")).json()["run_id"]
         child = (await setter.post(f"{ROOT}/chains/asking:start")).json()["run_id"]
-        await desk.work(outcome=Suspended("run", child, Artifact(json.dumps({"run_id": child}))))
+        await desk.work(outcome=NodeSuspended("run", child, Artifact(json.dumps({"run_id": child}))))
         path = f"{ROOT}/runs/{run_id}/nodes/sub:complete"
         refused = await setter.post(path, json={"artifact": {"approved": True}})
         assert (refused.status_code, refused.json()["code"]) == (403, "FORBIDDEN")

@@ -12,16 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-from adjudge.chains.executors.approval import decide
-from adjudge.domain.documents import DEPTH_MOST
+from adjudge.chains.executors.approval import answer_approval
+from adjudge.domain.documents import MAX_DEPTH
 from adjudge.domain.errors import WrongNodeState
 from adjudge.domain.states import JobStatus
 from adjudge.store import Tx
-from adjudge.store.chain_values import NODE, Artifact, Done, Expanded, NewRun, Suspended
-from adjudge.store.job_values import Finish
-from adjudge.store.jobs import Jobs
-from tests.support.api import Api, make_api
-from tests.support.stores import Store, fence_of
+from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NewChainRun, NodeDone, NodeExpanded, NodeSuspended
+from adjudge.store.job_values import JobResult
+from adjudge.store.jobs import JobCommands
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness, fence_of
 
 ROOT = "/api/v1"
 
@@ -33,10 +33,10 @@ def line(*names: str, **fields: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Desk:
+class ChainApi:
     """An admin at the API, and a hand that does what workers would."""
 
-    api: Api
+    api: AsgiApp
     client: httpx.AsyncClient
 
     async def define(self, dag: dict[str, Any], name: str = "nightly") -> dict[str, Any]:
@@ -53,15 +53,19 @@ class Desk:
 
     async def work(self, *, outcome: object = None, status: JobStatus = JobStatus.SUCCEEDED) -> list[str]:
         """Claim and end every node that waits; return which."""
-        jobs = Jobs({NODE: self.api.parts.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.parts.engine.owner})
         rows = await self.api.store.rows("SELECT id FROM jobs WHERE kind = 'node' AND status = 'pending' ORDER BY id")
         names = []
         for row in rows:
             job = (
-                await self.api.store.do(lambda tx, row=row: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))  # type: ignore[misc]  # a default binds it
+                await self.api.store.transact(
+                    lambda tx, row=row: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000)  # type: ignore[misc]  # a default binds it
+                )
             ).done[0]
-            finish = Finish(fence_of(job), status, outcome=outcome or Done(Artifact(json.dumps({"n": job.node_id}))))
-            await self.api.store.do(lambda tx, finish=finish: jobs.finish(tx, [finish]))  # type: ignore[misc]  # a default binds it
+            finish = JobResult(
+                fence_of(job), status, typed_result=outcome or NodeDone(Artifact(json.dumps({"n": job.node_id})))
+            )
+            await self.api.store.transact(lambda tx, finish=finish: jobs.finish_and_claim_next(tx, [finish]))  # type: ignore[misc]  # a default binds it
             names.append(job.node_id or "")
         return names
 
@@ -80,12 +84,12 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(store: Store, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with make_api(store, tmp_path) as api, api.as_role("admin") as client:
-        yield Desk(api, client)
+async def desk(store: StoreHarness, tmp_path: Path) -> AsyncIterator[ChainApi]:
+    async with make_app(store, tmp_path) as api, api.as_role("admin") as client:
+        yield ChainApi(api, client)
 
 
-async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
+async def test_j01_to_j05_definitions_and_their_versions(desk: ChainApi) -> None:
     made = await desk.define(line("a", "b"))
     assert (made["version"], made["enabled"]) == (1, True)
     taken = await desk.post("/chains", 400, {"name": "nightly", "dag": line("a")})
@@ -102,7 +106,7 @@ async def test_j01_to_j05_definitions_and_their_versions(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\nb", "  ", "a\x7f", "x" * 129, ".", ".."])
-async def test_names_that_would_lead_nowhere_are_refused(desk: Desk, name: str) -> None:
+async def test_names_that_would_lead_nowhere_are_refused(desk: ChainApi, name: str) -> None:
     refused = await desk.post("/chains", 400, {"name": name, "dag": line("a")})
     assert refused["errors"][0]["field"] == "body.name"
     assert "pattern" not in refused["detail"], "it is said in words"
@@ -113,7 +117,7 @@ async def test_names_that_would_lead_nowhere_are_refused(desk: Desk, name: str) 
     ]
 
 
-async def test_everything_that_is_wrong_is_said_at_once(desk: Desk) -> None:
+async def test_everything_that_is_wrong_is_said_at_once(desk: ChainApi) -> None:
     nodes = [
         {"id": "a", "type": "noop", "deps": ["c"]},
         {"id": "b", "type": "no-such-type", "deps": ["a"]},
@@ -125,7 +129,7 @@ async def test_everything_that_is_wrong_is_said_at_once(desk: Desk) -> None:
         assert part in said
 
 
-async def test_a_chain_and_its_triggers_are_applied_together_or_not_at_all(desk: Desk) -> None:
+async def test_a_chain_and_its_triggers_are_applied_together_or_not_at_all(desk: ChainApi) -> None:
     hook = {"name": "hook", "kind": "webhook", "spec": {}}
     wanted = {"name": "night", "dag": line("a")}
     wrong = {"name": "t", "kind": "cron", "spec": {"cron": "at three"}}
@@ -142,7 +146,7 @@ async def test_a_chain_and_its_triggers_are_applied_together_or_not_at_all(desk:
     assert "'hook' is used twice" in twice["detail"]
 
 
-async def test_j06_a_disabled_chain_does_not_start(desk: Desk) -> None:
+async def test_j06_a_disabled_chain_does_not_start(desk: ChainApi) -> None:
     await desk.define(line("a"))
     for _ in range(2):
         assert (await desk.post("/chains/nightly:disable", 200))["enabled"] is False
@@ -158,7 +162,7 @@ async def test_j06_a_disabled_chain_does_not_start(desk: Desk) -> None:
     assert (await desk.post("/chains/nightly:enable", 200))["enabled"] is True
 
 
-async def test_j07_and_j08_pages_and_details(desk: Desk) -> None:
+async def test_j07_and_j08_pages_and_details(desk: ChainApi) -> None:
     for name in ("alpha", "beta", "gamma"):
         await desk.define(line("a"), name)
     await desk.post("/chains/beta:disable", 200)
@@ -168,7 +172,7 @@ async def test_j07_and_j08_pages_and_details(desk: Desk) -> None:
     assert (await desk.get("/chains/none", 404))["code"] == "CHAIN_NOT_FOUND"
 
 
-async def test_j09_to_j11_a_run_starts_once_per_key_and_reaches_its_end(desk: Desk) -> None:
+async def test_j09_to_j11_a_run_starts_once_per_key_and_reaches_its_end(desk: ChainApi) -> None:
     await desk.define(line("a", "b"))
     key = {"Idempotency-Key": "tonight"}
     run_id = await desk.start(json={"parameters": {"x": 1}}, headers=key)
@@ -185,7 +189,7 @@ async def test_j09_to_j11_a_run_starts_once_per_key_and_reaches_its_end(desk: De
     assert [item["id"] for item in (await desk.get("/runs?chain=nightly"))["items"]] == [run_id]
 
 
-async def test_a_key_is_its_owners(desk: Desk) -> None:
+async def test_a_key_is_its_owners(desk: ChainApi) -> None:
     await desk.define(line("a"))
     made = await desk.post(
         "/chains/nightly/triggers", 201, {"name": "t", "kind": "cron", "spec": {"cron": "0 3 * * *"}}
@@ -195,14 +199,14 @@ async def test_a_key_is_its_owners(desk: Desk) -> None:
     async with desk.api.as_role("setter") as setter:
         other = (await setter.post(f"{ROOT}/chains/nightly:start", headers=key)).json()
         assert (other["is_new"], (await setter.get(f"{ROOT}/runs/{other['run_id']}")).status_code) == (True, 200)
-    tick = NewRun(made["chain_id"], idempotency_key=key["Idempotency-Key"], actor="trigger")
-    started = await desk.api.store.do(lambda tx: desk.api.parts.engine.start(tx, tick))
+    tick = NewChainRun(made["chain_id"], idempotency_key=key["Idempotency-Key"], actor="trigger")
+    started = await desk.api.store.transact(lambda tx: desk.api.parts.engine.start(tx, tick))
     assert started.is_new, "nobody starts a trigger's run in its place"
     again = await desk.client.post(f"{ROOT}/runs/{first}:rerun", headers={"Idempotency-Key": ""})
     assert again.status_code == 400
 
 
-async def test_j12_a_run_is_stopped(desk: Desk) -> None:
+async def test_j12_a_run_is_stopped(desk: ChainApi) -> None:
     await desk.define(line("a", "b"))
     run_id = await desk.start()
     stopped = await desk.post(f"/runs/{run_id}:stop", 200, {"reason": "enough"})
@@ -211,7 +215,7 @@ async def test_j12_a_run_is_stopped(desk: Desk) -> None:
     assert set((await desk.states(run_id)).values()) == {"stopped"}
 
 
-async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: Desk) -> None:
+async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: ChainApi) -> None:
     await desk.define(line("a", "b", retry={"max_attempts": 1}))
     run_id = await desk.start()
     assert (await desk.post(f"/runs/{run_id}/nodes/b:complete", 409))["code"] == "WRONG_NODE_STATE"
@@ -231,7 +235,7 @@ async def test_j13_and_j14_retry_and_complete_advance_at_once(desk: Desk) -> Non
     assert [(row["action"], row["reason"]) for row in audited] == [("retry", "it was the disk"), ("complete", "done")]
 
 
-async def test_an_artifact_in_a_retry_is_refused(desk: Desk) -> None:
+async def test_an_artifact_in_a_retry_is_refused(desk: ChainApi) -> None:
     await desk.define(line("a", retry={"max_attempts": 1}))
     run_id = await desk.start()
     await desk.work(status=JobStatus.FAILED)
@@ -241,7 +245,7 @@ async def test_an_artifact_in_a_retry_is_refused(desk: Desk) -> None:
     assert await desk.states(run_id) == {"a": "failed"}
 
 
-async def test_a_run_shows_the_definition_it_began_with(desk: Desk) -> None:
+async def test_a_run_shows_the_definition_it_began_with(desk: ChainApi) -> None:
     made = await desk.define(line("a", "b"))
     run_id = await desk.start()
     body = {"name": "nightly", "dag": line("other"), "version": made["version"]}
@@ -254,7 +258,7 @@ async def test_a_run_shows_the_definition_it_began_with(desk: Desk) -> None:
     assert (missing["code"], hidden.status_code, hidden.json()["code"]) == ("RUN_NOT_FOUND", 404, "RUN_NOT_FOUND")
 
 
-async def test_programs_tell_conflicts_apart_by_their_codes(desk: Desk) -> None:
+async def test_programs_tell_conflicts_apart_by_their_codes(desk: ChainApi) -> None:
     await desk.define({**line("a"), "over_runs": {"max_runs": 1, "when_full": "refuse"}})
     run_id = await desk.start()
     assert (await desk.post("/chains/nightly:start", 409))["code"] == "CHAIN_FULL"
@@ -267,7 +271,7 @@ async def test_programs_tell_conflicts_apart_by_their_codes(desk: Desk) -> None:
     assert (await desk.post("/chains/nightly/triggers", 409, trigger))["code"] == "NAME_TAKEN"
 
 
-async def test_a_run_is_repeated_from_a_node(desk: Desk) -> None:
+async def test_a_run_is_repeated_from_a_node(desk: ChainApi) -> None:
     await desk.define(line("a", "b"))
     run_id = await desk.start()
     await desk.work()
@@ -277,11 +281,11 @@ async def test_a_run_is_repeated_from_a_node(desk: Desk) -> None:
     assert (await desk.get(f"/runs/{again['run_id']}"))["origin_run_id"] == run_id
 
 
-async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
+async def test_a_question_is_answered_with_a_reason(desk: ChainApi) -> None:
     await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Publish?"}}]})
     run_id = await desk.start()
     asked = Artifact(json.dumps({"question": "Publish?", "on_no": "fail"}))
-    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", asked))
+    await desk.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", asked))
     assert (await desk.get(f"/runs/{run_id}/nodes/ask"))["wait_on"] == "approval"
     await desk.post(f"/runs/{run_id}/nodes/ask:decide", 400, {"approved": True, "reason": ""})
     answered = await desk.post(f"/runs/{run_id}/nodes/ask:decide", 200, {"approved": True, "reason": "it is good"})
@@ -293,10 +297,10 @@ async def test_a_question_is_answered_with_a_reason(desk: Desk) -> None:
     assert (await desk.get(f"/runs/{run_id}"))["status"] == "success"
 
 
-async def test_only_those_who_were_asked_answer_and_only_once(desk: Desk) -> None:
+async def test_only_those_who_were_asked_answer_and_only_once(desk: ChainApi) -> None:
     await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?"}}]})
     run_id = await desk.start()
-    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
+    await desk.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
     path, yes = f"/runs/{run_id}/nodes/ask:decide", {"approved": True, "reason": "it is good"}
     refused = await desk.post(path, 403, yes)
     assert (refused["code"], refused["detail"]) == ("FORBIDDEN", "Only eva may answer this question.")
@@ -306,12 +310,12 @@ async def test_only_those_who_were_asked_answer_and_only_once(desk: Desk) -> Non
     assert (first.status_code, second.status_code, second.json()["code"]) == (200, 409, "WRONG_NODE_STATE")
 
 
-async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_path: Path) -> None:
-    async with make_api(postgres_store, tmp_path) as api, api.as_role("admin") as client:
-        desk = Desk(api, client)
+async def test_of_two_who_answer_at_once_one_decides(postgres_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_app(postgres_store, tmp_path) as api, api.as_role("admin") as client:
+        desk = ChainApi(api, client)
         await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Publish?"}}]})
         run_id = await desk.start()
-        await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"on_no": "go_on"}))))
+        await desk.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"on_no": "go_on"}))))
         both_have_read = asyncio.Barrier(2)
 
         async def resume(tx: Tx, **said: Any) -> int:
@@ -320,7 +324,7 @@ async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_
 
         async def answer(actor: str) -> None:
             about = {"run_id": run_id, "node_id": "ask", "approved": actor == "yes", "actor": actor, "reason": "so"}
-            await api.store.do(lambda tx: decide(tx, resume, **about))  # type: ignore[arg-type]  # by name
+            await api.store.transact(lambda tx: answer_approval(tx, resume, **about))  # type: ignore[arg-type]  # by name
 
         async with asyncio.timeout(120):
             first, second = await asyncio.gather(answer("yes"), answer("no"), return_exceptions=True)
@@ -329,10 +333,10 @@ async def test_of_two_who_answer_at_once_one_decides(postgres_store: Store, tmp_
         assert (await desk.get(f"/runs/{run_id}/nodes/ask"))["artifact"]["by"] == entry["actor"]
 
 
-async def test_a_question_is_not_passed_over_by_completing_it(desk: Desk) -> None:
+async def test_a_question_is_not_passed_over_by_completing_it(desk: ChainApi) -> None:
     await desk.define({"nodes": [{"id": "ask", "type": "wait_approval", "cfg": {"question": "Go?"}}]})
     run_id = await desk.start()
-    await desk.work(outcome=Suspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
+    await desk.work(outcome=NodeSuspended("approval", f"{run_id}/ask/1", Artifact(json.dumps({"approvers": ["eva"]}))))
     _, secret = await desk.api.user("setter", "eva")
     async with desk.api.client(secret) as setter:
         answer = await setter.post(f"{ROOT}/runs/{run_id}/nodes/ask:complete", json={"reason": "in a hurry"})
@@ -340,7 +344,7 @@ async def test_a_question_is_not_passed_over_by_completing_it(desk: Desk) -> Non
     await desk.post(f"/runs/{run_id}/nodes/ask:complete", 200, {"reason": "nobody is there"})
 
 
-async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(desk: Desk) -> None:
+async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(desk: ChainApi) -> None:
     await desk.define(line("a"))
     made = await desk.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})
     path = f"{ROOT}/triggers/{made['id']}:call"
@@ -357,7 +361,7 @@ async def test_a_webhook_starts_a_chain_for_whoever_knows_its_secret(desk: Desk)
     assert (await desk.get("/chains/nightly/triggers"))["items"] == []
 
 
-async def test_a_run_is_watched_until_it_ends(desk: Desk) -> None:
+async def test_a_run_is_watched_until_it_ends(desk: ChainApi) -> None:
     await desk.define(line("a"))
     run_id = await desk.start()
     await desk.work()
@@ -368,7 +372,7 @@ async def test_a_run_is_watched_until_it_ends(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "\0", float("nan")])
-async def test_documents_that_could_never_be_shown_again_are_refused(desk: Desk, bad: object) -> None:
+async def test_documents_that_could_never_be_shown_again_are_refused(desk: ChainApi, bad: object) -> None:
     chain = await desk.define(line("a"))
     hook = await desk.post("/chains/nightly/triggers", 201, {"name": "hook", "kind": "webhook", "spec": {}})
     run_id = await desk.start()
@@ -394,10 +398,10 @@ async def test_documents_that_could_never_be_shown_again_are_refused(desk: Desk,
     assert [item["id"] for item in (await desk.get("/runs"))["items"]] == [run_id], "and everybody still sees their own"
 
 
-async def test_what_is_kept_can_be_shown_however_deep_it_is(desk: Desk) -> None:
+async def test_what_is_kept_can_be_shown_however_deep_it_is(desk: ChainApi) -> None:
     await desk.define(line("a"))
     deep: Any = []
-    for _ in range(DEPTH_MOST - 1):
+    for _ in range(MAX_DEPTH - 1):
         deep = [deep]
     run_id = (await desk.post("/chains/nightly:start", 202, {"parameters": {"x": deep[0]}}))["run_id"]
     refused = await desk.post("/chains/nightly:start", 400, {"parameters": {"x": deep}})
@@ -408,7 +412,7 @@ async def test_what_is_kept_can_be_shown_however_deep_it_is(desk: Desk) -> None:
     assert (await desk.get(f"/runs/{run_id}/nodes"))["items"][0]["artifact"] == deep
 
 
-async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: Desk) -> None:
+async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: ChainApi) -> None:
     await desk.define(line("a", "b"))
     run_id = await desk.start()
     await desk.work(status=JobStatus.FAILED)
@@ -421,17 +425,17 @@ async def test_an_artifact_given_by_hand_is_kept_by_its_size(desk: Desk) -> None
     assert (done["artifact"], done["artifact_bytes"]) == ("\xe4", 4)
 
 
-async def test_what_a_mapped_node_left_is_the_list_of_what_its_instances_did(desk: Desk) -> None:
+async def test_what_a_mapped_node_left_is_the_list_of_what_its_instances_did(desk: ChainApi) -> None:
     await desk.define({"nodes": [{"id": "m", "type": "noop", "map": {"over": [1, 2]}}, {"id": "n", "type": "noop"}]})
     run_id = await desk.start()
-    await desk.work(outcome=Expanded((1, 2)))
+    await desk.work(outcome=NodeExpanded((1, 2)))
     await desk.work()
     assert await desk.get(f"/runs/{run_id}/nodes/m/artifact") == [{"n": "m[0]"}, {"n": "m[1]"}]
     assert await desk.get(f"/runs/{run_id}/nodes/m[1]/artifact") == {"n": "m[1]"}
     assert await desk.get(f"/runs/{run_id}/nodes/n/artifact") is None
 
 
-async def test_the_types_of_nodes_are_described(desk: Desk) -> None:
+async def test_the_types_of_nodes_are_described(desk: ChainApi) -> None:
     found = {item["type"]: item for item in (await desk.get("/executors"))["items"]}
     assert {"noop", "sleep", "http", "sandbox", "judge", "wait_approval", "chain", "notify"} <= set(found)
     assert found["sleep"]["cfg_schema"]["type"] == "object"

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from adjudge.api import desk as desks
-from adjudge.api.desk import Desk
-from adjudge.api.rulebook import Rulebook
+from adjudge.api.desk import SubmitBatcher
+from adjudge.api.rulebook import SubmissionRulesCache
 from adjudge.domain.errors import InvalidInput, OutcomeUnknown, Unavailable
 from adjudge.domain.ids import new_id
 from adjudge.observe import logs
 from adjudge.store import Database
 from adjudge.store.driver import Operation
-from adjudge.store.idempotency import Answer
-from adjudge.store.orders import Order
+from adjudge.store.idempotency import StoredResponse
+from adjudge.store.orders import BatchedSubmit
 from adjudge.store.submissions import NewSubmission
-from tests.support.logged import logged
-from tests.support.stores import Store
+from tests.support.logged import capture_logs
+from tests.support.stores import StoreHarness
 
 
-class Watched:
+class CountingDatabase:
     """A database that counts its transactions, and fails as it is told, before or after the commit."""
 
     def __init__(self, database: Database) -> None:
@@ -49,7 +49,7 @@ class Watched:
         return getattr(self._database, name)
 
 
-class Held:
+class BlockedDatabase:
     """A database that is slow to begin: it goes on when it is told to."""
 
     def __init__(self, database: Database) -> None:
@@ -76,7 +76,7 @@ class Held:
         return getattr(self._database, name)
 
 
-async def orders_of(store: Store, count: int) -> list[Order]:
+async def orders_of(store: StoreHarness, count: int) -> list[BatchedSubmit]:
     await store.submit()
     row = await store.row("SELECT user_id, problem_id, revision_id FROM submissions")
     made = []
@@ -90,33 +90,33 @@ async def orders_of(store: Store, count: int) -> list[Order]:
             source_text="x",
             job_id=new_id(),
         )
-        made.append(Order((item,), Answer("digest", 202, {"id": item.id})))
+        made.append(BatchedSubmit((item,), StoredResponse("digest", 202, {"id": item.id})))
     return made
 
 
-async def test_orders_that_wait_go_together(sqlite_store: Store) -> None:
-    database = Watched(sqlite_store.database)
-    desk = Desk(database, sqlite_store.jobs)
+async def test_orders_that_wait_go_together(sqlite_store: StoreHarness) -> None:
+    database = CountingDatabase(sqlite_store.database)
+    desk = SubmitBatcher(database, sqlite_store.jobs)
     orders = await orders_of(sqlite_store, 50)
-    answers = await asyncio.gather(*(desk.place(order) for order in orders))
+    answers = await asyncio.gather(*(desk.submit(order) for order in orders))
     assert answers == [order.answer for order in orders]
     assert database.transactions <= 2
 
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    with logged() as stream:
+    with capture_logs() as stream:
         yield stream
 
 
-async def test_each_job_is_logged_with_its_own_request(sqlite_store: Store, lines: io.StringIO) -> None:
+async def test_each_job_is_logged_with_its_own_request(sqlite_store: StoreHarness, lines: io.StringIO) -> None:
     """However many requests a commit is for, and whichever of them woke the clerk."""
-    desk = Desk(sqlite_store.database, sqlite_store.jobs)
+    desk = SubmitBatcher(sqlite_store.database, sqlite_store.jobs)
 
-    async def ask(order: Order) -> str:
+    async def ask(order: BatchedSubmit) -> str:
         request_id = new_id()
         with logs.context(request_id=request_id):
-            await desk.place(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
+            await desk.submit(replace(order, submissions=(replace(order.submissions[0], request_id=request_id),)))
         return request_id
 
     orders = await orders_of(sqlite_store, 5)
@@ -127,17 +127,18 @@ async def test_each_job_is_logged_with_its_own_request(sqlite_store: Store, line
 
 
 async def test_a_transactions_fill_does_not_wait_for_the_one_before(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: StoreHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(desks, "_TOGETHER", 10)
-    database = Held(store.database)
-    desk = Desk(database, store.jobs)
+    database = BlockedDatabase(store.database)
+    desk = SubmitBatcher(database, store.jobs)
     singles = await orders_of(store, 21)
     fills = [
-        Order(tuple(order.submissions[0] for order in part), part[0].answer) for part in (singles[:10], singles[10:20])
+        BatchedSubmit(tuple(order.submissions[0] for order in part), part[0].answer)
+        for part in (singles[:10], singles[10:20])
     ]
     orders = [*fills, singles[20]]
-    placing = [asyncio.create_task(desk.place(order)) for order in orders]
+    placing = [asyncio.create_task(desk.submit(order)) for order in orders]
     await database.is_busy(2)
     database.goes_on.set()
     assert await asyncio.gather(*placing) == [order.answer for order in orders]
@@ -145,40 +146,40 @@ async def test_a_transactions_fill_does_not_wait_for_the_one_before(
     assert len(await store.rows("SELECT id FROM submissions")) == 22
 
 
-async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: Store) -> None:
-    desk = Desk(store.database, store.jobs)
+async def test_an_order_that_cannot_be_placed_takes_no_other_along(store: StoreHarness) -> None:
+    desk = SubmitBatcher(store.database, store.jobs)
     orders = await orders_of(store, 5)
     orders[2] = replace(orders[2], submissions=(replace(orders[2].submissions[0], problem_id="nowhere"),))
-    answers = await asyncio.gather(*(desk.place(order) for order in orders), return_exceptions=True)
+    answers = await asyncio.gather(*(desk.submit(order) for order in orders), return_exceptions=True)
     assert [isinstance(answer, InvalidInput) for answer in answers] == [False, False, True, False, False]
     rows = await store.rows("SELECT id FROM submissions")
     assert len(rows) == 5
 
 
-async def test_an_outcome_that_is_unknown_is_looked_up(sqlite_store: Store) -> None:
-    database = Watched(sqlite_store.database)
-    desk = Desk(database, sqlite_store.jobs)
+async def test_an_outcome_that_is_unknown_is_looked_up(sqlite_store: StoreHarness) -> None:
+    database = CountingDatabase(sqlite_store.database)
+    desk = SubmitBatcher(database, sqlite_store.jobs)
     *orders, again = await orders_of(sqlite_store, 4)
     database.loses_answers = 1
-    answers = await asyncio.gather(*(desk.place(order) for order in orders))
+    answers = await asyncio.gather(*(desk.submit(order) for order in orders))
     assert answers == [order.answer for order in orders]
     database.fails = [OutcomeUnknown()]
-    assert await desk.place(again) == again.answer
+    assert await desk.submit(again) == again.answer
     rows = await sqlite_store.rows("SELECT id FROM jobs WHERE kind = 'judge'")
     assert len(rows) == 5, "each exactly once, beside the one that was there"
 
 
-async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on(sqlite_store: Store) -> None:
-    database = Watched(sqlite_store.database)
-    desk = Desk(database, sqlite_store.jobs)
+async def test_a_database_that_is_away_is_everybodys_answer_and_the_desk_goes_on(sqlite_store: StoreHarness) -> None:
+    database = CountingDatabase(sqlite_store.database)
+    desk = SubmitBatcher(database, sqlite_store.jobs)
     (order,) = await orders_of(sqlite_store, 1)
     database.fails = [Unavailable()]
     with pytest.raises(Unavailable):
-        await desk.place(order)
-    assert await desk.place(order) == order.answer
+        await desk.submit(order)
+    assert await desk.submit(order) == order.answer
 
 
-async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_store: Store) -> None:
+async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_store: StoreHarness) -> None:
     await sqlite_store.submit()
     row = await sqlite_store.row("SELECT id, slug FROM problems")
     reads = 0
@@ -189,9 +190,9 @@ async def test_problems_asked_for_at_the_same_time_are_read_together(sqlite_stor
             reads += 1
             return await sqlite_store.database.read(operation)
 
-    rulebook = Rulebook(Counted())  # type: ignore[arg-type]  # it only reads
-    found = await asyncio.gather(*(rulebook.find(ref) for ref in (row["slug"], row["id"], row["slug"], "none")))
+    rulebook = SubmissionRulesCache(Counted())  # type: ignore[arg-type]  # it only reads
+    found = await asyncio.gather(*(rulebook.find_problem(ref) for ref in (row["slug"], row["id"], row["slug"], "none")))
     assert [None if ref is None else ref.id for ref in found] == [row["id"], row["id"], row["id"], None]
     assert reads == 1
-    assert await rulebook.find("none") is None
+    assert await rulebook.find_problem("none") is None
     assert reads == 2, "nothing is remembered"

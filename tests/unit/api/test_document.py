@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from adjudge.api.document import NoExampleError, example_of
+from adjudge.api.document import MissingExampleError, example_for
 from adjudge.api.errors import MEDIA_TYPE
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 
 def _operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -51,14 +51,14 @@ def _is_free(operation: dict[str, Any]) -> bool:
     return bool(operation["operationId"].startswith("artifact"))
 
 
-async def test_every_operation_is_described_whole(api: Api) -> None:
+async def test_every_operation_is_described_whole(api: AsgiApp) -> None:
     document = api.app.openapi()
     wrong = [f"{name}: {what}" for name, operation in _operations(document) for what in _missing(operation)]
     assert not wrong, "\n".join(wrong)
     assert len({operation["operationId"] for _, operation in _operations(document)}) == len(list(_operations(document)))
 
 
-async def test_every_example_fits_what_it_is_an_example_of(api: Api) -> None:
+async def test_every_example_fits_what_it_is_an_example_of(api: AsgiApp) -> None:
     document = api.app.openapi()
     for name, operation in _operations(document):
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
@@ -70,8 +70,8 @@ async def test_every_example_fits_what_it_is_an_example_of(api: Api) -> None:
 
 def test_a_field_without_an_example_is_named() -> None:
     schemas = {"Inner": {"type": "object", "required": ["word"], "properties": {"word": {"type": "string"}}}}
-    with pytest.raises(NoExampleError, match=r"body\.inner\[\]\.word has no example"):
-        example_of(
+    with pytest.raises(MissingExampleError, match=r"body\.inner\[\]\.word has no example"):
+        example_for(
             {
                 "type": "object",
                 "required": ["inner"],

@@ -15,11 +15,11 @@ from fastapi.responses import StreamingResponse
 
 from adjudge.api.app import create_app
 from adjudge.api.errors import MEDIA_TYPE
-from adjudge.api.wire.base import Wire
+from adjudge.api.wire.base import ApiModel
 from adjudge.observe import logs
-from tests.support.api import make_parts
-from tests.support.app import app_around
-from tests.support.stores import Store
+from tests.support.api import make_services
+from tests.support.app import create_shared_app
+from tests.support.stores import StoreHarness
 
 LIMITS: dict[str, object] = {
     "server.body_limit_bytes": 1_024,
@@ -29,7 +29,7 @@ LIMITS: dict[str, object] = {
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
-class _Words(Wire):
+class _Words(ApiModel):
     words: str
     nested: object = None
 
@@ -41,9 +41,9 @@ def limits() -> dict[str, object]:
 
 
 @pytest.fixture
-async def app(sqlite_store: Store, tmp_path: Path, limits: dict[str, object]) -> AsyncIterator[FastAPI]:
-    async with make_parts(sqlite_store, tmp_path, limits) as parts:
-        with app_around(parts) as app:
+async def app(sqlite_store: StoreHarness, tmp_path: Path, limits: dict[str, object]) -> AsyncIterator[FastAPI]:
+    async with make_services(sqlite_store, tmp_path, limits) as parts:
+        with create_shared_app(parts) as app:
             yield _with_routes(app)
 
 
@@ -122,8 +122,8 @@ async def test_a_malformed_body_is_the_callers_fault(client: httpx.AsyncClient, 
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-async def test_a_body_nested_without_end_is_refused(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_parts(sqlite_store, tmp_path, {"server.anonymous_body_limit_bytes": 1_000_000}) as parts:
+async def test_a_body_nested_without_end_is_refused(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_services(sqlite_store, tmp_path, {"server.anonymous_body_limit_bytes": 1_000_000}) as parts:
         transport = httpx.ASGITransport(app=_with_routes(create_app(parts)), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://adjudge") as client:
             body = b'{"words": "x", "nested": ' + b"[" * 200_000

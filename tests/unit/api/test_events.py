@@ -13,111 +13,111 @@ import pytest
 
 from adjudge.api import tail as tails
 from adjudge.api.actions import events as streams
-from adjudge.api.actions.events import Sent
-from adjudge.api.viewer import Via, Viewer
+from adjudge.api.actions.events import SubmissionEvent
+from adjudge.api.viewer import AuthMethod, Viewer
 from adjudge.domain.access import ROLE_PERMISSIONS, Role
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.verdict import Verdict
 from adjudge.store import events, progress
-from adjudge.store.events import Place
-from tests.support.api import make_api
-from tests.support.judging import OPEN_GATE, Hall, open_hall
-from tests.support.stores import Store
+from adjudge.store.events import EventOffset
+from tests.support.api import make_app
+from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.stores import StoreHarness
 
 
 @pytest.fixture
-async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
-    async with make_api(store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 @pytest.fixture
-async def postgres_hall(postgres_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def postgres_hall(postgres_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on PostgreSQL."""
-    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 @pytest.fixture
-async def small_hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
-    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 def staff(user_id: str = "somebody") -> Viewer:
-    return Viewer(user_id, "judge", Role.JUDGE, ROLE_PERMISSIONS[Role.JUDGE], Via.TOKEN)
+    return Viewer(user_id, "judge", Role.JUDGE, ROLE_PERMISSIONS[Role.JUDGE], AuthMethod.TOKEN)
 
 
-class Watching:
+class EventReader:
     """A stream that is read as far as a test wants."""
 
     def __init__(self, stream: streams.Stream) -> None:
         self._stream = stream
-        self._unread: list[Sent] = []
+        self._unread: list[SubmissionEvent] = []
         self.last_id: str | None = None
 
-    async def _next(self) -> Sent:
+    async def _next(self) -> SubmissionEvent:
         while not self._unread:
             self._unread = [*await anext(self._stream)]
         return self._seen(self._unread.pop(0))
 
-    async def until_live(self) -> list[Sent]:
+    async def until_live(self) -> list[SubmissionEvent]:
         """Everything that was missed."""
         missed = []
         while (event := await self._next()) is not streams.BEAT:
             missed.append(event)
         return missed
 
-    async def next(self, name: str = "status") -> Sent:
+    async def next(self, name: str = "status") -> SubmissionEvent:
         """The next event of a name."""
         async with asyncio.timeout(120):
             while (event := await self._next()).name != name:
                 pass
         return event
 
-    def _seen(self, event: Sent) -> Sent:
+    def _seen(self, event: SubmissionEvent) -> SubmissionEvent:
         self.last_id = event.id or self.last_id
         return event
 
 
 @asynccontextmanager
-async def watching(hall: Hall, last_id: str | None = None) -> AsyncIterator[Watching]:
-    stream = await streams.of_all(hall.api.parts, last_id)
+async def watching(hall: PublishedProblem, last_id: str | None = None) -> AsyncIterator[EventReader]:
+    stream = await streams.stream_all(hall.api.parts, last_id)
     async with aclosing(stream):
-        yield Watching(stream)
+        yield EventReader(stream)
 
 
-def data_of(event: Sent) -> tuple[str, str]:
+def data_of(event: SubmissionEvent) -> tuple[str, str]:
     assert event.data is not None
     return event.data["submission_id"], event.data["to"]
 
 
-async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_a_stream_that_was_cut_resumes_without_loss_or_doubles(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         first, second, third = [await hall.submit(client) for _ in range(3)]
         async with watching(hall) as stream:
             assert await stream.until_live() == []
-            await hall.judge(first["job_id"])
+            await hall.finish(first["job_id"])
             seen = [data_of(await stream.next()) for _ in range(2)]
             assert [status for _, status in seen] == ["judging", "accepted"]
-            await hall.start(second["job_id"])
+            await hall.claim(second["job_id"])
             assert data_of(await stream.next()) == (second["submission_id"], "judging")
             last_id = stream.last_id
-        await hall.judge(third["job_id"], Verdict.WA)
+        await hall.finish(third["job_id"], Verdict.WA)
         async with watching(hall, last_id) as stream:
             missed = [data_of(event) for event in await stream.until_live()]
             assert missed == [(third["submission_id"], "judging"), (third["submission_id"], "wrong_answer")]
             other = await hall.submit(client)
-            await hall.judge(other["job_id"])
+            await hall.finish(other["job_id"])
             assert data_of(await stream.next()) == (other["submission_id"], "judging")
 
 
-async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Hall) -> None:
+async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: PublishedProblem) -> None:
     """Its serial numbers are lower than those already committed: by number alone it would be lost."""
     hall = postgres_hall
-    async with hall.somebody() as client:
+    async with hall.user_client() as client:
         slow, quick = await hall.submit(client), await hall.submit(client)
         connection = await asyncpg.connect(hall.api.store.url)
         try:
@@ -129,8 +129,8 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Hal
                     "UPDATE submissions SET status = 'judging', version = version + 1 WHERE id = $1",
                     slow["submission_id"],
                 )
-                await hall.judge(quick["job_id"])
-                before_end = await hall.api.store.database.read(events.horizon)
+                await hall.finish(quick["job_id"])
+                before_end = await hall.api.store.database.read(events.safe_offset)
                 await late.commit()
                 hall.api.parts.tail._wakeup.set()  # the other connection rings no bell
                 seen = {data_of(await stream.next()) for _ in range(3)}
@@ -142,15 +142,15 @@ async def test_a_transaction_that_commits_late_is_not_skipped(postgres_hall: Hal
             (quick["submission_id"], "accepted"),
         }
         rows = await hall.api.store.rows("SELECT xid, id, submission_id FROM submission_status_log ORDER BY xid, id")
-        assert before_end <= Place(rows[0]["xid"], rows[0]["id"]), "nothing was behind the horizon meanwhile"
-        async with watching(hall, str(Place(rows[0]["xid"], rows[0]["id"]))) as stream:
+        assert before_end <= EventOffset(rows[0]["xid"], rows[0]["id"]), "nothing was behind the horizon meanwhile"
+        async with watching(hall, str(EventOffset(rows[0]["xid"], rows[0]["id"]))) as stream:
             assert len(await stream.until_live()) == 2
 
 
-async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         made = await hall.submit(client)
-        await hall.judge(made["job_id"])
+        await hall.finish(made["job_id"])
         async with client.stream("GET", f"/api/v1/submissions/{made['submission_id']}/events") as answer:
             text = (await answer.aread()).decode()
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -165,20 +165,22 @@ async def test_one_submission_is_watched_from_its_beginning_to_its_end(hall: Hal
         assert (wrong.status_code, wrong.json()["code"]) == (400, "INVALID_INPUT")
 
 
-async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(postgres_hall: Hall) -> None:
+async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_horizon(
+    postgres_hall: PublishedProblem,
+) -> None:
     """A transaction that is older than the verdict is still open: the verdict's event cannot be told before it ends."""
     hall = postgres_hall
-    async with hall.somebody() as client:
+    async with hall.user_client() as client:
         handed = await hall.submit(client)
         older = await asyncpg.connect(hall.api.store.url)
         try:
             block = older.transaction()
             await block.start()
             await older.execute("SELECT pg_current_xact_id()")
-            await hall.judge(handed["job_id"])
-            stream = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], None)
+            await hall.finish(handed["job_id"])
+            stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
             async with aclosing(stream):
-                watched = Watching(stream)
+                watched = EventReader(stream)
                 assert await watched.until_live() == [], "the verdict is above the horizon"
                 await block.rollback()
                 told = [data_of(await watched.next())[1] for _ in range(2)]
@@ -189,46 +191,46 @@ async def test_stream_of_a_judged_submission_waits_for_the_verdict_above_the_hor
     assert end.data == {"submission_id": handed["submission_id"], "status": "accepted"}
 
 
-async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_stream_that_saw_the_verdict_ends_at_once_when_resumed(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         handed = await hall.submit(client)
-        await hall.judge(handed["job_id"])
-        stream = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], None)
+        await hall.finish(handed["job_id"])
+        stream = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], None)
         async with aclosing(stream):
-            watched = Watching(stream)
+            watched = EventReader(stream)
             await watched.next("end")
-        resumed = await streams.of_submission(hall.api.parts, staff(), handed["submission_id"], watched.last_id)
+        resumed = await streams.stream_submission(hall.api.parts, staff(), handed["submission_id"], watched.last_id)
         async with aclosing(resumed):
-            watched = Watching(resumed)
+            watched = EventReader(resumed)
             assert await watched.until_live() == []
             await watched.next("end")
 
 
-async def test_everybody_hears_of_their_own_alone(small_hall: Hall) -> None:
+async def test_everybody_hears_of_their_own_alone(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client, hall.somebody() as other:
+    async with hall.user_client() as client, hall.user_client() as other:
         mine = (await client.get("/api/v1/submissions")).json()
         assert mine["items"] == []
         made, theirs = await hall.submit(client), await hall.submit(other)
         row = await hall.api.store.row("SELECT user_id FROM submissions WHERE id = :id", id=made["submission_id"])
-        stream = await streams.of_user(hall.api.parts, staff(row["user_id"]), None)
+        stream = await streams.stream_user(hall.api.parts, staff(row["user_id"]), None)
         async with aclosing(stream):
-            own = Watching(stream)
+            own = EventReader(stream)
             await own.until_live()
-            await hall.judge(theirs["job_id"])
-            await hall.judge(made["job_id"])
+            await hall.finish(theirs["job_id"])
+            await hall.finish(made["job_id"])
             assert [data_of(await own.next())[0] for _ in range(2)] == [made["submission_id"]] * 2
 
 
-async def write_progress(hall: Hall, report: progress.Report) -> None:
-    await hall.api.store.do(lambda tx: progress.write(tx, [report]))
+async def write_progress(hall: PublishedProblem, report: progress.ProgressReport) -> None:
+    await hall.api.store.transact(lambda tx: progress.write(tx, [report]))
 
 
-async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Hall) -> None:
+async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client, hall.somebody("judge") as judge:
+    async with hall.user_client() as client, hall.user_client("judge") as judge:
         made = await hall.submit(client)
-        started = await hall.start(made["job_id"])
+        started = await hall.claim(made["job_id"])
         steps = [
             {"name": "1", "verdict": "AC", "mem_kb": 5_003, "shown": True},
             {"name": "2", "verdict": "WA", "mem_kb": 5_003, "shown": False},
@@ -240,13 +242,13 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Hall)
             viewer = (
                 staff()
                 if name == "jury"
-                else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], Via.TOKEN)
+                else Viewer(user, "", Role.CONTESTANT, ROLE_PERMISSIONS[Role.CONTESTANT], AuthMethod.TOKEN)
             )
-            stream = await streams.of_submission(hall.api.parts, viewer, made["submission_id"], None)
+            stream = await streams.stream_submission(hall.api.parts, viewer, made["submission_id"], None)
             async with aclosing(stream):
-                watched = Watching(stream)
+                watched = EventReader(stream)
                 await watched.until_live()
-                await write_progress(hall, progress.Report(started.fence, "testing", len(name), 9, steps))
+                await write_progress(hall, progress.ProgressReport(started.fence, "testing", len(name), 9, steps))
                 event = await watched.next("progress")
                 assert event.data is not None
                 while event.data["done"] != len(name):
@@ -256,21 +258,23 @@ async def test_progress_is_heard_and_authors_see_what_they_may(small_hall: Hall)
         assert found == {"author": [("1", 5_120)], "jury": [("1", 5_003), ("2", 5_003)]}
 
 
-async def test_a_slow_reader_is_let_go_and_told_so(small_hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_reader_is_let_go_and_told_so(
+    small_hall: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hall = small_hall
     monkeypatch.setattr(tails, "_QUEUE", 1)
-    async with hall.somebody("admin") as client:
+    async with hall.user_client("admin") as client:
         made = [await hall.submit(client) for _ in range(3)]
         async with watching(hall) as stream, watching(hall) as quick:
             await stream.until_live()
             await quick.until_live()
             for item in made:
-                await hall.start(item["job_id"])
+                await hall.claim(item["job_id"])
                 await quick.next()
             assert await stream.next("reconnect") == streams.TOO_SLOW
 
 
-async def test_the_reader_rests_when_nobody_watches(small_hall: Hall) -> None:
+async def test_the_reader_rests_when_nobody_watches(small_hall: PublishedProblem) -> None:
     hall = small_hall
     async with watching(hall) as stream:
         await stream.until_live()
@@ -283,11 +287,11 @@ async def test_the_reader_rests_when_nobody_watches(small_hall: Hall) -> None:
 
 def test_events_on_the_wire() -> None:
     assert streams.BEAT.text == ": alive\n\n"
-    assert Sent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
-    assert json.loads(Sent("end", {}).text.partition("data: ")[2]) == {}
+    assert SubmissionEvent("status", {"a": "b\nc"}, "1-2").text == 'id: 1-2\nevent: status\ndata: {"a":"b\\nc"}\n\n'
+    assert json.loads(SubmissionEvent("end", {}).text.partition("data: ")[2]) == {}
 
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1-2", "1-2-3", "a-b", "9" * 30 + "-1"])
 def test_an_id_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        events.parse_place(text)
+        events.parse_event_offset(text)

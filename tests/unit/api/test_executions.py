@@ -12,44 +12,46 @@ import pytest
 
 from adjudge.domain.verdict import Verdict
 from adjudge.relay.retention import Retention
-from adjudge.store.executions import Outcome, Run
-from adjudge.store.job_accounts import origin_fields
-from adjudge.store.job_values import Finish
-from adjudge.worker.executing import as_text
-from tests.support.api import Api, make_api
+from adjudge.store.executions import FinishedExecution, FinishedExecutionRun
+from adjudge.store.job_accounts import request_fields
+from adjudge.store.job_values import JobResult
+from adjudge.worker.executing import encode_outputs
+from tests.support.api import AsgiApp, make_app
 from tests.support.judging import OPEN_GATE
-from tests.support.stores import Store, fence_of
+from tests.support.stores import StoreHarness, fence_of
 
 ROOT = "/api/v1/executions"
 BODY = {"language": "python3", "source": "print(1)\n"}
 
 
 @pytest.fixture
-async def api_open(store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+async def api_open(store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """A server that lets everybody in, on each database in turn."""
-    async with make_api(store, tmp_path, OPEN_GATE) as api:
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
         yield api
 
 
-async def finish(api: Api, job_id: str, outputs: list[str]) -> None:
+async def finish(api: AsgiApp, job_id: str, outputs: list[str]) -> None:
     """Run it, as a worker would."""
     (job,) = (await api.store.claim(job_id)).done
     runs = tuple(
-        Run(ordinal, Verdict.AC, 5, 6, 1_024, 0, 0, None, output, "", False, False)
+        FinishedExecutionRun(ordinal, Verdict.AC, 5, 6, 1_024, 0, 0, None, output, "", False, False)
         for ordinal, output in enumerate(outputs, 1)
     )
-    outcome = Outcome(Verdict.AC, "", runs)
-    await api.store.do(lambda tx: api.store.jobs.finish(tx, [Finish(fence_of(job), outcome=outcome)]))
+    outcome = FinishedExecution(Verdict.AC, "", runs)
+    await api.store.transact(
+        lambda tx: api.store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job), typed_result=outcome)])
+    )
 
 
-async def test_an_execution_is_taken_run_and_read(api_open: Api) -> None:
+async def test_an_execution_is_taken_run_and_read(api_open: AsgiApp) -> None:
     api = api_open
     async with api.as_role("service") as client, api.as_role("admin") as other:
         made = await client.post(ROOT, json=BODY | {"stdins": ["1", "2"]})
         assert (made.status_code, made.json()["state"]) == (202, "pending")
         place = f"{ROOT}/{made.json()['id']}"
         waiting = asyncio.create_task(client.get(place, params={"wait": 60}))
-        while not api.parts.tail.waiting:
+        while not api.parts.tail.waiter_count:
             await asyncio.sleep(0)
         await finish(api, made.json()["job_id"], ["1\n", "2\n"])
         ended = (await waiting).json()
@@ -62,18 +64,18 @@ async def test_an_execution_is_taken_run_and_read(api_open: Api) -> None:
         assert (await other.get(ROOT)).json()["items"] == []
         assert [item["id"] for item in (await client.get(ROOT)).json()["items"]] == [made.json()["id"]]
         await api.store.clock.advance(ms=86_400_000)
-        assert await Retention(api.store.database, deliveries_ms=1).tick() >= 1
+        assert await Retention(api.store.database, deliveries_ms=1).run_once() >= 1
         assert (await client.get(place)).status_code == 404
         assert await api.store.rows("SELECT ordinal FROM execution_runs") == []
 
 
-async def test_lines_about_an_execution_s_job_say_whose_it_is_and_by_which_request_it_came(api_open: Api) -> None:
+async def test_lines_about_an_execution_s_job_say_whose_it_is_and_by_which_request_it_came(api_open: AsgiApp) -> None:
     api = api_open
     user, secret = await api.user("service")
     async with api.client(secret) as client:
         made = await client.post(ROOT, json=BODY)
     (row,) = await api.store.rows("SELECT payload FROM jobs")
-    assert origin_fields(json.loads(row["payload"])) == {
+    assert request_fields(json.loads(row["payload"])) == {
         "submission_id": None,
         "user_id": user,
         "language": BODY["language"],
@@ -81,7 +83,7 @@ async def test_lines_about_an_execution_s_job_say_whose_it_is_and_by_which_reque
     }
 
 
-async def test_the_same_key_stands_for_the_same_executions(api_open: Api) -> None:
+async def test_the_same_key_stands_for_the_same_executions(api_open: AsgiApp) -> None:
     api = api_open
     async with api.as_role("service") as client, api.as_role("service") as other:
         key = {"Idempotency-Key": "once"}
@@ -103,7 +105,7 @@ async def test_the_same_key_stands_for_the_same_executions(api_open: Api) -> Non
         assert len(await api.store.rows("SELECT id FROM executions")) == 4
 
 
-async def test_a_batch_and_a_cancel(api_open: Api) -> None:
+async def test_a_batch_and_a_cancel(api_open: AsgiApp) -> None:
     api = api_open
     async with api.as_role("admin") as client:
         items = [BODY | {"stdin": str(number)} for number in range(3)]
@@ -128,19 +130,19 @@ async def test_a_batch_and_a_cancel(api_open: Api) -> None:
         ({"limits": {"wall_ms": 100_000}}, "limits.wall_ms"),
     ],
 )
-async def test_what_is_wrong_is_named(api: Api, fields: dict[str, Any], field: str) -> None:
+async def test_what_is_wrong_is_named(api: AsgiApp, fields: dict[str, Any], field: str) -> None:
     async with api.as_role("admin") as client:
         answer = await client.post(ROOT, json=BODY | fields)
         assert (answer.status_code, answer.json()["fields"]["field"]) == (400, field)
 
 
 def test_outputs_that_are_no_text_travel_in_base64() -> None:
-    assert as_text("é".encode(), b"") == ("é", "", False)
-    assert as_text(b"\xff", b"a") == ("/w==", "YQ==", True)
-    assert as_text(b"a\0", b"") == ("YQA=", "", True)
+    assert encode_outputs("é".encode(), b"") == ("é", "", False)
+    assert encode_outputs(b"\xff", b"a") == ("/w==", "YQ==", True)
+    assert encode_outputs(b"a\0", b"") == ("YQA=", "", True)
 
 
-async def test_what_would_hold_a_worker_for_long_is_refused(api: Api) -> None:
+async def test_what_would_hold_a_worker_for_long_is_refused(api: AsgiApp) -> None:
     async with api.as_role("contestant") as client:
         wish = {"language": "python3", "source": "print(1)", "stdins": [""] * 50, "limits": {"wall_ms": 20_000}}
         long = await client.post("/api/v1/executions", json=wish)

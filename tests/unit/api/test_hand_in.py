@@ -13,14 +13,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from adjudge.api.authentication import known_by
-from adjudge.api.envelope import Envelope
-from adjudge.api.exchange import Bounds, Streams
+from adjudge.api.envelope import RequestMiddleware
+from adjudge.api.exchange import OpenStreams, RequestLimits
 from adjudge.api.hand_in import HandIn
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.ids import new_id
-from tests.support.api import make_api
-from tests.support.judging import OPEN_GATE, Hall, open_hall
-from tests.support.stores import Store
+from tests.support.api import make_app
+from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.stores import StoreHarness
 
 ROOT = "/api/v1/submissions"
 LONG_WAY = {"Content-Type": "application/json; charset=utf-8"}
@@ -28,10 +28,10 @@ OWN_WORDS = ("request_id", "submission_id", "job_id")
 
 
 @pytest.fixture
-async def hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to."""
-    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 class Routes:
@@ -55,21 +55,21 @@ class Routes:
         await send({"type": "http.response.body", "body": b""})
 
 
-def in_front(hall: Hall, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
+def in_front(hall: PublishedProblem, routes: Routes, body_bytes: int = 1_000_000) -> httpx.AsyncClient:
     """A client of the short way alone, in its envelope."""
     short_way = HandIn(routes, parts=hall.api.parts, root="/api/v1")
-    bounds, is_known = Bounds(body_bytes, body_bytes, 0, 5.0), known_by(hall.api.parts.credentials)
-    app = Envelope(short_way, mint_request_id=new_id, bounds=bounds, is_known=is_known, streams=Streams())
+    bounds, is_known = RequestLimits(body_bytes, body_bytes, 0, 5.0), known_by(hall.api.parts.credentials)
+    app = RequestMiddleware(short_way, mint_request_id=new_id, bounds=bounds, is_known=is_known, streams=OpenStreams())
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://adjudge")
 
 
-async def test_json_with_a_token_needs_no_route(hall: Hall) -> None:
+async def test_json_with_a_token_needs_no_route(hall: PublishedProblem) -> None:
     routes, (_, token) = Routes(), await hall.api.user("contestant")
     async with in_front(hall, routes) as client:
         client.headers["Authorization"] = f"Bearer {token}"
-        one = await client.post(ROOT, json=hall.body())
-        many = await client.post(f"{ROOT}:batch", json={"items": [hall.body()] * 3})
-        wrong = await client.post(ROOT, json=hall.body(language="klingon"))
+        one = await client.post(ROOT, json=hall.submission_body())
+        many = await client.post(f"{ROOT}:batch", json={"items": [hall.submission_body()] * 3})
+        wrong = await client.post(ROOT, json=hall.submission_body(language="klingon"))
     assert (one.status_code, many.status_code, wrong.status_code) == (202, 202, 400)
     assert one.json()["status"] == "pending"
     assert len(many.json()["items"]) == 3
@@ -92,26 +92,30 @@ async def test_json_with_a_token_needs_no_route(hall: Hall) -> None:
         {"url": f"{ROOT}:other"},
     ],
 )
-async def test_what_is_not_simple_reaches_the_routes_as_it_came(hall: Hall, change: dict[str, Any]) -> None:
+async def test_what_is_not_simple_reaches_the_routes_as_it_came(hall: PublishedProblem, change: dict[str, Any]) -> None:
     routes, (_, token) = Routes(), await hall.api.user("contestant")
     headers = httpx.Headers({"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
     if isinstance(extra := change.get("headers", {}), dict):
         headers.update(extra)
     else:
         headers = httpx.Headers([*headers.multi_items(), *extra])
-    asked = {"method": "POST", "url": ROOT, "content": json.dumps(hall.body()).encode()} | change | {"headers": headers}
+    asked = (
+        {"method": "POST", "url": ROOT, "content": json.dumps(hall.submission_body()).encode()}
+        | change
+        | {"headers": headers}
+    )
     async with in_front(hall, routes) as client:
         assert (await client.request(**asked)).status_code == 299
     assert routes.bodies == [asked["content"]]
 
 
-async def test_somebody_who_may_not_is_refused_by_the_route(hall: Hall) -> None:
+async def test_somebody_who_may_not_is_refused_by_the_route(hall: PublishedProblem) -> None:
     routes = Routes()
     async with in_front(hall, routes) as client:
-        assert (await client.post(ROOT, json=hall.body())).status_code == 299, "without a credential"
+        assert (await client.post(ROOT, json=hall.submission_body())).status_code == 299, "without a credential"
 
 
-async def test_a_body_that_is_too_large_is_refused_by_the_route(hall: Hall) -> None:
+async def test_a_body_that_is_too_large_is_refused_by_the_route(hall: PublishedProblem) -> None:
     routes, (_, token) = Routes(), await hall.api.user("contestant")
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -125,7 +129,7 @@ async def test_a_body_that_is_too_large_is_refused_by_the_route(hall: Hall) -> N
     assert routes.failed == 413
 
 
-async def test_a_client_that_hangs_up_is_for_the_routes(hall: Hall) -> None:
+async def test_a_client_that_hangs_up_is_for_the_routes(hall: PublishedProblem) -> None:
     _, token = await hall.api.user("contestant")
     heard: list[str] = []
 
@@ -144,7 +148,9 @@ async def test_a_client_that_hangs_up_is_for_the_routes(hall: Hall) -> None:
     assert heard == ["http.disconnect"]
 
 
-async def test_a_database_that_is_away_is_answered_here(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_is_answered_here(
+    hall: PublishedProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever surrounds the routes (CORS, the log of failures) sees an answer, as it does where the routes look."""
     said: list[Message] = []
 
@@ -170,24 +176,24 @@ def _without_own_words(answer: httpx.Response) -> tuple[int, Any, set[str]]:
     return answer.status_code, body, set(answer.headers)
 
 
-async def test_both_ways_answer_alike(hall: Hall) -> None:
-    good, keyed = hall.body(), {"Idempotency-Key": "k"}
+async def test_both_ways_answer_alike(hall: PublishedProblem) -> None:
+    good, keyed = hall.submission_body(), {"Idempotency-Key": "k"}
     asked: list[tuple[dict[str, Any], dict[str, str]]] = [
         (good, {}),
-        (hall.body(problem="nowhere"), {}),
-        (hall.body(language="klingon"), {}),
-        (hall.body(source=" "), {}),
-        (hall.body(source="a\0b"), {}),
-        (hall.body(source="\ud800"), {}),
-        (hall.body(source="x" * 100_001), {}),
-        (hall.body(extra=1), {}),
+        (hall.submission_body(problem="nowhere"), {}),
+        (hall.submission_body(language="klingon"), {}),
+        (hall.submission_body(source=" "), {}),
+        (hall.submission_body(source="a\0b"), {}),
+        (hall.submission_body(source="\ud800"), {}),
+        (hall.submission_body(source="x" * 100_001), {}),
+        (hall.submission_body(extra=1), {}),
         ({}, {}),
         (good, keyed),
-        (hall.body(source="other"), keyed),
+        (hall.submission_body(source="other"), keyed),
         (good, {"Idempotency-Key": ""}),
         (good, {"Idempotency-Key": "k" * 300}),
     ]
-    async with hall.somebody() as client:
+    async with hall.user_client() as client:
         for body, headers in asked:
             content = json.dumps(body).encode()
             answers = [
@@ -198,13 +204,13 @@ async def test_both_ways_answer_alike(hall: Hall) -> None:
             assert short == long, body
 
 
-async def test_both_ways_take_of_the_same_limits(sqlite_store: Store, tmp_path: Path) -> None:
+async def test_both_ways_take_of_the_same_limits(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     limits: dict[str, object] = {"admission.in_flight": 2, "admission.health_gate": False}
-    async with make_api(sqlite_store, tmp_path, limits) as api:
-        hall = await open_hall(api)
-        async with hall.somebody() as client:
+    async with make_app(sqlite_store, tmp_path, limits) as api:
+        hall = await publish_problem(api)
+        async with hall.user_client() as client:
             ways: list[dict[str, str]] = [{}, LONG_WAY, {}, LONG_WAY]
-            answers = [await client.post(ROOT, json=hall.body(), headers=way) for way in ways]
+            answers = [await client.post(ROOT, json=hall.submission_body(), headers=way) for way in ways]
     assert [answer.status_code for answer in answers] == [202, 202, 429, 429]
     assert _without_own_words(answers[2]) == _without_own_words(answers[3])
     assert answers[2].headers["Retry-After"] == "1"

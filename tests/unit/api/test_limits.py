@@ -6,14 +6,14 @@ import asyncio
 import json
 from collections.abc import Sequence
 
-from adjudge.api.limits import EnduringBuckets
-from adjudge.cache.buckets import MemoryBuckets, Want
-from tests.support.logged import logged
+from adjudge.api.limits import FallbackBuckets
+from adjudge.cache.buckets import BucketRequest, MemoryTokenBuckets
+from tests.support.logged import capture_logs
 
 _SECOND_US = 1_000_000
 
 
-class SilentBuckets(MemoryBuckets):
+class SilentBuckets(MemoryTokenBuckets):
     """Never answers while it is silent; counts how often it was asked."""
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class SilentBuckets(MemoryBuckets):
         self.is_silent = True
         self.asked = 0
 
-    async def take_many(self, wants: Sequence[Want]) -> list[float]:
+    async def take_many(self, wants: Sequence[BucketRequest]) -> list[float]:
         self.asked += 1
         if self.is_silent:
             await asyncio.Event().wait()
@@ -30,12 +30,12 @@ class SilentBuckets(MemoryBuckets):
 
 async def test_a_silent_redis_is_given_up_soon_left_alone_for_a_while_and_logged_once() -> None:
     now_us, shared = 0, SilentBuckets()
-    buckets = EnduringBuckets(shared, clock_us=lambda: now_us, limit_sec=0.05)
+    buckets = FallbackBuckets(shared, clock_us=lambda: now_us, limit_sec=0.05)
 
     async def take(times: int) -> None:
         await asyncio.gather(*(buckets.take("key", rate_per_sec=1, burst=100) for _ in range(times)))
 
-    with logged() as lines:
+    with capture_logs() as lines:
         async with asyncio.timeout(60):
             for turn in range(3):
                 now_us = turn * 3 * _SECOND_US

@@ -9,23 +9,23 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from adjudge.api.actions.users import UserOrder, make_user
-from adjudge.api.passwords import Passwords, check_choice, one_time_password
+from adjudge.api.actions.users import UserSpec, create_user
+from adjudge.api.passwords import PasswordHashing, generate_one_time_password, validate_new_password
 from adjudge.domain.access import Role
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.store import tokens
-from tests.support.api import Api, make_api
-from tests.support.stores import Store
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness
 
 PASSWORD = "a-long-enough-secret"
 LOGIN = "/api/v1/login"
 ME = "/api/v1/me"
 
 
-async def add_user(api: Api, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> str:
-    order = UserOrder(name, role, password=PASSWORD, must_change_password=must_change)
-    return (await make_user(api.parts, order, actor="test")).user.id
+async def add_user(api: AsgiApp, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> str:
+    order = UserSpec(name, role, password=PASSWORD, must_change_password=must_change)
+    return (await create_user(api.parts, order, actor="test")).user.id
 
 
 async def log_in(client: httpx.AsyncClient, name: str = "ada", password: str = PASSWORD) -> dict[str, Any]:
@@ -35,7 +35,7 @@ async def log_in(client: httpx.AsyncClient, name: str = "ada", password: str = P
     return body
 
 
-async def test_a_password_opens_a_session_that_knows_who_i_am(api_on_both: Api) -> None:
+async def test_a_password_opens_a_session_that_knows_who_i_am(api_on_both: AsgiApp) -> None:
     api = api_on_both
     await add_user(api)
     async with api.client() as browser:
@@ -49,8 +49,8 @@ async def test_a_password_opens_a_session_that_knows_who_i_am(api_on_both: Api) 
         assert browser.cookies["adjudge_session"] not in str(stored)
 
 
-async def test_under_https_the_cookie_is_bound_to_the_host(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_api(sqlite_store, tmp_path, {"server.public_url": "https://judge.example"}) as api:
+async def test_under_https_the_cookie_is_bound_to_the_host(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_app(sqlite_store, tmp_path, {"server.public_url": "https://judge.example"}) as api:
         await add_user(api)
         async with api.client() as browser:
             headers = {"Origin": "https://judge.example"}
@@ -66,16 +66,16 @@ async def test_under_https_the_cookie_is_bound_to_the_host(sqlite_store: Store, 
 @pytest.mark.parametrize(
     ("name", "password"), [("ada", "wrong"), ("nobody", PASSWORD), ("\0", PASSWORD), ("ada", ""), ("robot", PASSWORD)]
 )
-async def test_what_is_wrong_with_a_login_is_not_told(api: Api, name: str, password: str) -> None:
+async def test_what_is_wrong_with_a_login_is_not_told(api: AsgiApp, name: str, password: str) -> None:
     await add_user(api)
-    await make_user(api.parts, UserOrder("robot", Role.SERVICE), actor="test")
+    await create_user(api.parts, UserSpec("robot", Role.SERVICE), actor="test")
     async with api.client() as browser:
         answer = await browser.post(LOGIN, json={"name": name, "password": password})
     assert (answer.status_code, answer.json()["code"]) == (401, "LOGIN_FAILED")
     assert answer.json()["detail"] == "Wrong user name or password."
 
 
-async def test_a_disabled_user_is_out_at_once(api: Api) -> None:
+async def test_a_disabled_user_is_out_at_once(api: AsgiApp) -> None:
     user_id = await add_user(api)
     async with api.client() as browser, api.as_role("admin") as admin:
         await log_in(browser)
@@ -87,7 +87,7 @@ async def test_a_disabled_user_is_out_at_once(api: Api) -> None:
         await log_in(browser)
 
 
-async def test_guessing_is_slowed_down(api: Api) -> None:
+async def test_guessing_is_slowed_down(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser:
         answers = [await browser.post(LOGIN, json={"name": "ada", "password": "guess"}) for _ in range(11)]
@@ -98,25 +98,25 @@ async def test_guessing_is_slowed_down(api: Api) -> None:
         assert others.status_code == 401
 
 
-async def test_a_session_slides_and_has_an_end(sqlite_store: Store, tmp_path: Path) -> None:
+async def test_a_session_slides_and_has_an_end(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     lives: dict[str, object] = {"accounts.session_idle_hours": 1.0, "accounts.session_max_hours": 2.0}
-    async with make_api(sqlite_store, tmp_path, lives) as api, api.client() as browser:
+    async with make_app(sqlite_store, tmp_path, lives) as api, api.client() as browser:
         user_id = await add_user(api)
         await log_in(browser)
         statuses = []
         for _ in range(3):
             await sqlite_store.clock.advance(ms=3_000_000)
-            api.parts.credentials.forget(user_id)
+            api.parts.credentials.invalidate_user(user_id)
             statuses.append((await browser.get(ME)).status_code)
             await api.parts.credentials.close()
         assert statuses == [200, 200, 401], "used within the hour it goes on, but not past its second"
         await log_in(browser)
         await sqlite_store.clock.advance(ms=3_600_001)
-        api.parts.credentials.forget(user_id)
+        api.parts.credentials.invalidate_user(user_id)
         assert (await browser.get(ME)).status_code == 401, "not used for an hour it has ended"
 
 
-async def test_logging_out_ends_the_session_for_whoever_has_its_cookie(api: Api) -> None:
+async def test_logging_out_ends_the_session_for_whoever_has_its_cookie(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser, api.client() as thief:
         me = await log_in(browser)
@@ -141,7 +141,7 @@ async def test_logging_out_ends_the_session_for_whoever_has_its_cookie(api: Api)
         ({"X-CSRF-Token": ""}, 403),
     ],
 )
-async def test_an_unsafe_request_must_come_from_our_page(api: Api, headers: dict[str, str], status: int) -> None:
+async def test_an_unsafe_request_must_come_from_our_page(api: AsgiApp, headers: dict[str, str], status: int) -> None:
     await add_user(api)
     async with api.client() as browser:
         token = (await log_in(browser))["csrf_token"]
@@ -152,7 +152,7 @@ async def test_an_unsafe_request_must_come_from_our_page(api: Api, headers: dict
             assert (await browser.get(ME)).status_code == 200, "reading needs no proof"
 
 
-async def test_a_form_may_carry_the_token_in_a_field(api: Api) -> None:
+async def test_a_form_may_carry_the_token_in_a_field(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser:
         token = (await log_in(browser))["csrf_token"]
@@ -160,7 +160,7 @@ async def test_a_form_may_carry_the_token_in_a_field(api: Api) -> None:
         assert (await browser.post("/api/v1/logout", data={"csrf_token": token})).status_code == 204
 
 
-async def test_another_sites_page_cannot_log_somebody_in(api: Api) -> None:
+async def test_another_sites_page_cannot_log_somebody_in(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as browser:
         order = {"name": "ada", "password": PASSWORD}
@@ -168,7 +168,7 @@ async def test_another_sites_page_cannot_log_somebody_in(api: Api) -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "CSRF_REFUSED")
 
 
-async def test_a_given_password_must_be_changed_first(api: Api) -> None:
+async def test_a_given_password_must_be_changed_first(api: AsgiApp) -> None:
     await add_user(api, must_change=True)
     async with api.client() as browser, api.client() as other:
         me = await log_in(browser)
@@ -191,20 +191,20 @@ async def test_a_given_password_must_be_changed_first(api: Api) -> None:
         await log_in(other, password="another-long-secret")
 
 
-async def test_token_of_the_operator_works_before_a_password_is_chosen_and_after(api: Api) -> None:
+async def test_token_of_the_operator_works_before_a_password_is_chosen_and_after(api: AsgiApp) -> None:
     user_id, secret = await add_user(api, role=Role.ADMIN, must_change=True), tokens.new_secret()
-    await api.store.do(lambda tx: tokens.add(tx, tokens.NewToken(new_id(), user_id, "t", secret)))
+    await api.store.transact(lambda tx: tokens.insert(tx, tokens.NewApiToken(new_id(), user_id, "t", secret)))
     async with api.client(secret) as program, api.client() as browser:
         assert (await program.get("/api/v1/users")).status_code == 200
         me = await log_in(browser)
         headers = {"X-CSRF-Token": me["csrf_token"]}
         change = {"current": PASSWORD, "new": "another-long-secret"}
         assert (await browser.post("/api/v1/me:password", json=change, headers=headers)).status_code == 204
-        api.parts.credentials.forget(user_id)
+        api.parts.credentials.invalidate_user(user_id)
         assert (await program.get("/api/v1/users")).status_code == 200
 
 
-async def test_no_token_is_made_with_a_password_that_was_given(api: Api) -> None:
+async def test_no_token_is_made_with_a_password_that_was_given(api: AsgiApp) -> None:
     await add_user(api, must_change=True)
     async with api.client() as browser:
         me = await log_in(browser)
@@ -213,13 +213,13 @@ async def test_no_token_is_made_with_a_password_that_was_given(api: Api) -> None
         assert (answer.status_code, answer.json()["code"]) == (403, "PASSWORD_CHANGE_REQUIRED")
 
 
-async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: Api) -> None:
+async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: AsgiApp) -> None:
     user_id = await add_user(api)
     for number, (told, left) in enumerate((({}, 1), ({"revoke_tokens": False}, 2))):
         mine, other = tokens.new_secret(), tokens.new_secret()
         for secret in (mine, other):
-            new = tokens.NewToken(new_id(), user_id, "t", secret)
-            await api.store.do(lambda tx, new=new: tokens.add(tx, new))  # type: ignore[misc]  # a default binds it
+            new = tokens.NewApiToken(new_id(), user_id, "t", secret)
+            await api.store.transact(lambda tx, new=new: tokens.insert(tx, new))  # type: ignore[misc]  # a default binds it
         async with api.client(mine) as client, api.client(other) as elsewhere:
             assert (await elsewhere.get(ME)).status_code == 200
             current = PASSWORD if number == 0 else "another-long-secret-0"
@@ -229,10 +229,10 @@ async def test_a_new_password_ends_other_tokens_unless_told_otherwise(api: Api) 
             assert (await elsewhere.get(ME)).status_code == (401 if left == 1 else 200)
 
 
-async def test_registration_is_closed_by_invitation_or_open(sqlite_store: Store, tmp_path: Path) -> None:
+async def test_registration_is_closed_by_invitation_or_open(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     order, roles = {"name": "eve", "password": PASSWORD}, []
     for mode, status in (("closed", 403), ("invitation", 403), ("open", 201)):
-        async with make_api(sqlite_store, tmp_path, {"accounts.registration": mode}) as api, api.client() as browser:
+        async with make_app(sqlite_store, tmp_path, {"accounts.registration": mode}) as api, api.client() as browser:
             answer = await browser.post("/api/v1/register", json=order)
             assert answer.status_code == status, answer.text
             roles.append(answer.json().get("role"))
@@ -240,7 +240,7 @@ async def test_registration_is_closed_by_invitation_or_open(sqlite_store: Store,
     assert roles == [None, None, "contestant"]
 
 
-async def test_an_invitation_gives_its_role_as_often_as_it_says(api_on_both: Api) -> None:
+async def test_an_invitation_gives_its_role_as_often_as_it_says(api_on_both: AsgiApp) -> None:
     api = api_on_both
     async with api.as_role("admin") as admin, api.client() as browser:
         made = (await admin.post("/api/v1/invitations", json={"role": "setter", "uses": 1})).json()
@@ -256,7 +256,7 @@ async def test_an_invitation_gives_its_role_as_often_as_it_says(api_on_both: Api
         assert [(item["uses"], item["max_uses"]) for item in listed] == [(1, 1)]
 
 
-async def test_an_invitation_that_ended_lets_nobody_in(api: Api) -> None:
+async def test_an_invitation_that_ended_lets_nobody_in(api: AsgiApp) -> None:
     async with api.as_role("admin") as admin, api.client() as browser:
         for ending in ("revoke", "expire"):
             made = (await admin.post("/api/v1/invitations", json={"expires_in_days": 1})).json()
@@ -268,7 +268,7 @@ async def test_an_invitation_that_ended_lets_nobody_in(api: Api) -> None:
             assert (await browser.post("/api/v1/register", json=order)).status_code == 400
 
 
-async def test_a_command_line_logs_in_for_a_token(api: Api) -> None:
+async def test_a_command_line_logs_in_for_a_token(api: AsgiApp) -> None:
     await add_user(api)
     async with api.client() as client:
         order = {"name": "ada", "password": PASSWORD, "token_name": "laptop"}
@@ -279,13 +279,13 @@ async def test_a_command_line_logs_in_for_a_token(api: Api) -> None:
 
 
 @pytest.fixture
-async def passwords() -> Passwords:
-    return Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+async def passwords() -> PasswordHashing:
+    return PasswordHashing(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
 
 
-async def test_a_hash_follows_its_parameters(passwords: Passwords) -> None:
+async def test_a_hash_follows_its_parameters(passwords: PasswordHashing) -> None:
     stored = await passwords.hash(PASSWORD)
-    stronger = Passwords(PasswordHasher(time_cost=2, memory_cost=8, parallelism=1))
+    stronger = PasswordHashing(PasswordHasher(time_cost=2, memory_cost=8, parallelism=1))
     assert (await passwords.check(stored, PASSWORD)).fresh_hash is None
     checked = await stronger.check(stored, PASSWORD)
     assert checked.right
@@ -295,7 +295,7 @@ async def test_a_hash_follows_its_parameters(passwords: Passwords) -> None:
     assert not (await stronger.check("not a hash", PASSWORD)).right
 
 
-async def test_a_login_renews_a_weak_hash(api: Api) -> None:
+async def test_a_login_renews_a_weak_hash(api: AsgiApp) -> None:
     await add_user(api)
     weak = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
     await api.store.write("UPDATE users SET password_hash = :hash", hash=weak)
@@ -310,8 +310,8 @@ async def test_a_login_renews_a_weak_hash(api: Api) -> None:
 )
 def test_a_password_that_is_easy_to_guess_is_refused(password: str) -> None:
     with pytest.raises(InvalidInput, match="password"):
-        check_choice(password, name="ada", min_length=10)
+        validate_new_password(password, name="ada", min_length=10)
 
 
 def test_one_time_passwords_would_pass_for_chosen_ones() -> None:
-    assert check_choice(one_time_password(), name="ada", min_length=10)
+    assert validate_new_password(generate_one_time_password(), name="ada", min_length=10)

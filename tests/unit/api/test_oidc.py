@@ -17,35 +17,35 @@ from joserfc.jwk import ECKey
 from adjudge.api.app import create_app
 from adjudge.api.oidc import OidcProvider
 from adjudge.domain.errors import Unavailable
-from tests.support.api import Api, make_parts
-from tests.support.app import add_pages, app_around
+from tests.support.api import AsgiApp, make_services
+from tests.support.app import add_pages, create_shared_app
 from tests.support.dripping import dripping
-from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
-from tests.support.stores import Store
+from tests.support.oidc import CLIENT_ID, CLIENT_SECRET, FakeOidcProvider, running_provider
+from tests.support.stores import StoreHarness
 
 LEAVE = "/api/v1/login/oidc"
 ME = "/api/v1/me"
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[Provider]:
+def house() -> Iterator[FakeOidcProvider]:
     with running_provider() as provider:
         yield provider
 
 
 @pytest.fixture
-def provider(house: Provider) -> Provider:
+def provider(house: FakeOidcProvider) -> FakeOidcProvider:
     house.subject, house.claims = "subject-1", {"preferred_username": "ada", "name": "Ada L."}
     house.key = house.published = ECKey.generate_key("P-256", {"kid": "first"})
     return house
 
 
 @pytest.fixture
-async def api(sqlite_store: Store, tmp_path: Path, provider: Provider) -> AsyncIterator[Api]:
-    async with make_parts(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as parts:
+async def api(sqlite_store: StoreHarness, tmp_path: Path, provider: FakeOidcProvider) -> AsyncIterator[AsgiApp]:
+    async with make_services(sqlite_store, tmp_path, {"accounts.oidc_issuer": provider.issuer}) as parts:
         known = replace(parts, oidc=OidcProvider(provider.issuer, CLIENT_ID, CLIENT_SECRET))
-        with app_around(known) as app:
-            yield Api(app, known, sqlite_store)
+        with create_shared_app(known) as app:
+            yield AsgiApp(app, known, sqlite_store)
 
 
 async def way_back(browser: httpx.AsyncClient, **query: str) -> str:
@@ -57,7 +57,7 @@ async def way_back(browser: httpx.AsyncClient, **query: str) -> str:
     return f"{parts.path}?{parts.query}"
 
 
-async def test_a_provider_lets_somebody_in_and_knows_them_again(api: Api, provider: Provider) -> None:
+async def test_a_provider_lets_somebody_in_and_knows_them_again(api: AsgiApp, provider: FakeOidcProvider) -> None:
     async with api.client() as browser, api.client() as other:
         assert (await browser.get("/api/v1/login")).json()["oidc"] == "Single sign-on"
         back = await browser.get(await way_back(browser, to="/problems?tag=dp"))
@@ -75,7 +75,7 @@ async def test_a_provider_lets_somebody_in_and_knows_them_again(api: Api, provid
         assert second["name"].startswith("ada-")
 
 
-async def test_the_login_pages_link_leads_back_to_where_one_wanted_to_go(api: Api) -> None:
+async def test_the_login_pages_link_leads_back_to_where_one_wanted_to_go(api: AsgiApp) -> None:
     add_pages(api.app, api.parts)
     async with api.client() as browser:
         page = (await browser.get("/login", params={"next": "/problems?tag=dp&solved=no"})).text
@@ -87,12 +87,12 @@ async def test_the_login_pages_link_leads_back_to_where_one_wanted_to_go(api: Ap
 
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/\\evil.example", "evil"])
-async def test_the_way_back_leads_nowhere_else(api: Api, to: str) -> None:
+async def test_the_way_back_leads_nowhere_else(api: AsgiApp, to: str) -> None:
     async with api.client() as browser:
         assert (await browser.get(await way_back(browser, to=to))).headers["Location"] == "/"
 
 
-async def test_a_code_counts_once_and_only_in_the_browser_that_asked(api: Api) -> None:
+async def test_a_code_counts_once_and_only_in_the_browser_that_asked(api: AsgiApp) -> None:
     async with api.client() as browser, api.client() as thief:
         back = await way_back(browser)
         assert (await thief.get(back)).json()["code"] == "LOGIN_FAILED"
@@ -105,7 +105,7 @@ async def test_a_code_counts_once_and_only_in_the_browser_that_asked(api: Api) -
         assert (await browser.get("/api/v1/login/oidc/callback?error=access_denied")).json()["code"] == "LOGIN_FAILED"
 
 
-LIES: dict[str, Callable[[Provider], object]] = {
+LIES: dict[str, Callable[[FakeOidcProvider], object]] = {
     "for somebody else": lambda provider: provider.claims.update(aud="another-client"),
     "for many, made for another": lambda provider: provider.claims.update(aud=[CLIENT_ID, "b"], azp="b"),
     "by somebody else": lambda provider: provider.claims.update(iss="http://evil.example"),
@@ -117,7 +117,9 @@ LIES: dict[str, Callable[[Provider], object]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-async def test_an_id_token_that_is_not_right_in_everything_is_refused(api: Api, provider: Provider, lie: str) -> None:
+async def test_an_id_token_that_is_not_right_in_everything_is_refused(
+    api: AsgiApp, provider: FakeOidcProvider, lie: str
+) -> None:
     async with api.client() as browser:
         LIES[lie](provider)
         answer = await browser.get(await way_back(browser))
@@ -125,24 +127,24 @@ async def test_an_id_token_that_is_not_right_in_everything_is_refused(api: Api, 
         assert "adjudge_session" not in browser.cookies
 
 
-async def test_keys_that_the_provider_changed_are_fetched_again(api: Api, provider: Provider) -> None:
+async def test_keys_that_the_provider_changed_are_fetched_again(api: AsgiApp, provider: FakeOidcProvider) -> None:
     async with api.client() as browser:
         assert (await browser.get(await way_back(browser))).status_code == 303
         provider.key = provider.published = ECKey.generate_key("P-256", {"kid": "second"})
         assert (await browser.get(await way_back(browser))).status_code == 303
 
 
-async def test_without_a_provider_there_is_no_such_way(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_parts(sqlite_store, tmp_path) as parts:
-        api = Api(create_app(parts), parts, sqlite_store)
+async def test_without_a_provider_there_is_no_such_way(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_services(sqlite_store, tmp_path) as parts:
+        api = AsgiApp(create_app(parts), parts, sqlite_store)
         async with api.client() as browser:
             assert (await browser.get(LEAVE)).json()["code"] == "LOGIN_PROVIDER_NOT_FOUND"
 
 
-async def test_a_provider_that_is_away_or_another_is_said_so(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_parts(sqlite_store, tmp_path) as parts:
+async def test_a_provider_that_is_away_or_another_is_said_so(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_services(sqlite_store, tmp_path) as parts:
         away = replace(parts, oidc=OidcProvider("http://127.0.0.1:1", CLIENT_ID, CLIENT_SECRET))
-        api = Api(create_app(away), away, sqlite_store)
+        api = AsgiApp(create_app(away), away, sqlite_store)
         async with api.client() as browser:
             assert (await browser.get(LEAVE)).status_code == 503
 
@@ -152,4 +154,4 @@ async def test_a_provider_that_answers_byte_by_byte_is_given_up() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n"
     async with asyncio.timeout(60), dripping(head, b" ") as issuer:
         with pytest.raises(Unavailable, match="does not answer"):
-            await OidcProvider(issuer, CLIENT_ID, CLIENT_SECRET, timeout_sec=0.5).begin("http://judge/back")
+            await OidcProvider(issuer, CLIENT_ID, CLIENT_SECRET, timeout_sec=0.5).start_login("http://judge/back")

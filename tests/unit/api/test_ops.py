@@ -8,31 +8,31 @@ import httpx
 import pytest
 
 from adjudge.domain.ids import new_id
-from adjudge.registry import Health, WorkerInfo
+from adjudge.registry import WorkerHealth, WorkerInfo
 from adjudge.store import dead_letters
-from adjudge.store.job_values import Burial
-from tests.support.api import Api, make_api
-from tests.support.stores import Store
+from adjudge.store.job_values import PoisonJob
+from tests.support.api import AsgiApp, make_app
+from tests.support.stores import StoreHarness
 
 OPS = "/api/v1/ops"
 
 
-async def buried(api: Api, count: int = 1) -> list[str]:
+async def buried(api: AsgiApp, count: int = 1) -> list[str]:
     jobs = await api.store.enqueue_many(count)
-    burials = [Burial(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
-    await api.store.do(lambda tx: api.parts.jobs.bury(tx, burials, actor="w1"))
+    burials = [PoisonJob(job_id, "NO_HANDLER", "nobody runs nodes here") for job_id in jobs]
+    await api.store.transact(lambda tx: api.parts.jobs.dead_letter(tx, burials, actor="w1"))
     return [letter.id for letter in await api.store.database.read(dead_letters.page)]
 
 
-async def test_staff_see_how_the_house_does(api_on_both: Api) -> None:
+async def test_staff_see_how_the_house_does(api_on_both: AsgiApp) -> None:
     api = api_on_both
     await api.store.enqueue_many(2, priority=1)
     await api.store.clock.advance(ms=5_000)
     await api.store.enqueue_many(1, priority=3)
     await api.store.claimed()
     await buried(api)
-    await api.parts.registry.announce(
-        WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=Health.READY)
+    await api.parts.registry.register(
+        WorkerInfo("w1", "host", 7, "1.0", 2, {"cpp": "13"}, isolation="sandbox", health=WorkerHealth.READY)
     )
     async with api.as_role("judge") as judge:
         state = (await judge.get(f"{OPS}/health")).json()
@@ -48,7 +48,7 @@ async def test_staff_see_how_the_house_does(api_on_both: Api) -> None:
         assert (worker["name"], worker["languages"], worker["health"]) == ("w1", {"cpp": "13"}, "ready")
 
 
-async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both: Api) -> None:
+async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both: AsgiApp) -> None:
     api = api_on_both
     first, second, third = await buried(api, 3)
     user_id, secret = await api.user("admin", "root1")
@@ -84,7 +84,7 @@ async def test_dead_letters_are_read_replayed_and_discarded_by_name(api_on_both:
     assert user_id
 
 
-async def test_a_job_tells_its_story(api: Api) -> None:
+async def test_a_job_tells_its_story(api: AsgiApp) -> None:
     fence = await api.store.claimed()
     async with api.as_role("judge") as judge:
         story = (await judge.get(f"{OPS}/jobs/{fence.job_id}")).json()
@@ -93,13 +93,13 @@ async def test_a_job_tells_its_story(api: Api) -> None:
         assert (await judge.get(f"{OPS}/jobs/{new_id()}")).json()["code"] == "JOB_NOT_FOUND"
 
 
-async def test_settings_are_shown_without_their_secrets(sqlite_store: Store, tmp_path: Path) -> None:
+async def test_settings_are_shown_without_their_secrets(sqlite_store: StoreHarness, tmp_path: Path) -> None:
     secrets: dict[str, object] = {
         "files.s3_secret_access_key": "hunter2",
         "accounts.oidc_client_secret": "hunter3",
         "database.url": "postgresql://me:hunter4@db/x",
     }
-    async with make_api(sqlite_store, tmp_path, secrets) as api, api.as_role("admin") as admin:
+    async with make_app(sqlite_store, tmp_path, secrets) as api, api.as_role("admin") as admin:
         answer = await admin.get(f"{OPS}/config")
     assert "hunter" not in answer.text
     shown = {item["name"]: item for item in answer.json()["items"]}
@@ -112,9 +112,9 @@ async def test_settings_are_shown_without_their_secrets(sqlite_store: Store, tmp
     [("open", 200, 200, 200), ("loopback", 200, 403, 200), ("token", 401, 401, 200)],
 )
 async def test_figures_are_for_whom_the_settings_say(
-    sqlite_store: Store, tmp_path: Path, access: str, visitor: int, far_visitor: int, judge: int
+    sqlite_store: StoreHarness, tmp_path: Path, access: str, visitor: int, far_visitor: int, judge: int
 ) -> None:
-    async with make_api(sqlite_store, tmp_path, {"server.metrics_access": access}) as api:
+    async with make_app(sqlite_store, tmp_path, {"server.metrics_access": access}) as api:
         async with api.client() as near, api.as_role("judge") as staff:
             assert (await near.get("/metrics")).status_code == visitor
             assert (await staff.get("/metrics")).status_code == judge
@@ -133,10 +133,10 @@ async def test_figures_are_for_whom_the_settings_say(
     ],
 )
 async def test_a_proxy_on_this_machine_does_not_give_figures_away(
-    sqlite_store: Store, tmp_path: Path, settings: dict[str, object], headers: dict[str, str]
+    sqlite_store: StoreHarness, tmp_path: Path, settings: dict[str, object], headers: dict[str, str]
 ) -> None:
     async with (
-        make_api(sqlite_store, tmp_path, settings) as api,
+        make_app(sqlite_store, tmp_path, settings) as api,
         api.client(headers=headers) as anybody,
         api.as_role("judge") as staff,
     ):

@@ -12,32 +12,32 @@ import httpx
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from tests.support.api import make_api
-from tests.support.judging import OPEN_GATE, Hall, add_revision, open_hall
-from tests.support.stores import Store
+from tests.support.api import make_app
+from tests.support.judging import OPEN_GATE, PublishedProblem, add_revision, publish_problem
+from tests.support.stores import StoreHarness
 
 ROOT = "/api/v1/rejudge-batches"
 
 
 @pytest.fixture
-async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
-    async with make_api(store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 @pytest.fixture
-async def small_hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
-    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
-async def judged(hall: Hall, client: httpx.AsyncClient, *verdicts: Verdict) -> list[str]:
+async def judged(hall: PublishedProblem, client: httpx.AsyncClient, *verdicts: Verdict) -> list[str]:
     """Submissions with these verdicts; their ids."""
     made = [await hall.submit(client) for _ in verdicts]
     for item, verdict in zip(made, verdicts, strict=True):
-        await hall.judge(item["job_id"], verdict, score=float(verdict is Verdict.AC))
+        await hall.finish(item["job_id"], verdict, score=float(verdict is Verdict.AC))
     return [item["submission_id"] for item in made]
 
 
@@ -49,23 +49,23 @@ async def batch_of(judge: httpx.AsyncClient, **fields: Any) -> str:
     return batch_id
 
 
-async def rejudged(hall: Hall, batch_id: str, *verdicts: Verdict) -> None:
+async def rejudged(hall: PublishedProblem, batch_id: str, *verdicts: Verdict) -> None:
     """Let the new runs of a batch end, in the order of their submissions."""
     rows = await hall.api.store.rows(
         "SELECT job_id FROM rejudge_items WHERE batch_id = :id ORDER BY submission_id", id=batch_id
     )
     for row, verdict in zip(rows, verdicts, strict=True):
-        await hall.judge(row["job_id"], verdict, score=float(verdict is Verdict.AC), time_ms=99)
+        await hall.finish(row["job_id"], verdict, score=float(verdict is Verdict.AC), time_ms=99)
 
 
-async def verdicts_of(hall: Hall, ids: list[str]) -> list[str]:
+async def verdicts_of(hall: PublishedProblem, ids: list[str]) -> list[str]:
     rows = await hall.api.store.rows("SELECT id, verdict FROM submissions")
     found = {row["id"]: row["verdict"] for row in rows}
     return [found[item] for item in ids]
 
 
-async def test_nothing_changes_before_a_batch_is_applied_and_then_all_of_it(hall: Hall) -> None:
-    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+async def test_nothing_changes_before_a_batch_is_applied_and_then_all_of_it(hall: PublishedProblem) -> None:
+    async with hall.user_client("admin") as author, hall.user_client("judge") as judge:
         ids = await judged(hall, author, Verdict.AC, Verdict.WA, Verdict.AC)
         revision_id = await add_revision(hall)
         batch_id = await batch_of(judge)
@@ -101,8 +101,8 @@ async def test_nothing_changes_before_a_batch_is_applied_and_then_all_of_it(hall
         assert [item["action"] for item in audit] == ["create", "apply"]
 
 
-async def test_results_of_each_run_are_read_by_its_id(hall: Hall) -> None:
-    async with hall.somebody("admin") as judge, hall.somebody() as author, hall.somebody() as other:
+async def test_results_of_each_run_are_read_by_its_id(hall: PublishedProblem) -> None:
+    async with hall.user_client("admin") as judge, hall.user_client() as author, hall.user_client() as other:
         ids = await judged(hall, author, Verdict.AC)
         old = (await author.get(f"/api/v1/submissions/{ids[0]}")).json()["job_id"]
         batch_id = await batch_of(judge)
@@ -134,8 +134,8 @@ async def test_results_of_each_run_are_read_by_its_id(hall: Hall) -> None:
         ("first_accepted_stays", ["AC", "AC", "TLE", "WA"]),
     ],
 )
-async def test_policies(hall: Hall, policy: str, result: list[str]) -> None:
-    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+async def test_policies(hall: PublishedProblem, policy: str, result: list[str]) -> None:
+    async with hall.user_client("admin") as author, hall.user_client("judge") as judge:
         ids = await judged(hall, author, Verdict.AC, Verdict.WA, Verdict.WA, Verdict.WA)
         batch_id = await batch_of(judge, policy=policy)
         await rejudged(hall, batch_id, Verdict.WA, Verdict.AC, Verdict.TLE, Verdict.SE)
@@ -143,8 +143,8 @@ async def test_policies(hall: Hall, policy: str, result: list[str]) -> None:
         assert await verdicts_of(hall, ids) == result, "and a run that failed through our fault changes nothing"
 
 
-async def test_what_changed_meanwhile_is_not_overwritten(hall: Hall) -> None:
-    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+async def test_what_changed_meanwhile_is_not_overwritten(hall: PublishedProblem) -> None:
+    async with hall.user_client("admin") as author, hall.user_client("judge") as judge:
         ids = await judged(hall, author, Verdict.AC, Verdict.AC)
         first, second = await batch_of(judge, filter={"ids": ids}), await batch_of(judge, filter={"ids": ids[:1]})
         await rejudged(hall, first, Verdict.WA, Verdict.WA)
@@ -160,11 +160,13 @@ async def test_what_changed_meanwhile_is_not_overwritten(hall: Hall) -> None:
         assert await verdicts_of(hall, ids) == ["TLE", "WA"]
 
 
-async def test_a_change_that_is_being_committed_wins_over_applying(postgres_store: Store, tmp_path: Path) -> None:
+async def test_a_change_that_is_being_committed_wins_over_applying(
+    postgres_store: StoreHarness, tmp_path: Path
+) -> None:
     """Applying waits for whoever holds a submission, and then sees what they made of it."""
-    async with make_api(postgres_store, tmp_path, OPEN_GATE) as api:
-        hall = await open_hall(api)
-        async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+    async with make_app(postgres_store, tmp_path, OPEN_GATE) as api:
+        hall = await publish_problem(api)
+        async with hall.user_client("admin") as author, hall.user_client("judge") as judge:
             ids = await judged(hall, author, Verdict.AC, Verdict.AC)
             batch_id = await batch_of(judge)
             await rejudged(hall, batch_id, Verdict.WA, Verdict.WA)
@@ -189,9 +191,9 @@ async def test_a_change_that_is_being_committed_wins_over_applying(postgres_stor
             assert await verdicts_of(hall, ids) == ["TLE", "AC"]
 
 
-async def test_discarded_and_canceled_batches_change_nothing(small_hall: Hall) -> None:
+async def test_discarded_and_canceled_batches_change_nothing(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody("admin") as author, hall.somebody("judge") as judge:
+    async with hall.user_client("admin") as author, hall.user_client("judge") as judge:
         ids = await judged(hall, author, Verdict.AC, Verdict.AC)
         batch_id = await batch_of(judge, filter={"ids": ids[:1]})
         await rejudged(hall, batch_id, Verdict.WA)
@@ -208,9 +210,9 @@ async def test_discarded_and_canceled_batches_change_nothing(small_hall: Hall) -
         assert len((await judge.get(ROOT)).json()["items"]) == 2
 
 
-async def test_authors_see_no_run_of_a_batch_that_is_not_applied(small_hall: Hall) -> None:
+async def test_authors_see_no_run_of_a_batch_that_is_not_applied(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as author, hall.somebody("judge") as judge:
+    async with hall.user_client() as author, hall.user_client("judge") as judge:
         (submission_id,) = await judged(hall, author, Verdict.AC)
         batch_id = await batch_of(judge)
         job = await hall.api.store.row("SELECT job_id FROM rejudge_items")
@@ -222,9 +224,9 @@ async def test_authors_see_no_run_of_a_batch_that_is_not_applied(small_hall: Hal
         assert len((await author.get(place)).json()["items"]) == 2
 
 
-async def test_a_filter_must_say_something_and_match_something(small_hall: Hall) -> None:
+async def test_a_filter_must_say_something_and_match_something(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as author, hall.somebody("judge") as judge:
+    async with hall.user_client() as author, hall.user_client("judge") as judge:
         await hall.submit(author)
         for wrong in ({}, {"problem": "sum"}, {"ids": ["none"]}):
             answer = await judge.post(ROOT, json={"filter": wrong, "reason": "x"})

@@ -14,10 +14,10 @@ import pytest
 
 from adjudge.domain.ids import new_id
 from adjudge.store import tokens
-from adjudge.store.chain_values import NODE, Artifact, NewRun, Suspended
-from adjudge.store.job_values import Finish
-from adjudge.store.jobs import Jobs
-from tests.support.api import Api
+from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NewChainRun, NodeSuspended
+from adjudge.store.job_values import JobResult
+from adjudge.store.jobs import JobCommands
+from tests.support.api import AsgiApp
 from tests.support.stores import fence_of
 
 ROOT = "/api/v1"
@@ -27,10 +27,10 @@ PEOPLE = {"eva": "setter", "ben": "setter", "joe": "judge", "ann": "admin", "bot
 
 
 @dataclass
-class Office:
+class RunAccessFixture:
     """Some people at the API."""
 
-    api: Api
+    api: AsgiApp
     chain_id: str = ""
     desks: dict[str, httpx.AsyncClient] = field(default_factory=dict)
 
@@ -40,17 +40,17 @@ class Office:
         return str(answer.json()["run_id"])
 
     async def triggered(self) -> str:
-        wanted = NewRun(self.chain_id, actor="trigger:t1", trigger_kind="cron")
-        return (await self.api.store.do(lambda tx: self.api.parts.engine.start(tx, wanted))).run_id
+        wanted = NewChainRun(self.chain_id, actor="trigger:t1", trigger_kind="cron")
+        return (await self.api.store.transact(lambda tx: self.api.parts.engine.start(tx, wanted))).run_id
 
     async def ask(self, run_id: str, **asked: Any) -> None:
         """Let the node of a run ask something."""
-        jobs = Jobs({NODE: self.api.parts.engine.owner})
+        jobs = JobCommands({JOB_KIND_NODE: self.api.parts.engine.owner})
         row = await self.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
-        claimed = await self.api.store.do(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))
-        waits = Suspended("approval", f"{run_id}/a/1", Artifact(json.dumps(asked)))
-        end = Finish(fence_of(claimed.done[0]), outcome=waits)
-        await self.api.store.do(lambda tx: jobs.finish(tx, [end]))
+        claimed = await self.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))
+        waits = NodeSuspended("approval", f"{run_id}/a/1", Artifact(json.dumps(asked)))
+        end = JobResult(fence_of(claimed.done[0]), typed_result=waits)
+        await self.api.store.transact(lambda tx: jobs.finish_and_claim_next(tx, [end]))
 
     async def code(self, who: str, method: str, path: str, body: Any = None) -> int:
         return (await self.desks[who].request(method, f"{ROOT}/runs/{path}", json=body)).status_code
@@ -62,8 +62,8 @@ class Office:
 
 
 @pytest.fixture
-async def office(api_on_both: Api) -> AsyncIterator[Office]:
-    office = Office(api_on_both)
+async def office(api_on_both: AsgiApp) -> AsyncIterator[RunAccessFixture]:
+    office = RunAccessFixture(api_on_both)
     async with AsyncExitStack() as desks:
         for name, role in PEOPLE.items():
             _, secret = await api_on_both.user(role, name)
@@ -74,7 +74,7 @@ async def office(api_on_both: Api) -> AsyncIterator[Office]:
         yield office
 
 
-async def test_somebody_elses_run_is_not_there(office: Office) -> None:
+async def test_somebody_elses_run_is_not_there(office: RunAccessFixture) -> None:
     run_id = await office.start("eva")
     for path in READING:
         if path != "/events":  # it lasts as long as the run
@@ -87,7 +87,7 @@ async def test_somebody_elses_run_is_not_there(office: Office) -> None:
     assert await office.code("eva", "POST", f"{run_id}:stop") == 200
 
 
-async def test_staff_read_every_run_and_admins_change_it(office: Office) -> None:
+async def test_staff_read_every_run_and_admins_change_it(office: RunAccessFixture) -> None:
     run_id = await office.triggered()
     for path in READING[:-1]:
         assert [await office.code(who, "GET", run_id + path) for who in ("joe", "ann", "eva")] == [200, 200, 404]
@@ -95,7 +95,7 @@ async def test_staff_read_every_run_and_admins_change_it(office: Office) -> None
     assert await office.code("ann", "POST", f"{run_id}/nodes/a:retry") == 200
 
 
-async def test_lists_hold_what_one_may_know_of_page_by_page(office: Office) -> None:
+async def test_lists_hold_what_one_may_know_of_page_by_page(office: RunAccessFixture) -> None:
     mine = [await office.start("eva") for _ in range(3)]
     other = await office.start("ben")
     ticked = await office.triggered()
@@ -114,7 +114,7 @@ async def test_lists_hold_what_one_may_know_of_page_by_page(office: Office) -> N
     assert await office.listed("eva", chain="c", status="pending") == sorted(mine, reverse=True)
 
 
-async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(office: Office) -> None:
+async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(office: RunAccessFixture) -> None:
     run_id = await office.start("ben")
     await office.ask(run_id, question="Go?", approvers=["eva", "joe"])
     yes = {"approved": True, "reason": "it is good"}
@@ -127,15 +127,15 @@ async def test_whoever_is_asked_may_look_and_answer_and_nothing_else(office: Off
     assert await office.code("eva", "GET", run_id) == 404, "nobody asks her any more"
 
 
-async def test_a_token_that_may_only_read_answers_nothing(office: Office) -> None:
+async def test_a_token_that_may_only_read_answers_nothing(office: RunAccessFixture) -> None:
     run_id = await office.start("ben")
     await office.ask(run_id, question="Go?", approvers=["joe"])
     joe = (await office.api.store.row("SELECT id FROM users WHERE name = 'joe'"))["id"]
     said = []
     for scope in ("run:read_all", "run:answer"):
         secret = tokens.new_secret()
-        token = tokens.NewToken(new_id(), joe, scope, secret, ("run:read", scope))
-        await office.api.store.do(partial(tokens.add, token=token))
+        token = tokens.NewApiToken(new_id(), joe, scope, secret, ("run:read", scope))
+        await office.api.store.transact(partial(tokens.insert, token=token))
         async with office.api.client(secret) as client:
             answer = {"approved": True, "reason": "it is good"}
             found = await client.post(f"{ROOT}/runs/{run_id}/nodes/a:decide", json=answer)
@@ -143,7 +143,7 @@ async def test_a_token_that_may_only_read_answers_nothing(office: Office) -> Non
     assert said == [(403, True), (200, False)]
 
 
-async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_the_run(office: Office) -> None:
+async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_the_run(office: RunAccessFixture) -> None:
     run_id = await office.start("ben")
     await office.ask(run_id, question="Go?")
     no = {"approved": False, "reason": "not yet"}
@@ -153,7 +153,7 @@ async def test_a_question_to_nobody_in_particular_is_for_those_who_may_change_th
 
 
 @pytest.mark.parametrize("left", [{"approvers": 5}, {"approvers": [["eva"]]}, {"by": ["eva"]}, "eva", 7])
-async def test_what_was_completed_by_hand_asks_nobody_whatever_it_left(office: Office, left: Any) -> None:
+async def test_what_was_completed_by_hand_asks_nobody_whatever_it_left(office: RunAccessFixture, left: Any) -> None:
     run_id = await office.start("ben")
     await office.ask(run_id, question="Go?")
     done = {"artifact": left, "reason": "by hand"}

@@ -9,16 +9,16 @@ from hashlib import sha256
 import httpx
 import pytest
 
-from adjudge.api.actions.run_files import LeftFile, described
-from adjudge.blobs.driver import Blobs
-from tests.support.api import Api
+from adjudge.api.actions.run_files import ArtifactFile, list_artifact_files
+from adjudge.blobs.driver import BlobStore
+from tests.support.api import AsgiApp
 
 ROOT = "/api/v1"
 BYTES = bytes(range(256)) * 40
 
 
 @dataclass
-class Desk:
+class RunFilesFixture:
     """People of three roles at the API."""
 
     admin: httpx.AsyncClient
@@ -27,13 +27,13 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(api: Api) -> AsyncIterator[Desk]:
+async def desk(api: AsgiApp) -> AsyncIterator[RunFilesFixture]:
     """All of them logged in."""
     async with api.as_role("admin") as admin, api.as_role("setter") as setter, api.as_role("service") as service:
-        yield Desk(admin, setter, service)
+        yield RunFilesFixture(admin, setter, service)
 
 
-async def _left(desk: Desk, artifact: object) -> str:
+async def _left(desk: RunFilesFixture, artifact: object) -> str:
     """A run of the setter's whose one node was completed with ``artifact``."""
     admin, setter = desk.admin, desk.setter
     dag = {"nodes": [{"id": "n", "type": "noop"}]}
@@ -45,7 +45,7 @@ async def _left(desk: Desk, artifact: object) -> str:
     return run_id
 
 
-async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_run(desk: Desk) -> None:
+async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_run(desk: RunFilesFixture) -> None:
     setter = desk.setter
     stored = await setter.post(f"{ROOT}/files", content=BYTES)
     digest = sha256(BYTES).hexdigest()
@@ -59,8 +59,8 @@ async def test_a_file_is_stored_once_and_fetched_by_those_who_may_know_of_the_ru
     assert (await desk.service.get(f"{where}/{digest}")).status_code == 404, "the run is nobody's business"
 
 
-async def test_only_what_the_artifact_names_is_given_out(api: Api, desk: Desk) -> None:
-    blobs: Blobs = api.parts.blobs
+async def test_only_what_the_artifact_names_is_given_out(api: AsgiApp, desk: RunFilesFixture) -> None:
+    blobs: BlobStore = api.parts.blobs
     other, lost = await blobs.put(b"of somebody else"), sha256(b"never stored").hexdigest()
     where = f"{ROOT}/runs/{await _left(desk, {'digest': lost, 'longer': f'{other}0'})}/nodes/n/files"
     setter = desk.setter
@@ -79,9 +79,9 @@ def test_files_are_called_by_the_key_that_they_stand_under() -> None:
         "digest": three,
         "size_bytes": 3,
     }
-    assert list(described(artifact)) == [
-        LeftFile(three[:12], three, 3),
-        LeftFile("out.txt", one, 1),
-        LeftFile("logs-1", two, 2),
+    assert list(list_artifact_files(artifact)) == [
+        ArtifactFile(three[:12], three, 3),
+        ArtifactFile("out.txt", one, 1),
+        ArtifactFile("logs-1", two, 2),
     ]
-    assert list(described(None)) == list(described("text")) == []
+    assert list(list_artifact_files(None)) == list(list_artifact_files("text")) == []

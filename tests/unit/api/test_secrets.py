@@ -13,12 +13,12 @@ from adjudge.api.actions.secrets import keyring
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.domain.errors import InvalidInput
 from adjudge.store import Tx, chain_secrets
-from adjudge.store.chain_values import NODE, Done, Halted
-from adjudge.store.jobs import Jobs
+from adjudge.store.chain_values import JOB_KIND_NODE, NodeDone, NodeStopped
+from adjudge.store.jobs import JobCommands
 from adjudge.worker.node import NodeHandler
-from tests.support.api import Api
-from tests.support.logged import logged
-from tests.unit.api.test_chains import ROOT, Desk
+from tests.support.api import AsgiApp
+from tests.support.logged import capture_logs
+from tests.unit.api.test_chains import ROOT, ChainApi
 
 VALUE = "correct-horse-battery"
 DAG = {
@@ -33,10 +33,10 @@ DAG = {
 
 
 @pytest.fixture
-async def desk(api: Api) -> Any:
+async def desk(api: AsgiApp) -> Any:
     """An admin at the API."""
     async with api.as_role("admin") as client:
-        yield Desk(api, client)
+        yield ChainApi(api, client)
 
 
 class Echo:
@@ -59,18 +59,18 @@ class Echo:
         return NodeResult({"echo": [self.seen]})
 
 
-async def run_node(desk: Desk, executor: Echo, run_id: str) -> Any:
+async def run_node(desk: ChainApi, executor: Echo, run_id: str) -> Any:
     parts = desk.api.parts
     handler = NodeHandler(
         parts.database, parts.blobs, {"http": executor}, parts.engine.dags, keyring=keyring(parts.settings)
     )
-    jobs = Jobs({NODE: parts.engine.owner})
+    jobs = JobCommands({JOB_KIND_NODE: parts.engine.owner})
     row = await desk.api.store.row("SELECT id FROM jobs WHERE chain_run_id = :id", id=run_id)
-    job = (await desk.api.store.do(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))).done[0]
-    return (await handler.run(job)).outcome
+    job = (await desk.api.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w", lease_ms=60_000))).done[0]
+    return (await handler.run(job)).typed_result
 
 
-async def test_a_secret_is_set_listed_and_deleted_and_never_read_back(desk: Desk) -> None:
+async def test_a_secret_is_set_listed_and_deleted_and_never_read_back(desk: ChainApi) -> None:
     assert (await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})).status_code == 204
     listed = await desk.client.get(f"{ROOT}/secrets")
     assert [item["name"] for item in listed.json()["items"]] == ["TOKEN"]
@@ -83,7 +83,7 @@ async def test_a_secret_is_set_listed_and_deleted_and_never_read_back(desk: Desk
     assert (gone.status_code, gone.json()["code"]) == (404, "SECRET_NOT_FOUND")
 
 
-async def test_wrong_names_and_values_are_refused_and_not_repeated(desk: Desk) -> None:
+async def test_wrong_names_and_values_are_refused_and_not_repeated(desk: ChainApi) -> None:
     for name, body in (("a-b", {"value": VALUE}), ("T", {"value": "short-1"}), ("T", {"value": [VALUE]}), ("T", {})):
         refused = await desk.client.put(f"{ROOT}/secrets/{name}", json=body)
         assert refused.status_code == 400, refused.text
@@ -92,7 +92,7 @@ async def test_wrong_names_and_values_are_refused_and_not_repeated(desk: Desk) -
 
 
 async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_key(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: ChainApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rotation reads all rows before this one is there, and removes the old key after it was written."""
     keys, put = keyring(desk.api.parts.settings), chain_secrets.put
@@ -109,7 +109,7 @@ async def test_a_secret_set_while_the_key_is_rotated_is_encrypted_with_the_new_k
 
 
 @pytest.mark.parametrize("role", ["setter", "judge", "service", "contestant"])
-async def test_only_those_who_may_write_secrets_reach_any_route(desk: Desk, role: str) -> None:
+async def test_only_those_who_may_write_secrets_reach_any_route(desk: ChainApi, role: str) -> None:
     async with desk.api.as_role(role) as other:
         answers = [
             await other.get(f"{ROOT}/secrets"),
@@ -119,13 +119,13 @@ async def test_only_those_who_may_write_secrets_reach_any_route(desk: Desk, role
     assert [answer.status_code for answer in answers] == [403, 403, 403]
 
 
-async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(desk: Desk) -> None:
+async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(desk: ChainApi) -> None:
     await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
     await desk.define(DAG)
     run_id, executor = await desk.start(), Echo()
     outcome = await run_node(desk, executor, run_id)
     assert executor.seen == f"Bearer {VALUE}"
-    assert isinstance(outcome, Done)
+    assert isinstance(outcome, NodeDone)
     assert json.loads(outcome.artifact.text or "") == {"echo": ["Bearer ***"]}
     failed = await desk.start()
     with pytest.raises(InvalidInput) as refused:
@@ -147,7 +147,7 @@ async def test_a_node_gets_the_value_and_nothing_it_leaves_behind_shows_it(desk:
         assert VALUE not in json.dumps(await desk.get(where))
 
 
-async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_the_value(desk: Desk) -> None:
+async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_the_value(desk: ChainApi) -> None:
     class Stopped(Echo):
         async def execute(self, context: NodeContext) -> NodeResult:
             cast("asyncio.Event", context.stop_requested).set()
@@ -155,14 +155,14 @@ async def test_the_log_of_a_node_that_fails_while_its_run_stops_does_not_show_th
 
     await desk.client.put(f"{ROOT}/secrets/TOKEN", json={"value": VALUE})
     await desk.define(DAG)
-    with logged() as lines:
+    with capture_logs() as lines:
         outcome = await run_node(desk, Stopped(fails=True), await desk.start())
-    assert isinstance(outcome, Halted)
+    assert isinstance(outcome, NodeStopped)
     assert "node_stopped" in lines.getvalue()
     assert VALUE not in lines.getvalue()
 
 
-async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(desk: Desk) -> None:
+async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(desk: ChainApi) -> None:
     await desk.define(DAG)
     with pytest.raises(Exception, match="There is no secret 'TOKEN'"):
         await run_node(desk, Echo(), await desk.start())
@@ -177,7 +177,7 @@ async def test_a_secret_that_is_not_there_or_not_theirs_to_use_refuses_the_node(
     assert executor.seen == ""
 
 
-async def test_whoever_saves_a_chain_that_uses_secrets_must_be_allowed_to(desk: Desk, tmp_path: Path) -> None:
+async def test_whoever_saves_a_chain_that_uses_secrets_must_be_allowed_to(desk: ChainApi, tmp_path: Path) -> None:
     body = {"name": "writer", "scopes": ["chain:write", "chain:read"]}
     secret = (await desk.client.post(f"{ROOT}/me/tokens", json=body)).json()["secret"]
     async with desk.api.client(secret) as writer:

@@ -8,37 +8,37 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.verdict import Verdict
-from adjudge.store.job_values import Finish
-from adjudge.store.submissions import CaseResult, Judgement
-from tests.support.api import make_api
+from adjudge.store.job_values import JobResult
+from adjudge.store.submissions import CaseResultRow, Judgement
+from tests.support.api import make_app
 from tests.support.app import add_pages
-from tests.support.judging import OPEN_GATE, Hall, add_revision, open_hall
-from tests.support.stores import Store
+from tests.support.judging import OPEN_GATE, PublishedProblem, add_revision, publish_problem
+from tests.support.stores import StoreHarness
 
 PLACE = "/api/v1/problems/sum/revisions/{}/tests"
 
 
 @pytest.fixture
-async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
-    async with make_api(store, tmp_path, OPEN_GATE) as api:
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
         add_pages(api.app, api.parts)
-        yield await open_hall(api)
+        yield await publish_problem(api)
 
 
-async def judged(hall: Hall, *cases: CaseResult) -> None:
-    async with hall.somebody() as author:
+async def judged(hall: PublishedProblem, *cases: CaseResultRow) -> None:
+    async with hall.user_client() as author:
         made = await hall.submit(author)
-    started = await hall.start(made["job_id"])
-    finish = Finish(started.fence, outcome=Judgement(cases[-1].verdict, cases=cases))
-    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+    started = await hall.claim(made["job_id"])
+    finish = JobResult(started.fence, typed_result=Judgement(cases[-1].verdict, cases=cases))
+    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
 
 
-async def test_verdicts_of_each_test_are_counted(hall: Hall) -> None:
-    await judged(hall, CaseResult("b", Verdict.AC, 10, 10, 100), CaseResult("a", Verdict.WA, 20, 20, 900))
-    await judged(hall, CaseResult("b", Verdict.AC, 30, 30, 50), CaseResult("a", Verdict.AC, 5, 5, 100))
-    await judged(hall, CaseResult("b", Verdict.TLE, 1_000, 1_500, 50))
-    async with hall.api.client(hall.setter_token) as setter, hall.somebody() as contestant:
+async def test_verdicts_of_each_test_are_counted(hall: PublishedProblem) -> None:
+    await judged(hall, CaseResultRow("b", Verdict.AC, 10, 10, 100), CaseResultRow("a", Verdict.WA, 20, 20, 900))
+    await judged(hall, CaseResultRow("b", Verdict.AC, 30, 30, 50), CaseResultRow("a", Verdict.AC, 5, 5, 100))
+    await judged(hall, CaseResultRow("b", Verdict.TLE, 1_000, 1_500, 50))
+    async with hall.api.client(hall.setter_token) as setter, hall.user_client() as contestant:
         found = (await setter.get(PLACE.format(1))).json()["items"]
         assert found == [
             {"name": "b", "runs": 3, "verdicts": {"AC": 2, "TLE": 1}, "time_ms": 1_000, "mem_kb": 100},

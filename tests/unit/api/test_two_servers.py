@@ -13,12 +13,12 @@ import pytest
 from adjudge.domain.ids import new_id
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx, problem_reads
-from adjudge.store.job_values import Fence, Finish
+from adjudge.store.job_values import Fence, JobResult
 from adjudge.store.submissions import Judgement, NewSubmission
-from tests.support.api import Api, make_api
-from tests.support.problems import archive, imported, package
+from tests.support.api import AsgiApp, make_app
+from tests.support.problems import icpc_package, import_package, zip_files
 from tests.support.services import RedisServer
-from tests.support.stores import Store, figure, opened
+from tests.support.stores import StoreHarness, metric_value, open_store
 
 ROOT = "/api/v1"
 _ENVIRONMENTS = count(1)
@@ -31,13 +31,15 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def servers(postgres_store: Store, redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[tuple[Api, Api]]:
+async def servers(
+    postgres_store: StoreHarness, redis_server: RedisServer, tmp_path: Path
+) -> AsyncIterator[tuple[AsgiApp, AsgiApp]]:
     environment = f"two-{next(_ENVIRONMENTS)}"
     overrides: dict[str, object] = {"jobs.redis_url": redis_server.url, "server.environment": environment}
     async with (
-        opened(postgres_store.url) as other_store,
-        make_api(postgres_store, tmp_path, overrides) as here,
-        make_api(other_store, tmp_path, overrides) as there,
+        open_store(postgres_store.url) as other_store,
+        make_app(postgres_store, tmp_path, overrides) as here,
+        make_app(other_store, tmp_path, overrides) as there,
     ):
         yield here, there
 
@@ -53,17 +55,17 @@ async def soon(is_so: Callable[[], Awaitable[bool]]) -> bool:
     return True
 
 
-async def test_cache_revision_bump_invalidation(servers: tuple[Api, Api], tmp_path: Path) -> None:
+async def test_cache_revision_bump_invalidation(servers: tuple[AsgiApp, AsgiApp], tmp_path: Path) -> None:
     here, there = servers
     _, setter = await here.user("setter")
-    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
-    shared_hits = figure("cache_requests_total", entity="problem:item", tier="l2", result="hit")
+    await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
+    shared_hits = metric_value("cache_requests_total", entity="problem:item", tier="l2", result="hit")
     async with here.client(setter) as writer, there.client() as reader, here.client() as neighbour:
-        await there.parts.cache.revisions.catch_up()  # until then what it reads is kept as of an older revision
+        await there.parts.cache.revisions.refresh()  # until then what it reads is kept as of an older revision
         first = await reader.get(f"{ROOT}/problems/sum")
         assert first.status_code == 200
         assert (await neighbour.get(f"{ROOT}/problems/sum")).headers["etag"] == first.headers["etag"]
-        assert figure("cache_requests_total", entity="problem:item", tier="l2", result="hit") == shared_hits + 1
+        assert metric_value("cache_requests_total", entity="problem:item", tier="l2", result="hit") == shared_hits + 1
         listed = await reader.get(f"{ROOT}/problems")
         patch = {"version": 2, "title": "Another sum"}
         assert (await writer.patch(f"{ROOT}/problems/sum", json=patch)).status_code == 200
@@ -86,10 +88,10 @@ async def _status_is(client: httpx.AsyncClient, status: int) -> bool:
 
 
 @pytest.mark.slow
-async def test_a_lost_bell_is_made_good_by_the_poll(servers: tuple[Api, Api], tmp_path: Path) -> None:
+async def test_a_lost_bell_is_made_good_by_the_poll(servers: tuple[AsgiApp, AsgiApp], tmp_path: Path) -> None:
     here, there = servers
     _, setter = await here.user("setter")
-    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
     async with there.client() as reader:
         assert await soon(lambda: _status_is(reader, 200))
         # Written at a console, where nobody rings: the counter and the names, as a bump does.
@@ -103,13 +105,13 @@ async def test_a_lost_bell_is_made_good_by_the_poll(servers: tuple[Api, Api], tm
 
 
 async def test_status_cache_freshness_under_5s(
-    servers: tuple[Api, Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: tuple[AsgiApp, AsgiApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A verdict is seen by the other server within 5 seconds of being written, though it had cached the status."""
     here, there = servers
     _, setter = await here.user("setter")
     user_id, contestant = await here.user("contestant")
-    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
     submission_id = new_id()
 
     async def submit(tx: Tx) -> str:
@@ -120,7 +122,7 @@ async def test_status_cache_freshness_under_5s(
         new = NewSubmission(submission_id, user_id, problem.id, revision_id, "cpp", "0" * 64, 1)
         return (await here.store.submissions.submit(tx, [new]))[0].job_id
 
-    job_id = await here.store.do(submit)
+    job_id = await here.store.transact(submit)
     async with there.client(contestant) as reader:
         seen = await reader.get(f"{ROOT}/submissions/{submission_id}")
         assert seen.json()["status"] == "pending"
@@ -132,13 +134,13 @@ async def test_status_cache_freshness_under_5s(
 
 
 async def test_verdict_ends_the_cached_status_on_every_server(
-    servers: tuple[Api, Api], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    servers: tuple[AsgiApp, AsgiApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clocks of both caches stand still: by its time alone the cached status would stay for ever."""
     here, there = servers
     _, setter = await here.user("setter")
     _, contestant = await here.user("contestant")
-    await imported(here, tmp_path, setter, archive(package("Sum")), slug="sum", publish=True)
+    await import_package(here, tmp_path, setter, zip_files(icpc_package("Sum")), slug="sum", publish=True)
     monkeypatch.setattr("adjudge.api.actions.submissions._REPORT_SEC", 600.0)
     for server in servers:
         monkeypatch.setattr(server.parts.cache, "_clock", lambda: 1e9)
@@ -157,6 +159,6 @@ async def test_verdict_ends_the_cached_status_on_every_server(
             assert await soon(is_judged)
 
 
-async def _judge(store: Store, job_id: str, attempt_id: int) -> None:
-    finish = Finish(Fence(job_id, attempt_id, "w1"), outcome=Judgement(Verdict.AC))
-    await store.do(lambda tx: store.jobs.finish(tx, [finish]))
+async def _judge(store: StoreHarness, job_id: str, attempt_id: int) -> None:
+    finish = JobResult(Fence(job_id, attempt_id, "w1"), typed_result=Judgement(Verdict.AC))
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [finish]))

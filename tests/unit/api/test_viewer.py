@@ -6,22 +6,22 @@ from typing import Annotated
 
 import pytest
 
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Permission, Role, granted
+from adjudge.domain.access import Permission, Role, effective_permissions
 from adjudge.store import tokens
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 
 @pytest.fixture
-def _ops_route(api: Api) -> None:
+def _ops_route(api: AsgiApp) -> None:
     @api.app.get("/ops")
-    async def ops(viewer: Annotated[Viewer, needs(Permission.OPS_CONTROL)]) -> str:
+    async def ops(viewer: Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]) -> str:
         return viewer.name
 
 
 @pytest.mark.usefixtures("_ops_route")
-async def test_a_route_tells_strangers_from_those_who_may_not(api: Api) -> None:
+async def test_a_route_tells_strangers_from_those_who_may_not(api: AsgiApp) -> None:
     async with api.client() as visitor, api.as_role("contestant") as contestant, api.as_role("admin") as admin:
         assert (await visitor.get("/ops")).json()["code"] == "UNAUTHENTICATED"
         answer = await contestant.get("/ops")
@@ -31,7 +31,7 @@ async def test_a_route_tells_strangers_from_those_who_may_not(api: Api) -> None:
 
 @pytest.mark.usefixtures("_ops_route")
 @pytest.mark.parametrize("given", ["Bearer adj_wrong", "Bearer ", "Basic YTpi"])
-async def test_a_wrong_credential_is_refused_rather_than_ignored(api: Api, given: str) -> None:
+async def test_a_wrong_credential_is_refused_rather_than_ignored(api: AsgiApp, given: str) -> None:
     async with api.client() as client:
         answer = await client.get("/ops", headers={"Authorization": given})
     assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
@@ -45,21 +45,21 @@ async def test_a_wrong_credential_is_refused_rather_than_ignored(api: Api, given
         "UPDATE users SET disabled_at = created_at WHERE id = :id",
     ],
 )
-async def test_a_token_that_has_ended_is_nobodys(api_on_both: Api, ending: str) -> None:
+async def test_a_token_that_has_ended_is_nobodys(api_on_both: AsgiApp, ending: str) -> None:
     store = api_on_both.store
     user_id, secret = await api_on_both.user("admin")
-    assert await store.database.read(lambda tx: tokens.holder_of(tx, secret)) is not None
+    assert await store.database.read(lambda tx: tokens.find_principal(tx, secret)) is not None
     await store.write(ending, id=user_id)
-    assert await store.database.read(lambda tx: tokens.holder_of(tx, secret)) is None
+    assert await store.database.read(lambda tx: tokens.find_principal(tx, secret)) is None
 
 
-async def test_only_the_digest_of_a_token_is_stored(api: Api) -> None:
+async def test_only_the_digest_of_a_token_is_stored(api: AsgiApp) -> None:
     _, secret = await api.user("service")
     stored = await api.store.rows("SELECT * FROM api_tokens")
     assert secret not in str(stored)
 
 
 def test_scopes_never_give_more_than_the_role() -> None:
-    scoped = granted(Role.CONTESTANT, frozenset({"submission:create", "ops:control"}))
+    scoped = effective_permissions(Role.CONTESTANT, frozenset({"submission:create", "ops:control"}))
     assert scoped == {Permission.SUBMISSION_CREATE}
-    assert granted(Role.ADMIN, frozenset({"*"})) == frozenset(Permission)
+    assert effective_permissions(Role.ADMIN, frozenset({"*"})) == frozenset(Permission)

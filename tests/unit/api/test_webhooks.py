@@ -14,37 +14,37 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.addresses import behind
+from adjudge.domain.addresses import unwrap_ipv4
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.job_values import Finish, Release
-from adjudge.store.webhooks import ATTEMPTS, DeliveryOwner
-from adjudge.worker.handler import Completion
-from adjudge.worker.webhooks import Allowed, DeliveryFailed, WebhookHandler
-from tests.support.api import make_api
+from adjudge.store.job_values import JobRelease, JobResult
+from adjudge.store.webhooks import ATTEMPTS, WebhookDeliveryListener
+from adjudge.worker.handler import HandlerResult
+from adjudge.worker.webhooks import DeliveryFailed, HostAllowList, WebhookHandler
+from tests.support.api import make_app
 from tests.support.dripping import dripping
-from tests.support.judging import OPEN_GATE, Hall, open_hall
-from tests.support.stores import Store, fence_of
+from tests.support.judging import OPEN_GATE, PublishedProblem, publish_problem
+from tests.support.stores import StoreHarness, fence_of
 from tests.support.tcp_server import tcp_server
 
 ROOT = "/api/v1/webhooks"
-LOOPBACK = Allowed.parse("127.0.0.0/8")
+LOOPBACK = HostAllowList.parse("127.0.0.0/8")
 
 
 @pytest.fixture
-async def hall(store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def hall(store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on each database in turn."""
-    async with make_api(store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 @pytest.fixture
-async def small_hall(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Hall]:
+async def small_hall(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[PublishedProblem]:
     """A problem to hand in to, on SQLite."""
-    async with make_api(sqlite_store, tmp_path, OPEN_GATE) as api:
-        yield await open_hall(api)
+    async with make_app(sqlite_store, tmp_path, OPEN_GATE) as api:
+        yield await publish_problem(api)
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def listening(status: int = 204) -> AsyncIterator[tuple[str, list[tuple[di
         yield f"http://127.0.0.1:{port}/hook?a=b", seen
 
 
-async def deliver(hall: Hall, allowed: Allowed = LOOPBACK, **options: Any) -> Completion:
+async def deliver(hall: PublishedProblem, allowed: HostAllowList = LOOPBACK, **options: Any) -> HandlerResult:
     """Run the one delivery that waits, as a worker would."""
     (row,) = await hall.api.store.rows("SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL")
     (job,) = (await hall.api.store.claim(row["id"])).done
@@ -79,20 +79,20 @@ async def deliver(hall: Hall, allowed: Allowed = LOOPBACK, **options: Any) -> Co
         async with aclosing(handler):
             done = await handler.run(job)
     except DeliveryFailed as error:
-        release = Release(fence_of(job), 0, "retry", error.code, str(error))
-        await hall.api.store.do(lambda tx: hall.api.store.jobs.release(tx, [release]))
+        release = JobRelease(fence_of(job), 0, "retry", error.code, str(error))
+        await hall.api.store.transact(lambda tx: hall.api.store.jobs.release(tx, [release]))
         raise
-    finish = Finish(fence_of(job), done.status, done.result, done.outcome, dead_letter=done.dead_letter)
-    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+    finish = JobResult(fence_of(job), done.status, done.result, done.typed_result, dead_letter=done.dead_letter)
+    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
     return done
 
 
-async def test_a_verdict_is_told_signed_and_logged(hall: Hall) -> None:
-    async with hall.somebody() as client, hall.somebody() as other, listening() as (url, seen):
+async def test_a_verdict_is_told_signed_and_logged(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client, hall.user_client() as other, listening() as (url, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         assert "secret" not in json.dumps((await client.get(ROOT)).json())
         item = await hall.submit(client)
-        await hall.judge(item["job_id"], Verdict.WA)
+        await hall.finish(item["job_id"], Verdict.WA)
         await deliver(hall)
         ((headers, body),) = seen
         told = json.loads(body)
@@ -118,13 +118,13 @@ async def test_a_verdict_is_told_signed_and_logged(hall: Hall) -> None:
             assert (nosy.status_code, nosy.json()["code"]) == (404, "WEBHOOK_NOT_FOUND")
 
 
-async def test_only_what_was_asked_for_is_told(small_hall: Hall) -> None:
+async def test_only_what_was_asked_for_is_told(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client, hall.somebody() as other:
+    async with hall.user_client() as client, hall.user_client() as other:
         await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.canceled"]})
         mine, theirs = await hall.submit(client), await hall.submit(other)
-        await hall.judge(mine["job_id"])
-        await hall.judge(theirs["job_id"])
+        await hall.finish(mine["job_id"])
+        await hall.finish(theirs["job_id"])
         assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
         third = await hall.submit(client)
         await client.post(f"/api/v1/submissions/{third['submission_id']}:cancel")
@@ -132,8 +132,8 @@ async def test_only_what_was_asked_for_is_told(small_hall: Hall) -> None:
         assert row["event"] == "submission.canceled"
 
 
-async def test_a_refusal_is_tried_again_and_shown(hall: Hall) -> None:
-    async with hall.somebody() as client, listening(500) as (url, seen):
+async def test_a_refusal_is_tried_again_and_shown(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client, listening(500) as (url, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         ping = await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
         assert ping.status_code == 202
@@ -146,7 +146,7 @@ async def test_a_refusal_is_tried_again_and_shown(hall: Hall) -> None:
         assert len(seen) == 2
 
 
-async def give_up(hall: Hall) -> None:
+async def give_up(hall: PublishedProblem) -> None:
     """Try the one delivery that waits until there is no attempt left."""
     for _ in range(ATTEMPTS - 1):
         with pytest.raises(DeliveryFailed):
@@ -154,9 +154,9 @@ async def give_up(hall: Hall) -> None:
     assert (await deliver(hall)).status is JobStatus.FAILED
 
 
-async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: Hall) -> None:
+async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: PublishedProblem) -> None:
     store = hall.api.store
-    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, _):
+    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
         await client.post(f"{ROOT}/{made['id']}:ping")
         (waiting,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
@@ -175,16 +175,16 @@ async def test_a_delivery_that_was_given_up_is_its_owners_to_repeat(hall: Hall) 
         assert (told["state"], told["response_status"]) == ("delivered", 204)
 
 
-async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: Hall) -> None:
-    hall.api.store.jobs._owners["webhook"] = DeliveryOwner(disable_after=2)  # type: ignore[index]  # a dict, here
-    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, seen):
+async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: PublishedProblem) -> None:
+    hall.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
         place, standing = f"{ROOT}/{made['id']}", made
         for failures in (1, 2):
             await client.post(f"{place}:ping")
             await give_up(hall)
             assert (await client.get(place)).json()["failures"] == failures - 1, "a ping is no delivery"
-            await hall.judge((await hall.submit(client))["job_id"])
+            await hall.finish((await hall.submit(client))["job_id"])
             await give_up(hall)
             standing = (await client.get(place)).json()
             assert (standing["failures"], standing["is_active"]) == (failures, failures < 2)
@@ -194,38 +194,38 @@ async def test_a_webhook_that_fails_again_and_again_is_switched_off(hall: Hall) 
         assert (await client.post(f"{place}/deliveries/{last}:repeat")).json()["code"] == "CONFLICT"
         mended = (await client.patch(place, json={"is_active": True, "url": working})).json()
         assert (mended["failures"], mended["is_active"], mended["disabled_reason"]) == (0, True, None)
-        await hall.judge((await hall.submit(client))["job_id"])
+        await hall.finish((await hall.submit(client))["job_id"])
         await deliver(hall)
         assert len(seen) == 1
 
 
-async def test_one_success_forgives_the_failures_before_it(small_hall: Hall) -> None:
+async def test_one_success_forgives_the_failures_before_it(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    hall.api.store.jobs._owners["webhook"] = DeliveryOwner(disable_after=2)  # type: ignore[index]  # a dict, here
-    async with hall.somebody() as client, listening(500) as (url, _), listening() as (working, _):
+    hall.api.store.jobs._listeners["webhook"] = WebhookDeliveryListener(disable_after=2)  # type: ignore[index]  # a dict, here
+    async with hall.user_client() as client, listening(500) as (url, _), listening() as (working, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
-        await hall.judge((await hall.submit(client))["job_id"])
+        await hall.finish((await hall.submit(client))["job_id"])
         await give_up(hall)
         await client.patch(f"{ROOT}/{made['id']}", json={"url": working})
-        await hall.judge((await hall.submit(client))["job_id"])
+        await hall.finish((await hall.submit(client))["job_id"])
         await deliver(hall)
         assert (await client.get(f"{ROOT}/{made['id']}")).json()["failures"] == 0
 
 
-async def test_what_waits_when_a_webhook_is_switched_off_is_dropped(small_hall: Hall) -> None:
+async def test_what_waits_when_a_webhook_is_switched_off_is_dropped(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client, listening() as (url, seen):
+    async with hall.user_client() as client, listening() as (url, seen):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()["webhook"]
-        await hall.judge((await hall.submit(client))["job_id"])
+        await hall.finish((await hall.submit(client))["job_id"])
         await client.patch(f"{ROOT}/{made['id']}", json={"is_active": False})
         await deliver(hall)
         (entry,) = (await client.get(f"{ROOT}/{made['id']}/deliveries")).json()["items"]
         assert (entry["state"], seen) == ("canceled", [])
 
 
-async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
+async def test_a_redirect_is_not_followed(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client, listening(302) as (url, _):
+    async with hall.user_client() as client, listening(302) as (url, _):
         made = (await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})).json()
         await client.post(f"{ROOT}/{made['webhook']['id']}:ping")
         with pytest.raises(DeliveryFailed, match="302"):
@@ -241,18 +241,20 @@ async def test_a_redirect_is_not_followed(small_hall: Hall) -> None:
 )
 def test_an_address_inside_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput, match="not a public one") as refused:
-        Allowed().check("looks.fine", ipaddress.ip_address(address))
-    assert str(behind(ipaddress.ip_address(address))) not in str(refused.value), "what names mean inside is not told"
+        HostAllowList().check("looks.fine", ipaddress.ip_address(address))
+    assert str(unwrap_ipv4(ipaddress.ip_address(address))) not in str(refused.value), (
+        "what names mean inside is not told"
+    )
 
 
-async def test_a_name_that_also_leads_inside_is_never_called(small_hall: Hall) -> None:
+async def test_a_name_that_also_leads_inside_is_never_called(small_hall: PublishedProblem) -> None:
     async def resolve(*_: object) -> list[str]:
         return ["93.184.216.34", "10.0.0.1"]
 
-    async with small_hall.somebody() as client:
+    async with small_hall.user_client() as client:
         made = await client.post(ROOT, json={"url": "http://looks.fine/", "events": ["submission.judged"]})
         await client.post(f"{ROOT}/{made.json()['webhook']['id']}:ping")
-        done = await deliver(small_hall, Allowed(), resolve=resolve)
+        done = await deliver(small_hall, HostAllowList(), resolve=resolve)
         assert done.status is JobStatus.FAILED, "another attempt would find the same"
         (entry,) = (await client.get(f"{ROOT}/{made.json()['webhook']['id']}/deliveries")).json()["items"]
         assert (entry["state"], entry["attempts"]) == ("failed", 1)
@@ -261,22 +263,22 @@ async def test_a_name_that_also_leads_inside_is_never_called(small_hall: Hall) -
 
 
 def test_an_operator_may_allow_hosts_and_networks() -> None:
-    allowed = Allowed.parse("ci.internal, 10.0.0.0/8")
+    allowed = HostAllowList.parse("ci.internal, 10.0.0.0/8")
     assert allowed.hosts == {"ci.internal"}
     with pytest.raises(InvalidInput):
-        Allowed.parse("10.0.0.0/33")
+        HostAllowList.parse("10.0.0.0/33")
 
 
-async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Hall) -> None:
+async def test_webhooks_are_changed_switched_off_and_removed(small_hall: PublishedProblem) -> None:
     hall = small_hall
-    async with hall.somebody() as client:
+    async with hall.user_client() as client:
         body = {"url": "https://example.org/", "events": ["submission.judged"]}
         made = (await client.post(ROOT, json=body)).json()
         place = f"{ROOT}/{made['webhook']['id']}"
         changed = (await client.patch(place, json={"is_active": False})).json()
         assert (changed["is_active"], changed["url"]) == (False, "https://example.org/")
         item = await hall.submit(client)
-        await hall.judge(item["job_id"])
+        await hall.finish(item["job_id"])
         assert await hall.api.store.rows("SELECT id FROM webhook_deliveries") == []
         assert (await client.delete(place)).status_code == 204
         assert (await client.get(place)).status_code == 404
@@ -288,8 +290,8 @@ async def test_webhooks_are_changed_switched_off_and_removed(small_hall: Hall) -
         assert (await client.post(ROOT, json=body)).status_code == 409
 
 
-async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: Hall) -> None:
-    async with small_hall.somebody() as client:
+async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: PublishedProblem) -> None:
+    async with small_hall.user_client() as client:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
         place = f"{ROOT}/{made['webhook']['id']}"
         await client.patch(place, json={"is_active": False})
@@ -301,17 +303,17 @@ async def test_nothing_is_sent_to_a_webhook_that_is_switched_off(small_hall: Hal
         assert (await client.post(f"{place}:ping")).status_code == 202
 
 
-async def test_pings_are_few(small_hall: Hall) -> None:
-    async with small_hall.somebody() as client:
+async def test_pings_are_few(small_hall: PublishedProblem) -> None:
+    async with small_hall.user_client() as client:
         made = (await client.post(ROOT, json={"url": "https://example.org/", "events": ["submission.judged"]})).json()
         answers = [await client.post(f"{ROOT}/{made['webhook']['id']}:ping") for _ in range(11)]
     assert [answer.status_code for answer in answers[-2:]] == [202, 429]
 
 
-async def test_a_delivery_is_given_up_when_the_answer_comes_too_slowly(hall: Hall) -> None:
+async def test_a_delivery_is_given_up_when_the_answer_comes_too_slowly(hall: PublishedProblem) -> None:
     """Each header comes in time, the whole answer does not."""
-    async with dripping(b"HTTP/1.1 200 X\r\n", b"X-More: yes\r\n") as url, hall.somebody() as client:
+    async with dripping(b"HTTP/1.1 200 X\r\n", b"X-More: yes\r\n") as url, hall.user_client() as client:
         await client.post(ROOT, json={"url": url, "events": ["submission.judged"]})
-        await hall.judge((await hall.submit(client))["job_id"])
+        await hall.finish((await hall.submit(client))["job_id"])
         with pytest.raises(DeliveryFailed, match=r"No answer within 0\.5 s"):
             await deliver(hall, timeout_sec=0.5)

@@ -14,14 +14,14 @@ import pytest
 from adjudge.store import reads
 from adjudge.store.sqlite import SqliteDatabase
 from bench import api
-from bench.api_house import SLUG, SOURCE, House, Ran, furnish, middle
-from bench.api_load import MARK, Generator, Template, request
-from bench.api_raw import BareSqlite, commit_all, open_bare, recorded
+from bench.api_house import SLUG, SOURCE, ApiFixture, LoadResult, median_result, seed_database
+from bench.api_load import MARK, LoadGenerator, Template, request
+from bench.api_raw import RawSqlite, commit_all, open_bare, recorded
 from bench.harness import Bench
 from bench.http_constant import constant_app
 
 
-class Web:
+class RecordingServer:
     """A server that answers whatever is asked, and notes it."""
 
     def __init__(self, answer: bytes) -> None:
@@ -38,11 +38,13 @@ class Web:
             writer.close()
 
 
-async def _load(answer: bytes, asked: bytes, *, connections: int, count: int) -> tuple[Web, dict[str, object]]:
-    web = Web(answer)
+async def _load(
+    answer: bytes, asked: bytes, *, connections: int, count: int
+) -> tuple[RecordingServer, dict[str, object]]:
+    web = RecordingServer(answer)
     async with await asyncio.start_server(web.serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        found = await Generator().load(port, [asked.decode()] * connections, count, 10)
+        found = await LoadGenerator().load(port, [asked.decode()] * connections, count, 10)
         server.close()
         for _ in range(3):
             await asyncio.sleep(0)  # the server's side hears that they have hung up
@@ -69,8 +71,8 @@ async def test_a_refusal_is_counted_and_shown() -> None:
 
 
 async def test_streams_count_what_they_hear() -> None:
-    generator = Generator()
-    web = Web(b"HTTP/1.1 200 \r\n\r\n: alive\n\nevent: status\ndata: {}\n\n")
+    generator = LoadGenerator()
+    web = RecordingServer(b"HTTP/1.1 200 \r\n\r\n: alive\n\nevent: status\ndata: {}\n\n")
     async with await asyncio.start_server(web.serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         assert await generator.watch(port, ["GET /me/events HTTP/1.1\r\n\r\n"] * 3) == {"open": 3}
@@ -89,25 +91,25 @@ def test_every_mark_becomes_a_number_of_its_own() -> None:
 def test_turns_are_taken_backwards_every_other_round_and_the_first_only_warms_up() -> None:
     order: list[str] = []
 
-    def contender(name: str) -> Ran:
+    def contender(name: str) -> LoadResult:
         order.append(name)
-        return Ran(len(order), 1, 2)
+        return LoadResult(len(order), 1, 2)
 
-    found = api.take_turns({name: lambda name=name: contender(name) for name in ("ours", "raw")}, rounds=2)  # type: ignore[misc]  # a default binds it
+    found = api.interleave_rounds({name: lambda name=name: contender(name) for name in ("ours", "raw")}, rounds=2)  # type: ignore[misc]  # a default binds it
     assert order == ["raw", "ours", "ours", "raw", "raw", "ours"]
     assert found["ours"].per_sec == 4.5
-    assert middle([Ran(1, 9, 9), Ran(3, 8, 8), Ran(2, 7, 7)]) == Ran(2, 8, 8)
+    assert median_result([LoadResult(1, 9, 9), LoadResult(3, 8, 8), LoadResult(2, 7, 7)]) == LoadResult(2, 8, 8)
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> House:
-    return await furnish(f"sqlite:///{tmp_path}/a.db", 2)
+async def house(tmp_path: Path) -> ApiFixture:
+    return await seed_database(f"sqlite:///{tmp_path}/a.db", 2)
 
 
-async def test_the_floor_writes_what_the_store_writes(house: House) -> None:
+async def test_the_floor_writes_what_the_store_writes(house: ApiFixture) -> None:
     async with AsyncExitStack() as stack:
         bares, recorder = await open_bare(house.url, 2, stack)
-        assert isinstance(bares[0], BareSqlite)
+        assert isinstance(bares[0], RawSqlite)
         work = [await recorded(recorder, house.example, at * 3, 3) for at in range(4)]
         assert [len(calls) for calls in work] == [4] * 4
         answer = await commit_all(bares, work)
@@ -122,7 +124,7 @@ async def test_the_floor_writes_what_the_store_writes(house: House) -> None:
     assert counts == [12] * 4
 
 
-async def test_requests_are_good_submissions_of_people_who_exist(house: House) -> None:
+async def test_requests_are_good_submissions_of_people_who_exist(house: ApiFixture) -> None:
     (asked,) = house.submits(1)
     head, _, body = asked.partition("\r\n\r\n")
     assert json.loads(body) == {"problem": SLUG, "language": "cpp17", "source": SOURCE}
@@ -131,7 +133,7 @@ async def test_requests_are_good_submissions_of_people_who_exist(house: House) -
     assert len(house.streams(2, 3)) == 5
     database = SqliteDatabase(Path(house.url.removeprefix("sqlite:///")))
     try:
-        named = await database.read(lambda tx: reads.problems_named(tx, [SLUG]))
+        named = await database.read(lambda tx: reads.resolve_problems(tx, [SLUG]))
     finally:
         await database.close()
     assert named[SLUG].published_revision_id == house.revision_id
@@ -146,13 +148,13 @@ async def test_the_constant_is_as_long_as_it_is_told() -> None:
 
 
 def test_rows_are_held_to_the_goals_of_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = {"ours": Ran(700, 1, 5), "raw driver": Ran(1_000, 1, 4)}
+    ran = {"ours": LoadResult(700, 1, 5), "raw driver": LoadResult(1_000, 1, 4)}
     monkeypatch.setattr(api, "take_turns", lambda _: ran)
     bench = Bench("api")
-    monkeypatch.setattr(api.Site, "__init__", lambda *_: None)
-    site = api.Site.__new__(api.Site)
+    monkeypatch.setattr(api.ApiTarget, "__init__", lambda *_: None)
+    site = api.ApiTarget.__new__(api.ApiTarget)
     site.label, site.port = "SQLite", 1
-    site.ours = House("", "", "", ("u",), ("t",), "s")
+    site.ours = ApiFixture("", "", "", ("u",), ("t",), "s")
     generator = None
     api.add_submits(bench, site, generator)  # type: ignore[arg-type]  # nobody is asked
     api.add_batches(bench, site, generator)  # type: ignore[arg-type]  # nobody is asked

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.domain.chain_document import parse
+from adjudge.domain.chain_document import parse_dag
 from bench import chains
 from bench.chains_board import FAN, FIRST, LATTICE, LINE, WIDTH, document, edges
 from bench.drive import create_sqlite
-from bench.drive_contenders import Recipe
+from bench.drive_contenders import SystemSpec
 from bench.harness import Bench
 
 
 @pytest.mark.parametrize("shape", [LINE, FAN, LATTICE])
 def test_every_shape_is_a_dag_with_one_root(shape: str) -> None:
-    dag = parse(document(shape, 2 * WIDTH + 3))
+    dag = parse_dag(document(shape, 2 * WIDTH + 3))
     assert len(dag.nodes) == 2 * WIDTH + 3
     assert [node.id for node in dag.nodes if not node.deps] == [FIRST]
 
@@ -32,8 +32,8 @@ def test_shapes_are_what_they_are_called() -> None:
     assert (lattice[WIDTH + 1], lattice[2 * WIDTH]) == ((1, 2), (WIDTH, 1))
 
 
-def runner(name: str, module: str, role: str, url: str, folder: Path, stack: ExitStack) -> chains.Runner:
-    found = chains.Runner(Recipe(name, sys.executable, module, (role,), (url,)), folder, stack)
+def runner(name: str, module: str, role: str, url: str, folder: Path, stack: ExitStack) -> chains.ChainSystem:
+    found = chains.ChainSystem(SystemSpec(name, sys.executable, module, (role,), (url,)), folder, stack)
     found.wait_ready()
     return found
 
@@ -65,7 +65,7 @@ def test_the_floor_takes_its_steps_by_claim_and_finish(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_is_missing_has_a_row_that_says_so() -> None:
-    class Quick(chains.Runner):
+    class Quick(chains.ChainSystem):
         def __init__(self) -> None: ...
 
         def rate(self, size: int, shape: str = LINE) -> float:

@@ -15,8 +15,8 @@ import pytest
 from adjudge.store import migrations, open_database, outbox
 from bench import drive, drive_contenders, peers
 from bench.drive_backlog import load_sqlite
-from bench.drive_board import BATCH, Board, submit_on_command
-from bench.drive_contenders import Contender, Recipe, quantile
+from bench.drive_board import BATCH, SharedProgress, submit_on_command
+from bench.drive_contenders import QueueSystem, SystemSpec, quantile
 from bench.harness import Bench
 
 ECHO = """
@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 
 def test_marks_of_one_process_are_read_by_another(tmp_path: Path) -> None:
-    written, read = Board(tmp_path / "board"), Board(tmp_path / "board")
+    written, read = SharedProgress(tmp_path / "board"), SharedProgress(tmp_path / "board")
     for number in (3, 4):
         written.committed(number)
         written.started(number)
@@ -64,16 +64,16 @@ async def test_jobs_are_handed_in_by_the_batch_or_one_at_a_time(
         handed_in.append(numbers)
 
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"burst 0 {BATCH + 1}\nspaced 500 2 0\n"))
-    await submit_on_command(Board(tmp_path / "board"), submit)
+    await submit_on_command(SharedProgress(tmp_path / "board"), submit)
     assert [len(numbers) for numbers in handed_in] == [BATCH, 1, 1, 1]
     assert handed_in[-1] == [501]
     assert capsys.readouterr().out.split() == ["ready", "ok", "ok"]
 
 
-def _contender(folder: Path, stack: ExitStack, name: str = "echo", text: str = ECHO) -> Contender:
+def _contender(folder: Path, stack: ExitStack, name: str = "echo", text: str = ECHO) -> QueueSystem:
     (folder / f"{name}_module.py").write_text(text)
-    recipe = Recipe(name, sys.executable, f"{name}_module", ("all",), ())
-    return Contender(recipe, folder, stack)
+    recipe = SystemSpec(name, sys.executable, f"{name}_module", ("all",), ())
+    return QueueSystem(recipe, folder, stack)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ async def test_a_backlog_is_due_for_delivery(tmp_path: Path) -> None:
     await migrations.upgrade(f"sqlite:///{path}")
     await asyncio.to_thread(load_sqlite, path, 20)
     async with open_database(f"sqlite:///{path}", migrate=False) as database:
-        assert len(await database.transact(lambda tx: outbox.take_due(tx, at_most=12))) == 12
+        assert len(await database.transact(lambda tx: outbox.take_due(tx, limit=12))) == 12
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT count(*) FROM jobs WHERE status = 'pending'").fetchone() == (20,)
     connection.close()

@@ -39,7 +39,7 @@ def test_rows_say_what_they_are_held_against(
     monkeypatch.setenv("JSON", str(tmp_path / "rows.json"))
     bench = Bench("store")
     bench.compare("enqueue", {"ours": 400.0, "raw": 1000.0}, "ours", "raw", unit="jobs/s", goal=Goal(at_least=0.5))
-    bench.add("growth", 1.2, "x", goal=Goal(at_most=1.5))
+    bench.add("growth", 1.2, "x", goal=Goal(limit=1.5))
     bench.absent("peer", "it is not installed")
     bench.finish()
     document = json.loads((tmp_path / "rows.json").read_text())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.chains.dags import Dags, check_dag
+from adjudge.chains.dags import DagCache, check_dag
 from adjudge.domain.errors import InvalidInput
 
 
@@ -76,9 +76,9 @@ def test_templates_name_what_the_node_can_see(fields: dict[str, Any], said: str 
 
 
 def test_a_dag_is_read_once_and_the_oldest_is_forgotten() -> None:
-    dags = Dags(kept=2)
+    dags = DagCache(kept=2)
     first = dags.put("chain", 1, {"nodes": [{"id": "a", "type": "noop"}]})
-    assert dags.put("chain", 1, {}) is first is dags.known("chain", 1)
+    assert dags.put("chain", 1, {}) is first is dags.get("chain", 1)
     dags.put("chain", 2, {"nodes": [{"id": "a", "type": "noop"}]})
     dags.put("other", 1, {"nodes": [{"id": "a", "type": "noop"}]})
-    assert dags.known("chain", 1) is None
+    assert dags.get("chain", 1) is None

@@ -14,8 +14,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from adjudge.chains.executor import NodeFailed, NodeResult
-from adjudge.chains.executors.http import Http, Notify
-from adjudge.chains.executors.outgoing import AllowList, Answer, Call, Outgoing, _whither, signature
+from adjudge.chains.executors.http import HttpExecutor, NotifyExecutor
+from adjudge.chains.executors.outgoing import (
+    GuardedHttpClient,
+    HostAllowList,
+    HttpRequest,
+    HttpResponse,
+    _whither,
+    sign_request,
+)
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.errors import InvalidInput
 from tests.support.dripping import dripping
@@ -73,17 +80,17 @@ async def host() -> AsyncIterator[Host]:
         yield host
 
 
-def outgoing(allow: str, *, resolve: dict[str, list[str]] | None = None, secret: bytes = b"") -> Outgoing:
+def outgoing(allow: str, *, resolve: dict[str, list[str]] | None = None, secret: bytes = b"") -> GuardedHttpClient:
     async def look_up(name: str, _port: int) -> list[str]:
         if name not in (resolve or {}):
             raise OSError("no such name")
         return (resolve or {})[name]
 
-    return Outgoing(AllowList.parse(allow), secret, resolve=look_up, now_sec=lambda: 1_700_000_000.5)
+    return GuardedHttpClient(HostAllowList.parse(allow), secret, resolve=look_up, now_sec=lambda: 1_700_000_000.5)
 
 
-async def fetch(out: Outgoing, url: str, **cfg: Any) -> Any:
-    result = await Http(out).execute(context_for("http", {"url": url, **cfg}))
+async def fetch(out: GuardedHttpClient, url: str, **cfg: Any) -> Any:
+    result = await HttpExecutor(out).execute(context_for("http", {"url": url, **cfg}))
     assert isinstance(result, NodeResult)
     return result.artifact
 
@@ -121,7 +128,7 @@ async def test_what_is_sent(host: Host) -> None:
     assert seen.headers["host"] == f"127.0.0.1:{host.port}"
     assert seen.headers["idempotency-key"] == "run/node"
     assert seen.headers["adjudge-timestamp"] == "1700000000"
-    assert seen.headers["adjudge-signature"] == signature(b"s3", "1700000000", "POST", "/in?q", seen.body)
+    assert seen.headers["adjudge-signature"] == sign_request(b"s3", "1700000000", "POST", "/in?q", seen.body)
     await fetch(outgoing(host.url), host.url, method="PUT", body="text")
     assert host.seen[1].body == b"text"
     assert "adjudge-signature" not in host.seen[1].headers
@@ -131,7 +138,7 @@ async def test_what_is_signed_is_what_is_sent(host: Host) -> None:
     await fetch(outgoing(host.url, secret=b"s3"), f"{host.url}/ä b?q=ü")
     (seen,) = host.seen
     assert seen.target == "/%C3%A4%20b?q=%C3%BC"
-    assert seen.headers["adjudge-signature"] == signature(b"s3", "1700000000", "GET", seen.target, b"")
+    assert seen.headers["adjudge-signature"] == sign_request(b"s3", "1700000000", "GET", seen.target, b"")
 
 
 async def test_an_answer_is_not_unpacked(host: Host) -> None:
@@ -143,12 +150,12 @@ async def test_an_answer_is_not_unpacked(host: Host) -> None:
 
 async def test_a_signature_is_of_all_that_matters() -> None:
     variants = {
-        signature(b"k", "1", "POST", "/x", b"body"),
-        signature(b"j", "1", "POST", "/x", b"body"),
-        signature(b"k", "2", "POST", "/x", b"body"),
-        signature(b"k", "1", "PUT", "/x", b"body"),
-        signature(b"k", "1", "POST", "/y", b"body"),
-        signature(b"k", "1", "POST", "/x", b"bodY"),
+        sign_request(b"k", "1", "POST", "/x", b"body"),
+        sign_request(b"j", "1", "POST", "/x", b"body"),
+        sign_request(b"k", "2", "POST", "/x", b"body"),
+        sign_request(b"k", "1", "PUT", "/x", b"body"),
+        sign_request(b"k", "1", "POST", "/y", b"body"),
+        sign_request(b"k", "1", "POST", "/x", b"bodY"),
     }
     assert len(variants) == 6
 
@@ -267,7 +274,7 @@ async def test_a_name_is_called_by_the_address_that_was_looked_at(host: Host) ->
     ],
 )
 def test_the_list(allow: str, url: str, ok: bool) -> None:
-    listed, whither = AllowList.parse(allow), _whither(urlsplit(url))
+    listed, whither = HostAllowList.parse(allow), _whither(urlsplit(url))
     if ok:
         listed.check(*whither)
     else:
@@ -280,13 +287,13 @@ def test_the_list(allow: str, url: str, ok: bool) -> None:
 )
 def test_a_list_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"chains\.http_allow"):
-        AllowList.parse(text)
+        HostAllowList.parse(text)
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "//x", "file:///etc/passwd", "gopher://x", "nonsense"])
 async def test_urls_that_are_none_are_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="url: "):
-        await outgoing("x").call(Call("GET", url))
+        await outgoing("x").call(HttpRequest("GET", url))
 
 
 def test_headers_cannot_break_out() -> None:
@@ -308,10 +315,10 @@ async def test_what_the_network_fails_at_is_tried_again() -> None:
 
 async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
     silent = context_for("notify", {"text": "done"})
-    assert (await Notify(outgoing("")).execute(silent)).artifact == {"text": "done"}
+    assert (await NotifyExecutor(outgoing("")).execute(silent)).artifact == {"text": "done"}
     assert silent.lines == ["done"]
     told = context_for("notify", {"text": "done", "data": {"n": 1}, "url": host.url})
-    assert (await Notify(outgoing(host.url)).execute(told)).artifact == {"text": "done", "status": 200}
+    assert (await NotifyExecutor(outgoing(host.url)).execute(told)).artifact == {"text": "done", "status": 200}
     sent = json.loads(host.seen[0].body)
     assert sent == {"text": "done", "data": {"n": 1}, "chain": "a chain", "run_id": "run", "node_id": "node"}
 
@@ -329,5 +336,5 @@ async def test_notify_says_it_in_the_log_and_to_the_webhook(host: Host) -> None:
     ],
 )
 def test_an_answer_that_could_not_be_kept_as_json_is_kept_as_text(body: bytes, wanted: dict[str, Any]) -> None:
-    found = Answer(200, {"content-type": "application/json"}, body, "https://x").document()
+    found = HttpResponse(200, {"content-type": "application/json"}, body, "https://x").document()
     assert {name: found[name] for name in ("json", "text") if name in found} == wanted

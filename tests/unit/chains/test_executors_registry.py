@@ -11,45 +11,45 @@ import pytest
 
 from adjudge.chains import registry
 from adjudge.chains.executor import Executor
-from adjudge.chains.registry import Registry
+from adjudge.chains.registry import ExecutorRegistry
 from adjudge.chains.schemas import check_cfg, check_rendered
 from adjudge.domain.errors import InvalidInput
 from tests.support import nodes
-from tests.support.nodes import FakeContext
+from tests.support.nodes import FakeNodeContext
 
 GREETER = Path(nodes.__file__).parent / "greeter"
 OURS = {"noop", "sleep", "http", "sandbox", "judge", "problem.verify", "problem.publish", "wait_approval", "chain"}
 
 
 @pytest.fixture
-def with_greeter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
+def with_greeter(monkeypatch: pytest.MonkeyPatch) -> Iterator[ExecutorRegistry]:
     """The registry as it is once a third party's package is installed."""
     monkeypatch.syspath_prepend(GREETER)
-    yield registry.found()
+    yield registry.discover_executors()
     sys.modules.pop("greeter", None)
 
 
 def test_ours_are_registered_and_all_of_them_work() -> None:
-    found = registry.found()
+    found = registry.discover_executors()
     assert set(found.types()) >= OURS
-    assert {name for name, item in found.known.items() if item.distribution == "adjudge"} >= OURS
+    assert {name for name, item in found.executors.items() if item.distribution == "adjudge"} >= OURS
     assert found.disabled == {}
-    for described in found.known.values():
+    for described in found.executors.values():
         assert described.summary, described.type
         assert described.cfg_schema.get("additionalProperties") is False, f"{described.type} would swallow misspellings"
 
 
-async def test_a_third_partys_executor_works(with_greeter: Registry) -> None:
-    assert with_greeter.known["greet"].distribution == "adjudge-greeter"
+async def test_a_third_partys_executor_works(with_greeter: ExecutorRegistry) -> None:
+    assert with_greeter.executors["greet"].distribution == "adjudge-greeter"
     with_greeter.check("greet", {"name": "{{ parameters.who }}"}, templated=True)
     executor: Executor = with_greeter.build({"greeting": "Servus", "unused": 1})["greet"]
-    context = FakeContext({"name": "Ada"})
+    context = FakeNodeContext({"name": "Ada"})
     result = await executor.execute(context)
     assert getattr(result, "artifact", None) == {"text": "Servus, Ada!"}
     assert context.lines == ["Servus, Ada!"]
 
 
-def test_broken_ones_disable_themselves_with_a_reason(with_greeter: Registry) -> None:
+def test_broken_ones_disable_themselves_with_a_reason(with_greeter: ExecutorRegistry) -> None:
     assert set(with_greeter.disabled) == {"missing", "misnamed", "unschooled"}
     assert "No module named 'greeter.nowhere'" in with_greeter.disabled["missing"].reason
     assert "entry point is named 'misnamed'" in with_greeter.disabled["misnamed"].reason
@@ -58,11 +58,11 @@ def test_broken_ones_disable_themselves_with_a_reason(with_greeter: Registry) ->
         with_greeter.check("missing", {})
 
 
-def test_nobody_takes_our_types(with_greeter: Registry) -> None:
-    assert with_greeter.known["noop"].distribution == "adjudge"
+def test_nobody_takes_our_types(with_greeter: ExecutorRegistry) -> None:
+    assert with_greeter.executors["noop"].distribution == "adjudge"
 
 
-def test_one_that_cannot_be_built_is_left_out(with_greeter: Registry) -> None:
+def test_one_that_cannot_be_built_is_left_out(with_greeter: ExecutorRegistry) -> None:
     built = with_greeter.build({})
     assert "greedy" not in built
     assert {"noop", "greet"} <= set(built)
@@ -70,7 +70,7 @@ def test_one_that_cannot_be_built_is_left_out(with_greeter: Registry) -> None:
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r"there is no executor 'nope'; the types are: chain, .*noop"):
-        registry.found().check("nope", {})
+        registry.discover_executors().check("nope", {})
 
 
 SCHEMA: dict[str, Any] = {

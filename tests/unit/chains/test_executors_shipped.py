@@ -9,32 +9,32 @@ import pytest
 from adjudge.chains import registry, shipped
 from adjudge.chains.dags import check_dag
 from adjudge.chains.definition import read_definition
-from adjudge.chains.executors.approval import WaitApproval
+from adjudge.chains.executors.approval import WaitApprovalExecutor
 from adjudge.chains.schemas import check_cfg
-from adjudge.chains.sugar import without_sugar
-from adjudge.chains.timetable import parse_timetable
+from adjudge.chains.sugar import expand_map_nodes
+from adjudge.chains.timetable import parse_cron
 from adjudge.chains.triggers import SPECS
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.store import Database
 from tests.support.nodes import context_for
 
 
-@pytest.mark.parametrize("name", shipped.names())
+@pytest.mark.parametrize("name", shipped.list_builtin())
 def test_shipped_chains_hold(name: str) -> None:
-    definition = shipped.definition(name)
+    definition = shipped.load_builtin(name)
     assert definition.name == name
     assert definition.description
-    check_dag(definition.dag, registry.found())
+    check_dag(definition.dag, registry.discover_executors())
     for trigger in definition.triggers:
         check_cfg(SPECS[trigger.kind], trigger.spec)
         if trigger.kind == "cron":
-            parse_timetable(trigger.spec)
+            parse_cron(trigger.spec)
 
 
 def test_the_three_are_there() -> None:
-    assert set(shipped.names()) == {"contest-close", "nightly-verify", "problem-pipeline"}
+    assert set(shipped.list_builtin()) == {"contest-close", "nightly-verify", "problem-pipeline"}
     with pytest.raises(NotFound):
-        shipped.text("../definition")
+        shipped.read_builtin("../definition")
 
 
 def test_yaml_is_json_written_comfortably() -> None:
@@ -70,7 +70,7 @@ def test_a_wrong_file_is_refused(text: str, message: str) -> None:
 
 
 def mapped(cfg: Any, **fields: Any) -> Any:
-    return without_sugar({"nodes": [{"id": "each", "type": "map", "deps": ["x"], "cfg": cfg, **fields}]})["nodes"][0]
+    return expand_map_nodes({"nodes": [{"id": "each", "type": "map", "deps": ["x"], "cfg": cfg, **fields}]})["nodes"][0]
 
 
 def test_map_as_a_type_becomes_the_attribute() -> None:
@@ -87,7 +87,7 @@ def test_map_as_a_type_becomes_the_attribute() -> None:
     found = mapped({"over": [1, 2], "chain": "one", "parameters": {"n": "{{ item }}"}})
     assert (found["type"], found["cfg"]) == ("chain", {"chain": "one", "parameters": {"n": "{{ item }}"}})
     assert found["map"] == {"over": [1, 2]}
-    assert without_sugar({"nodes": [found]}) == {"nodes": [found]}
+    assert expand_map_nodes({"nodes": [found]}) == {"nodes": [found]}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_wrong_map_is_refused(cfg: Any, message: str) -> None:
 def test_what_is_no_dag_is_left_to_its_reader() -> None:
     strange: list[Any] = [None, [], {"nodes": 3}, {"nodes": [3, {"type": "noop"}]}]
     for document in strange:
-        assert without_sugar(document) == document
+        assert expand_map_nodes(document) == document
 
 
 class NoDatabase:
@@ -117,6 +117,8 @@ class NoDatabase:
 
 async def test_a_question_is_asked_however_much_was_to_be_shown_beside_it() -> None:
     cfg = {"question": "Go?", "approvers": ["eva"], "details": ["x" * 300_000]}
-    asked = (await WaitApproval(cast("Database", NoDatabase())).execute(context_for("wait_approval", cfg))).artifact
+    asked = (
+        await WaitApprovalExecutor(cast("Database", NoDatabase())).execute(context_for("wait_approval", cfg))
+    ).artifact
     assert (asked["question"], asked["approvers"]) == ("Go?", ["eva"])
     assert "Too large to be shown here (300" in asked["details"]

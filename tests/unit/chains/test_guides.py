@@ -14,8 +14,8 @@ from adjudge.chains.dags import check_dag
 from adjudge.chains.definition import read_definition
 from adjudge.chains.schemas import check_cfg
 from adjudge.chains.triggers import SPECS
-from adjudge.domain.chain_document import parse
-from tests.support.nodes import FakeContext
+from adjudge.domain.chain_document import parse_dag
+from tests.support.nodes import FakeNodeContext
 
 GUIDES = Path(__file__).parents[3] / "docs" / "how-to"
 
@@ -37,19 +37,19 @@ def test_chains_and_nodes_that_are_shown_can_be_defined() -> None:
     files = [text for text in shown if "name:" in text and "dag:" in text]
     for text in files:
         definition = read_definition(text)
-        check_dag(definition.dag, registry.found())
+        check_dag(definition.dag, registry.discover_executors())
         for trigger in definition.triggers:
             check_cfg(SPECS[trigger.kind], trigger.spec)
     fragments = [text for text in shown if text not in files]
     for text in fragments:
-        check_dag(whole(yaml.safe_load(text)), registry.found())
+        check_dag(whole(yaml.safe_load(text)), registry.discover_executors())
     assert (len(files), len(fragments)) == (3, 2)
 
 
 def test_limits_that_are_shown_are_read() -> None:
     (text,) = (text for text in blocks("automate-with-chains.md", "yaml") if "over_runs" in text)
-    dag = parse(read_definition(text).dag)
-    assert (dag.max_parallel, dag.over_runs.max_runs, dag.over_runs.max_parallel) == (8, 3, 20)
+    dag = parse_dag(read_definition(text).dag)
+    assert (dag.max_parallel, dag.chain_limits.max_runs, dag.chain_limits.max_parallel) == (8, 3, 20)
 
 
 async def test_the_executor_that_is_shown_works(tmp_path: Path) -> None:
@@ -58,6 +58,6 @@ async def test_the_executor_that_is_shown_works(tmp_path: Path) -> None:
     module.write_text(text)
     executor = runpy.run_path(str(module))["Greet"]()
     check_cfg(executor.cfg_schema, {"name": "Ada"})
-    context = FakeContext({"name": "Ada"})
+    context = FakeNodeContext({"name": "Ada"})
     assert (await executor.execute(context)).artifact == {"text": "Hello, Ada!"}
     assert context.lines == ["Hello, Ada!"]

@@ -77,7 +77,7 @@ def test_values_that_cannot_be_used_are_refused_without_being_shown(value: str) 
 
 
 def test_secrets_are_referred_to_only_where_a_type_lets_them() -> None:
-    types = registry.found()
+    types = registry.discover_executors()
     good = http(headers={"Authorization": "Bearer {{ secrets.TOKEN }}"}, json={"k": "{{ secrets.KEY }}"})
     check_dag(good, types)
     assert used_by(good) == {"TOKEN", "KEY"}

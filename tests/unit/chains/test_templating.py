@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.chains.templating import Reference, is_templated, references, render
+from adjudge.chains.templating import TemplateReference, is_templated, references, render
 from adjudge.domain.errors import InvalidInput
 
 SCOPE = {
@@ -93,10 +93,10 @@ def test_attributes_of_python_are_out_of_reach() -> None:
 def test_references_are_listed_with_their_places() -> None:
     cfg = {"a": "{{ artifacts.x.y }} {{ item }}", "b": ["{{ parameters.p ?? run.id }}", 3]}
     assert list(references(cfg)) == [
-        Reference("cfg.a", ("artifacts", "x", "y"), is_optional=False),
-        Reference("cfg.a", ("item",), is_optional=False),
-        Reference("cfg.b[0]", ("parameters", "p"), is_optional=True),
-        Reference("cfg.b[0]", ("run", "id"), is_optional=False),
+        TemplateReference("cfg.a", ("artifacts", "x", "y"), is_optional=False),
+        TemplateReference("cfg.a", ("item",), is_optional=False),
+        TemplateReference("cfg.b[0]", ("parameters", "p"), is_optional=True),
+        TemplateReference("cfg.b[0]", ("run", "id"), is_optional=False),
     ]
     with pytest.raises(InvalidInput):
         list(references("{{ a"))

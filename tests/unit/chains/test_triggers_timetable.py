@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.chains.timetable import MOST_CAUGHT_UP, Misfire, Timetable, parse_moment, parse_timetable
+from adjudge.chains.timetable import MAX_CATCH_UP, CronSchedule, MisfirePolicy, parse_cron, parse_timestamp
 from adjudge.domain.errors import InvalidInput
 
 MINUTE_US = 60_000_000
@@ -17,7 +17,7 @@ HOUR_US = 60 * MINUTE_US
 
 
 def us(text: str) -> int:
-    return parse_moment(text, "t")
+    return parse_timestamp(text, "t")
 
 
 def utc(moment_us: int) -> str:
@@ -25,8 +25,8 @@ def utc(moment_us: int) -> str:
 
 
 def moments(cron: str, zone: str, start: str, count: int) -> list[str]:
-    timetable = parse_timetable({"cron": cron, "timezone": zone})
-    return [utc(moment) for moment in islice(timetable.after(us(start)), count)]
+    timetable = parse_cron({"cron": cron, "timezone": zone})
+    return [utc(moment) for moment in islice(timetable.times_after(us(start)), count)]
 
 
 def test_fields_names_ranges_and_steps() -> None:
@@ -53,8 +53,8 @@ def test_a_time_that_autumn_repeats_runs_once() -> None:
 
 @pytest.mark.parametrize("day", ["2026-03-29T00:30:00+01:00", "2026-10-25T00:30:00+02:00"])
 def test_every_hour_means_every_hour_that_passes(day: str) -> None:
-    timetable = parse_timetable({"cron": "0 * * * *", "timezone": "Europe/Berlin"})
-    found = list(islice(timetable.after(us(day)), 6))
+    timetable = parse_cron({"cron": "0 * * * *", "timezone": "Europe/Berlin"})
+    found = list(islice(timetable.times_after(us(day)), 6))
     assert [later - earlier for earlier, later in pairwise(found)] == [HOUR_US] * 5
 
 
@@ -78,7 +78,7 @@ def test_zones_shift_the_same_time_of_day() -> None:
 )
 def test_refusals(spec: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        parse_timetable(spec)
+        parse_cron(spec)
 
 
 def test_moments_need_an_offset() -> None:
@@ -88,15 +88,15 @@ def test_moments_need_an_offset() -> None:
             us(text)
 
 
-def table(misfire: str, cap: int = 10, cron: str = "*/10 * * * *") -> Timetable:
-    return parse_timetable({"cron": cron, "misfire": misfire, "misfire_cap": cap})
+def table(misfire: str, cap: int = 10, cron: str = "*/10 * * * *") -> CronSchedule:
+    return parse_cron({"cron": cron, "misfire": misfire, "misfire_cap": cap})
 
 
 NOON = us("2026-01-01T12:00:00Z")
 
 
 def test_a_moment_that_is_kept_starts_one_run_whatever_the_rule() -> None:
-    for misfire in Misfire:
+    for misfire in MisfirePolicy:
         assert table(misfire).due(NOON, NOON + 3_000_000) == ([NOON], NOON + 10 * MINUTE_US)
 
 
@@ -120,7 +120,7 @@ def test_a_year_of_minutes_is_caught_up_without_walking_through_it() -> None:
     now = NOON + 365 * 24 * HOUR_US + 30 * MINUTE_US
     found, after = table("all", cap=1000, cron="* * * * *").due(NOON, now)
     assert found[-1] == now
-    assert len(found) <= MOST_CAUGHT_UP + 2
+    assert len(found) <= MAX_CATCH_UP + 2
     assert after == now + MINUTE_US
 
 
@@ -128,14 +128,14 @@ def test_a_year_of_minutes_is_caught_up_without_walking_through_it() -> None:
 @given(
     cron=st.sampled_from(["* * * * *", "*/7 * * * *", "15 */3 * * *", "30 2 * * *", "0 0 * * sun"]),
     zone=st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"]),
-    misfire=st.sampled_from(list(Misfire)),
+    misfire=st.sampled_from(list(MisfirePolicy)),
     start_min=st.integers(0, 60 * 24 * 365),
     steps_min=st.lists(st.integers(1, 3_000), min_size=1, max_size=8),
 )
 def test_no_moment_is_given_twice_however_the_scheduler_wakes(
-    cron: str, zone: str, misfire: Misfire, start_min: int, steps_min: list[int]
+    cron: str, zone: str, misfire: MisfirePolicy, start_min: int, steps_min: list[int]
 ) -> None:
-    timetable = parse_timetable({"cron": cron, "timezone": zone, "misfire": misfire.value})
+    timetable = parse_cron({"cron": cron, "timezone": zone, "misfire": misfire.value})
     now = NOON + start_min * MINUTE_US
     following = timetable.next_after(now)
     given_out: list[int] = []

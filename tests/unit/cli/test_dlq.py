@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from adjudge.cli import main
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, dead_letters, open_database
-from adjudge.store.job_values import Burial, NewJob
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import NewJob, PoisonJob
+from adjudge.store.jobs import JobCommands
 
 
 @pytest.fixture
@@ -23,11 +23,11 @@ def letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", url)
 
     async def bury() -> str:
-        jobs, job_id = Jobs({}), new_id()
+        jobs, job_id = JobCommands({}), new_id()
 
         async def do(tx: Tx) -> None:
             await jobs.enqueue(tx, [NewJob(job_id, "execute")])
-            await jobs.bury(tx, [Burial(job_id, "NO_HANDLER", "nobody executes here")], actor="worker")
+            await jobs.dead_letter(tx, [PoisonJob(job_id, "NO_HANDLER", "nobody executes here")], actor="worker")
 
         async with open_database(url) as database:
             await database.transact(do)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from adjudge.cli import doctor
-from adjudge.sandbox.doctor import Check, CheckState, Diagnosis
+from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState
 
 
 @pytest.mark.parametrize(("url", "is_named"), [("redis://redis.example.org/0", True), ("redis://127.0.0.1/0", False)])
 async def test_the_doctor_names_a_redis_that_anybody_on_its_network_can_use(
     monkeypatch: pytest.MonkeyPatch, url: str, is_named: bool
 ) -> None:
-    async def examined() -> Diagnosis:
-        return Diagnosis((Check("launcher", CheckState.MISSING, "", "", ""),))
+    async def examined() -> DoctorReport:
+        return DoctorReport((HostCheck("launcher", HostCheckState.MISSING, "", "", ""),))
 
     monkeypatch.setattr(doctor, "examine", examined)
     monkeypatch.setenv("REDIS_URL", url)
     checks = {check.name: check for check in (await doctor._examine()).checks}
     assert ("redis" in checks) is is_named
     if is_named:
-        assert checks["redis"].state is CheckState.DEGRADED
+        assert checks["redis"].state is HostCheckState.DEGRADED
         assert "rediss://" in checks["redis"].fix

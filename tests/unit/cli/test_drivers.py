@@ -8,16 +8,16 @@ import pytest
 from redis.asyncio import Redis
 
 from adjudge import settings as settings_source
-from adjudge.blobs.s3 import S3Settings
+from adjudge.blobs.s3 import S3Options
 from adjudge.cli import doctor, drivers
 from adjudge.cli.drivers import open_blobs, open_for_leases, open_redis_problem, open_stream, warn_of_open_redis
 from adjudge.domain.errors import InvalidInput
-from adjudge.sandbox.doctor import Check, Diagnosis
+from adjudge.sandbox.doctor import DoctorReport, HostCheck
 from adjudge.settings import Settings
 from adjudge.store import open_database
 from adjudge.store.health import ping
-from adjudge.stream import Hint
-from tests.support.logged import logged
+from adjudge.stream import MessageBody
+from tests.support.logged import capture_logs
 from tests.support.services import RedisServer, S3Server
 
 
@@ -43,11 +43,11 @@ async def test_stream_settings_reach_redis(
     raw = Redis.from_url(redis_server.url, decode_responses=True)
     async with open_stream(settings) as stream:
         for start in range(0, 3_000, 500):
-            await stream.publish([Hint(f"j{start + n}", 2, "judge", None, {}) for n in range(500)])
-        assert 1_000 <= (await stream.depth())[2] < 1_500, "about JOB_STREAM_MAXLEN messages are kept"
-        (message,) = await stream.read(consumer="w", at_most=1, wait_ms=0)
-        assert message.receipt is not None
-        assert 0 < await raw.ttl(message.receipt) <= 77
+            await stream.publish([MessageBody(f"j{start + n}", 2, "judge", None, {}) for n in range(500)])
+        assert 1_000 <= (await stream.depths())[2] < 1_500, "about JOB_STREAM_MAXLEN messages are kept"
+        (message,) = await stream.read(consumer="w", limit=1, wait_ms=0)
+        assert message.payload_ref is not None
+        assert 0 < await raw.ttl(message.payload_ref) <= 77
         groups = await raw.xinfo_groups("adjudge:wired:jobs:2")
         assert [group["name"] for group in groups] == ["deepoj:workers"]
     await raw.aclose()
@@ -77,9 +77,9 @@ async def test_s3_settings_reach_the_bucket(
 class Given:
     """Stands for the driver, and keeps what it was made with."""
 
-    settings: S3Settings
+    settings: S3Options
 
-    def __init__(self, settings: S3Settings) -> None:
+    def __init__(self, settings: S3Options) -> None:
         type(self).settings = settings
 
     async def close(self) -> None:
@@ -147,7 +147,7 @@ def test_a_redis_here_or_with_tls_and_password_is_fine(
 def test_an_unprotected_redis_elsewhere_is_warned_of_and_refused_in_production(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, missing: str
 ) -> None:
-    with logged() as lines:
+    with capture_logs() as lines:
         warn_of_open_redis(load(tmp_path, monkeypatch, REDIS_URL=url))
     assert "redis_unprotected" in lines.getvalue()
     for variable, value in (("ADJUDGE_ENVIRONMENT", "prod"), ("ADJUDGE_REDIS_SECURITY", "require")):
@@ -155,7 +155,7 @@ def test_an_unprotected_redis_elsewhere_is_warned_of_and_refused_in_production(
             warn_of_open_redis(load(tmp_path, patch, REDIS_URL=url, **{variable: value}))
         assert "secret" not in refused.value.message
     allowed = load(tmp_path, monkeypatch, REDIS_URL=url, ADJUDGE_ENVIRONMENT="prod", ADJUDGE_REDIS_SECURITY="allow")
-    with logged() as lines:
+    with capture_logs() as lines:
         warn_of_open_redis(allowed)
     assert lines.getvalue() == ""
 
@@ -166,11 +166,11 @@ def test_an_unprotected_redis_elsewhere_is_warned_of_and_refused_in_production(
 async def test_the_doctor_names_an_unprotected_redis(
     monkeypatch: pytest.MonkeyPatch, url: str, states: list[str]
 ) -> None:
-    async def nothing(*_: object) -> list[Check]:
+    async def nothing(*_: object) -> list[HostCheck]:
         return []
 
-    async def no_checks() -> Diagnosis:
-        return Diagnosis(())
+    async def no_checks() -> DoctorReport:
+        return DoctorReport(())
 
     monkeypatch.setenv("ADJUDGE_REDIS_URL", url)
     monkeypatch.setattr(doctor, "examine", no_checks)

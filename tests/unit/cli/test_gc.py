@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli import main
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, open_database, problems, users
-from adjudge.store.jobs import Jobs
-from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.store.jobs import JobCommands
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
 
 DAY_SEC = 86_400
 
 
 async def _fill(folder: Path) -> tuple[str, str, str]:
     """A source in use and an unused file, both long there, and a file that was just uploaded."""
-    blobs = DirectoryBlobs(folder / "blobs")
+    blobs = DirectoryBlobStore(folder / "blobs")
     used, unused = await blobs.put(b"used"), await blobs.put(b"unused")
     long_ago = time.time() - 3 * DAY_SEC
     for path in (folder / "blobs").rglob("*"):
@@ -32,11 +32,11 @@ async def _fill(folder: Path) -> tuple[str, str, str]:
     user, problem, revision = new_id(), new_id(), new_id()
 
     async def create(tx: Tx) -> None:
-        await users.add(tx, users.NewUser(user, "person"))
-        await problems.add(tx, problems.NewProblem(problem, "sum", "Sum", user))
+        await users.insert(tx, users.NewUser(user, "person"))
+        await problems.insert(tx, problems.NewProblem(problem, "sum", "Sum", user))
         await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "m" * 64, user))
         new = NewSubmission(new_id(), user, problem, revision, "cpp", used, 4)
-        await Submissions(Jobs({})).submit(tx, [new])
+        await SubmissionCommands(JobCommands({})).submit(tx, [new])
 
     async with open_database(f"sqlite:///{folder / 'adjudge.db'}") as database:
         await database.transact(create)
@@ -47,7 +47,7 @@ def test_what_nothing_names_goes_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("ADJUDGE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("ADJUDGE_DATABASE_URL", f"sqlite:///{tmp_path / 'adjudge.db'}")
     used, unused, fresh = asyncio.run(_fill(tmp_path))
-    blobs = DirectoryBlobs(tmp_path / "blobs")
+    blobs = DirectoryBlobStore(tmp_path / "blobs")
 
     def there() -> list[bool]:
         return [asyncio.run(blobs.exists(digest)) for digest in (used, unused, fresh)]

@@ -9,10 +9,10 @@ import pytest
 
 from adjudge import settings
 from adjudge.cli.doctor import check_toolchains
-from adjudge.cli.judging import sandbox
+from adjudge.cli.judging import make_sandbox
 from adjudge.judge.languages import Languages
-from adjudge.sandbox import RunSpec, RunVerdict
-from adjudge.sandbox.doctor import CheckState
+from adjudge.sandbox import SandboxRunSpec, SandboxVerdict
+from adjudge.sandbox.doctor import HostCheckState
 
 ALLOWED = {"ADJUDGE_JUDGE_ALLOW_WITHOUT_CGROUP": "true"}
 WRITER = "import os; os.write(1, b'o' * 9000); os.write(2, b'e' * 9000)"
@@ -20,9 +20,9 @@ WRITER = "import os; os.write(1, b'o' * 9000); os.write(2, b'e' * 9000)"
 
 async def test_the_kept_parts_of_outputs_are_settings() -> None:
     told = settings.load(environ=ALLOWED | {"JUDGE_STDOUT_LIMIT_BYTES": "2048", "JUDGE_STDERR_LIMIT_BYTES": "4096"})
-    async with sandbox(told, 1) as box:
-        report = await box.run(RunSpec(argv=("/usr/bin/python3", "-I", "-c", WRITER)))
-    assert report.verdict is RunVerdict.OK
+    async with make_sandbox(told, 1) as box:
+        report = await box.run(SandboxRunSpec(argv=("/usr/bin/python3", "-I", "-c", WRITER)))
+    assert report.verdict is SandboxVerdict.OK
     assert (report.stdout, report.stderr) == (b"o" * 2048, b"e" * 4096)
     assert (report.stdout_truncated, report.stderr_truncated) == (True, True)
     assert report.output_bytes == 18_000
@@ -30,15 +30,15 @@ async def test_the_kept_parts_of_outputs_are_settings() -> None:
 
 @pytest.mark.parametrize(("told", "used"), [({}, True), ({"ADJUDGE_JUDGE_USE_AGENT": "false"}, False)])
 async def test_the_agent_can_be_switched_off(told: dict[str, str], used: bool) -> None:
-    async with sandbox(settings.load(environ=ALLOWED | told), 1) as box:
+    async with make_sandbox(settings.load(environ=ALLOWED | told), 1) as box:
         assert box.use_agent is used
-        report = await box.run(RunSpec(argv=("/bin/true",)))
-        assert (report.verdict, report.degraded, box.is_degraded) == (RunVerdict.OK, False, False)
+        report = await box.run(SandboxRunSpec(argv=("/bin/true",)))
+        assert (report.verdict, report.degraded, box.is_degraded) == (SandboxVerdict.OK, False, False)
 
 
 def test_a_cgroup_is_required_unless_the_setting_says_otherwise() -> None:
-    assert sandbox(settings.load(environ={}), 1).unsafe is False
-    assert sandbox(settings.load(environ=ALLOWED), 1).unsafe is True
+    assert make_sandbox(settings.load(environ={}), 1).unsafe is False
+    assert make_sandbox(settings.load(environ=ALLOWED), 1).unsafe is True
 
 
 async def test_the_doctor_lists_what_runs_in_the_box_and_names_what_only_seems_to_be_there(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ async def test_the_doctor_lists_what_runs_in_the_box_and_names_what_only_seems_t
     languages = Languages([loaded.get("bash"), rust], [str(shim.parent)])
     where = {shim.name: str(shim), "bash": "/bin/bash"}
     there, seeming = await check_toolchains(languages, where.get)
-    assert (there.state, there.found) == (CheckState.OK, "Bash")
-    assert seeming.state is CheckState.DEGRADED
-    assert str(shim) in seeming.found
-    assert "Rust" in seeming.found
+    assert (there.state, there.observed) == (HostCheckState.OK, "Bash")
+    assert seeming.state is HostCheckState.DEGRADED
+    assert str(shim) in seeming.observed
+    assert "Rust" in seeming.observed
     assert seeming.fix

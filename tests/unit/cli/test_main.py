@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from adjudge import __version__
-from adjudge.cli import COMMANDS, Later, main
+from adjudge.cli import COMMANDS, LazyCommand, main
 from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidInput, NotFound
 
 
@@ -62,7 +62,7 @@ def test_wrong_usage_is_bad_input(argv: list[str]) -> None:
 def _every_command(group: click.Group = main) -> Iterator[tuple[str, click.Command, click.Command]]:
     """The names to call it by, what stands for it in the list above it, and itself; down to the last."""
     for name, listed in group.commands.items():
-        command = listed.load() if isinstance(listed, Later) else listed
+        command = listed.load() if isinstance(listed, LazyCommand) else listed
         yield name, listed, command
         if isinstance(command, click.Group):
             for below, listed_below, command_below in _every_command(command):

@@ -42,18 +42,18 @@ def test_status_of_a_current_database(migrated: Path) -> None:
     result = _run("status")
     assert (result.exit_code, "Up to date." in result.output) == (0, True)
     document = json.loads(_run("status", "--json").output)
-    assert document == {"current": migrations.newest(), "newest": migrations.newest(), "pending": []}
+    assert document == {"current": migrations.latest_revision(), "newest": migrations.latest_revision(), "pending": []}
 
 
 def test_an_upgrade_is_taken_back_and_taken_again_and_rows_stay(migrated: Path) -> None:
     CliRunner().invoke(main, ["user", "add", "grace", "--role", "admin"])
     done = _run("down", _before(), "--yes")
     assert done.exit_code == 0, done.output
-    assert f"undo  {migrations.newest()}" in done.output
+    assert f"undo  {migrations.latest_revision()}" in done.output
     assert f"Install the version that knows {_before()}" in done.output
     shown = _run("status")
     assert (shown.exit_code, "1 steps are pending" in shown.output) == (1, True)
-    assert json.loads(_run("status", "--json").output)["pending"][0]["revision"] == migrations.newest()
+    assert json.loads(_run("status", "--json").output)["pending"][0]["revision"] == migrations.latest_revision()
     assert _run("up").exit_code == 0
     assert _run("status").exit_code == 0
     with closing(sqlite3.connect(migrated)) as connection:
@@ -65,7 +65,7 @@ def test_nothing_is_taken_back_without_a_yes(migrated: Path, answer: str) -> Non
     result = _run("down", _before(2), given=answer)
     assert result.exit_code == 1
     assert "Is there a backup" in result.output
-    assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == migrations.newest()
+    assert asyncio.run(migrations.current(f"sqlite:///{migrated}")) == migrations.latest_revision()
 
 
 def test_a_yes_at_the_question_is_enough(migrated: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_revision_that_is_none_is_refused(migrated: Path, wrong: str) -> None:
 
 
 def test_going_back_to_where_it_is_is_refused(migrated: Path) -> None:
-    result = _run("down", migrations.newest(), "--yes")
+    result = _run("down", migrations.latest_revision(), "--yes")
     assert (result.exit_code, "nothing to undo" in result.output) == (3, True)
 
 

@@ -13,16 +13,16 @@ import pytest
 
 from adjudge import settings
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.directory import DirectoryBlobs
+from adjudge.blobs.directory import DirectoryBlobStore
 from adjudge.cli.judging import open_judge
-from adjudge.cli.parts import _health, _info, _looked, _worker_settings
-from adjudge.cli.scheduling import watched
+from adjudge.cli.parts import _health, _info, _with_capabilities, _worker_settings
+from adjudge.cli.scheduling import open_health_server
 from adjudge.domain.errors import InvalidInput
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
-from adjudge.observe.door import Pulse
-from adjudge.registry import Health
+from adjudge.observe.door import LoopHeartbeat
+from adjudge.registry import WorkerHealth
 from adjudge.sandbox import Sandbox
 from adjudge.worker.loop import Worker
 from tests.support.service import free_port
@@ -56,7 +56,7 @@ async def test_executions_run_beside_judging_only_where_the_setting_allows_it(
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     async with open_judge(1) as judge:
-        assert judge.quiet.executions_apart is apart
+        assert judge.exclusive_gate.executions_apart is apart
 
 
 async def test_a_door_that_somebody_else_has_is_named() -> None:
@@ -65,7 +65,7 @@ async def test_a_door_that_somebody_else_has_is_named() -> None:
         port = taken.getsockname()[1]
         told = settings.load(environ={"ADJUDGE_METRICS_PORT": str(port)})
         with pytest.raises(InvalidInput, match=rf"server.metrics_port: cannot listen on 127.0.0.1 port {port}"):
-            async with watched(told):
+            async with open_health_server(told):
                 pass
 
 
@@ -79,8 +79,8 @@ async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_
             "ADJUDGE_REDIS_TIMEOUT_SEC": "15",
         }
     )
-    pulse = Pulse("reader", clock=lambda: now)
-    async with watched(told, pulse), httpx.AsyncClient() as client:
+    pulse = LoopHeartbeat("reader", clock=lambda: now)
+    async with open_health_server(told, pulse), httpx.AsyncClient() as client:
 
         async def status(at: float) -> int:
             nonlocal now
@@ -93,32 +93,32 @@ async def test_a_loop_that_waits_for_a_silent_database_counts_as_live_until_its_
 def test_a_cache_that_has_no_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidInput, match=r"cache_dir: .*file/cache cannot be made: Not a directory"):
-        BlobCache(DirectoryBlobs(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
+        BlobCache(DirectoryBlobStore(tmp_path), tmp_path / "file" / "cache", max_bytes=1)
 
 
 async def test_a_worker_announces_the_languages_that_it_can_judge_alone(tmp_path: Path) -> None:
     """Admission refuses what no worker announces: a submission in one that is not installed would end in an SE."""
     here = Language("shell", "Shell", "shell", ("sh",), "main.sh", tools=("sh",), run=("sh", "{main}"))
     gone = Language("lost", "Lost", "lost", ("lost",), "main.lost", tools=("no-such-tool",), run=("no-such-tool",))
-    judge = Judge(Sandbox(), Languages([here, gone]), ArtifactCache(tmp_path, 1))
+    judge = Judge(Sandbox(), Languages([here, gone]), CompileCache(tmp_path, 1))
     before = _info("w-1", 2)
-    after = await _looked(judge, before)
-    assert (before.health, after.health) == (Health.STARTING, Health.READY)
+    after = await _with_capabilities(judge, before)
+    assert (before.health, after.health) == (WorkerHealth.STARTING, WorkerHealth.READY)
     assert after.languages == {"shell": "unknown"}
 
 
 async def test_a_worker_announces_what_holds_its_programs(tmp_path: Path) -> None:
     async with Sandbox(slots=1, state_dir=tmp_path / "state", unsafe=True) as box:
-        judge = Judge(box, Languages([]), ArtifactCache(tmp_path / "compiled", 1))
-        found = (await _looked(judge, _info("w-1", 1))).isolation
-        assert _health(worker(draining=False), judge) is Health.READY
+        judge = Judge(box, Languages([]), CompileCache(tmp_path / "compiled", 1))
+        found = (await _with_capabilities(judge, _info("w-1", 1))).isolation
+        assert _health(worker(draining=False), judge) is WorkerHealth.READY
     assert re.fullmatch(r"(root|user namespace), (cgroup1|cgroup2|rlimit)", found)
 
 
 def test_a_worker_whose_agents_are_gone_is_degraded(tmp_path: Path) -> None:
-    judge = Judge(Sandbox(), Languages([]), ArtifactCache(tmp_path, 1))
-    assert _health(worker(draining=False), judge) is Health.DEGRADED
-    assert _health(worker(draining=True), judge) is Health.DRAINING
+    judge = Judge(Sandbox(), Languages([]), CompileCache(tmp_path, 1))
+    assert _health(worker(draining=False), judge) is WorkerHealth.DEGRADED
+    assert _health(worker(draining=True), judge) is WorkerHealth.DRAINING
 
 
 def worker(*, draining: bool) -> Worker:

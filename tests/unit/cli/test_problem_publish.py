@@ -12,7 +12,7 @@ from adjudge.cli import main
 from adjudge.domain.ids import new_id
 from adjudge.store import open_database, problem_reads, users
 from adjudge.store.problem_reads import ProblemRow
-from tests.support.problems import package
+from tests.support.problems import icpc_package
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "sum"
-    for name, data in package("Sum").items():
+    for name, data in icpc_package("Sum").items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
     return folder
@@ -33,7 +33,7 @@ def source(tmp_path: Path) -> Path:
 def _add_admin(url: str) -> None:
     async def add() -> None:
         async with open_database(url) as database:
-            await database.transact(lambda tx: users.add(tx, users.NewUser(new_id(), "root", role="admin")))
+            await database.transact(lambda tx: users.insert(tx, users.NewUser(new_id(), "root", role="admin")))
 
     asyncio.run(add())
 

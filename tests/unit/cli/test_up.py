@@ -15,8 +15,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adjudge.cli.up import _announce_sandbox
-from adjudge.sandbox.doctor import CGROUP_USE, Check, CheckState, Diagnosis
+from adjudge.cli.up import _print_sandbox_status
+from adjudge.sandbox.doctor import CGROUP_USE, DoctorReport, HostCheck, HostCheckState
 
 
 @contextmanager
@@ -85,18 +85,18 @@ def test_a_taken_port_is_named_with_the_way_out(tmp_path: Path) -> None:
 
 
 def test_without_isolation_it_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = Check(
-        "launcher", CheckState.MISSING, "there is none", "Programs can be run.", "install gcc", essential=True
+    broken = HostCheck(
+        "launcher", HostCheckState.MISSING, "there is none", "Programs can be run.", "install gcc", is_required=True
     )
-    _announce_sandbox(Diagnosis((broken,)), (broken,))
+    _print_sandbox_status(DoctorReport((broken,)), (broken,))
     printed = capsys.readouterr().out
     assert "NOT ready" in printed
     assert "launcher: there is none; install gcc" in printed
 
 
 def test_where_it_is_allowed_to_judge_without_a_cgroup_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    uncounted = Check(CGROUP_USE, CheckState.MISSING, "none", "Not limited.", "run as root", essential=True)
-    _announce_sandbox(Diagnosis((uncounted,)), ())
+    uncounted = HostCheck(CGROUP_USE, HostCheckState.MISSING, "none", "Not limited.", "run as root", is_required=True)
+    _print_sandbox_status(DoctorReport((uncounted,)), ())
     printed = capsys.readouterr().out
     assert "NOT SAFE" in printed
     assert "judge.allow_without_cgroup" in printed

@@ -6,12 +6,12 @@ import asyncio
 import os
 import signal
 
-from adjudge.cli.worker import on_signals
+from adjudge.cli.worker import drain_on_signals
 
 
 async def test_a_third_signal_ends_a_worker_that_cannot_even_hand_back() -> None:
     asked: asyncio.Queue[None] = asyncio.Queue()
-    on_signals(lambda: asked.put_nowait(None))
+    drain_on_signals(lambda: asked.put_nowait(None))
     try:
         for _ in range(2):
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL

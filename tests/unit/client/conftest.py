@@ -9,21 +9,25 @@ from typing import Any
 import httpx
 import pytest
 
-from adjudge.client import AsyncClient, Client, Patience
+from adjudge.client import AsyncClient, Client, ClientRetryPolicy
 from adjudge.domain.retry import RetryPolicy
 
 Answer = Callable[[httpx.Request], httpx.Response]
 Ask = Callable[..., Any]
-AT_ONCE = Patience(RetryPolicy(max_retries=3, base_ms=0, jitter=0), longest_wait_sec=0.0)
+AT_ONCE = ClientRetryPolicy(RetryPolicy(max_retries=3, base_ms=0, jitter=0), longest_wait_sec=0.0)
 
 
-def ask_blocking(answer: Answer, operation: str, *args: Any, patience: Patience = AT_ONCE, **named: Any) -> Any:
+def ask_blocking(
+    answer: Answer, operation: str, *args: Any, patience: ClientRetryPolicy = AT_ONCE, **named: Any
+) -> Any:
     with Client("http://judge", "adj_x", patience=patience, transport=httpx.MockTransport(answer)) as client:
         found = getattr(client, operation)(*args, **named)
         return list(found) if isinstance(found, Iterator) else found
 
 
-def ask_with_asyncio(answer: Answer, operation: str, *args: Any, patience: Patience = AT_ONCE, **named: Any) -> Any:
+def ask_with_asyncio(
+    answer: Answer, operation: str, *args: Any, patience: ClientRetryPolicy = AT_ONCE, **named: Any
+) -> Any:
     async def run() -> Any:
         transport = httpx.MockTransport(answer)
         async with AsyncClient("http://judge", "adj_x", patience=patience, transport=transport) as client:

@@ -13,26 +13,26 @@ import pytest
 from adjudge.client import (
     ApiError,
     AsyncClient,
+    AuthenticationError,
+    BadResponseError,
     Client,
-    Conflicting,
-    Missing,
-    Misunderstood,
-    NewExecution,
-    NewProgram,
-    NewTrigger,
-    NotAllowed,
-    NotLoggedIn,
-    Patience,
-    Rejected,
-    ServerTrouble,
-    Throttled,
-    Unreachable,
-    WaitedTooLong,
+    ClientRetryPolicy,
+    ConflictError,
+    ExecutionSpec,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitedError,
+    ServerError,
+    SubmissionSpec,
+    TriggerSpec,
+    UnreachableError,
+    WaitTimeoutError,
 )
 from adjudge.client import chains as chain_operations
 from adjudge.client import importing as import_operations
 from adjudge.client import judging as judge_operations
-from adjudge.client.clients import _AsyncOperation, _AsyncTold, _Operation, _Told
+from adjudge.client.clients import _AsyncOperation, _AsyncStreamOperation, _Operation, _StreamOperation
 from adjudge.domain.retry import RetryPolicy
 
 Ask = Callable[..., Any]
@@ -98,17 +98,17 @@ def test_a_submission_is_retried_under_one_key(ask: Ask) -> None:
 
 def test_a_key_of_the_callers_own_is_sent(ask: Ask) -> None:
     server = Server(httpx.Response(202, json={"items": [SUBMITTED]}))
-    (made,) = ask(server, "submit_batch", [NewProgram("sum", "cpp", "x")], key="mine")
+    (made,) = ask(server, "submit_batch", [SubmissionSpec("sum", "cpp", "x")], key="mine")
     assert (made.job_id, server.asked[0].headers["Idempotency-Key"]) == ("j1", "mine")
 
 
 def test_what_must_not_happen_twice_is_not_sent_twice(ask: Ask) -> None:
     server = Server(httpx.ReadTimeout("too late"))
-    with pytest.raises(Unreachable) as raised:
+    with pytest.raises(UnreachableError) as raised:
         ask(server, "rejudge", {"problem": "sum"}, reason="x")
     assert raised.value.was_sent
     server = Server(problem(503))
-    with pytest.raises(ServerTrouble):
+    with pytest.raises(ServerError):
         ask(server, "rejudge", {"problem": "sum"}, reason="x")
     batch = {"id": "b", "state": "running", "policy": "latest", "reason": "x", "total": 1, "ended": 0}
     server = Server(httpx.ConnectError("nobody"), problem(429), httpx.Response(202, json=batch))
@@ -125,11 +125,11 @@ def test_a_program_is_run_once_however_often_it_is_sent(ask: Ask) -> None:
 
 def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask) -> None:
     server = Server(*[httpx.ConnectError("nobody")] * 4)
-    with pytest.raises(Unreachable):
+    with pytest.raises(UnreachableError):
         ask(server, "me")
     assert len(server.asked) == 4
     server = Server(problem(429, "QUOTA_EXHAUSTED", retry_after="3600"))
-    with pytest.raises(Throttled) as raised:
+    with pytest.raises(RateLimitedError) as raised:
         ask(server, "submit", "sum", "cpp", "x")
     assert (raised.value.code, raised.value.retry_after_sec) == ("QUOTA_EXHAUSTED", 3600)
 
@@ -137,13 +137,13 @@ def test_a_client_gives_up_in_the_end_and_where_it_is_told_to_stay_away(ask: Ask
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, Rejected),
-        (401, NotLoggedIn),
-        (403, NotAllowed),
-        (404, Missing),
-        (409, Conflicting),
-        (413, Rejected),
-        (500, ServerTrouble),
+        (400, InvalidRequestError),
+        (401, AuthenticationError),
+        (403, PermissionDeniedError),
+        (404, NotFoundError),
+        (409, ConflictError),
+        (413, InvalidRequestError),
+        (500, ServerError),
     ],
 )
 def test_a_refusal_has_a_type_and_says_everything(ask: Ask, status: int, kind: type[ApiError]) -> None:
@@ -154,11 +154,11 @@ def test_a_refusal_has_a_type_and_says_everything(ask: Ask, status: int, kind: t
 
 
 def test_answers_of_something_else_are_said_to_be_that(ask: Ask) -> None:
-    with pytest.raises(Misunderstood):
+    with pytest.raises(BadResponseError):
         ask(Server(httpx.Response(200, text="<html>")), "me")
-    with pytest.raises(Misunderstood):
+    with pytest.raises(BadResponseError):
         ask(Server(httpx.Response(200, json=[])), "problems")
-    with pytest.raises(Rejected) as raised:
+    with pytest.raises(InvalidRequestError) as raised:
         ask(Server(httpx.Response(301, headers={"Location": "https://elsewhere"})), "me")
     assert raised.value.code == "HTTP_301"
     with pytest.raises(ValueError, match="begin it with"):
@@ -173,7 +173,7 @@ def test_old_clients_survive_new_servers_and_new_ones_old_ones(ask: Ask) -> None
 
 def test_names_stay_one_part_of_the_address(ask: Ask) -> None:
     server = Server(problem(404))
-    with pytest.raises(Missing):
+    with pytest.raises(NotFoundError):
         ask(server, "problem", "../users?x=1")
     assert server.lines == ["GET /api/v1/problems/..%2Fusers%3Fx%3D1"]
 
@@ -205,22 +205,22 @@ def test_waiting_listens_and_asks_where_streams_do_not_come_through(ask: Ask) ->
     )
     assert [item.verdict for item in ask(server, "wait", ["s1"])] == ["AC"]
     assert server.lines[-2:] == ["GET /api/v1/submissions/s1?wait=30.0"] * 2
-    with pytest.raises(Missing):
+    with pytest.raises(NotFoundError):
         ask(Server(problem(404)), "wait", ["s1"])
 
 
 def test_waiting_ends_when_the_time_is_over(ask: Ask) -> None:
     times = iter([0.0, 1.0, 2.0, 6.0])
-    patience = Patience(RetryPolicy(max_retries=0), clock=lambda: next(times))
+    patience = ClientRetryPolicy(RetryPolicy(max_retries=0), clock=lambda: next(times))
     server = Server(*[httpx.Response(200, json=SUBMISSION) for _ in range(2)])
-    with pytest.raises(WaitedTooLong, match="still pending"):
+    with pytest.raises(WaitTimeoutError, match="still pending"):
         ask(server, "wait", ["s1"], timeout_sec=5, patience=patience)
     assert server.lines == ["GET /api/v1/submissions/s1", "GET /api/v1/submissions/s1?wait=3.0"]
 
 
 def test_executions_say_their_limits_only_where_there_are_any(ask: Ask) -> None:
     server = Server(httpx.Response(202, json={"items": []}))
-    wanted = [NewExecution("c", "x", ["1", "2"]), NewExecution("c", "y", cpu_ms=100)]
+    wanted = [ExecutionSpec("c", "x", ["1", "2"]), ExecutionSpec("c", "y", cpu_ms=100)]
     assert ask(server, "execute_batch", wanted, wait_sec=5) == ()
     assert json.loads(server.asked[0].content)["items"] == [
         {"language": "c", "source": "x", "stdins": ["1", "2"]},
@@ -234,7 +234,7 @@ CHAIN = {"id": "c1", "name": "n", "description": None, "enabled": True, "version
 def test_a_chain_is_applied_by_one_request(ask: Ask) -> None:
     done = {"outcome": "changed", "triggers": {"old": "removed", "hook": "created"}, "secrets": {"hook": "shh"}}
     server = Server(httpx.Response(200, json={"chain": CHAIN, **done}))
-    hook = NewTrigger("hook", "webhook", {}, enabled=False)
+    hook = TriggerSpec("hook", "webhook", {}, enabled=False)
     applied = ask(server, "chain_apply", "n", {"nodes": [2]}, enabled=False, triggers=[hook])
     assert (applied.outcome, applied.chain.version, applied.secrets) == ("changed", 4, {"hook": "shh"})
     assert applied.triggers == {"old": "removed", "hook": "created"}
@@ -254,7 +254,7 @@ def test_a_package_is_sent_as_it_is_and_once(ask: Ask) -> None:
     (request,) = server.asked
     assert (request.content, request.headers["Content-Type"]) == (b"PK", "application/zip")
     assert request.url.query == b"slug=sum&tag=a&tag=b&publish=true"
-    with pytest.raises(Unreachable):
+    with pytest.raises(UnreachableError):
         ask(Server(httpx.ReadTimeout("too late")), "problem_import", b"PK")
 
 
@@ -265,8 +265,10 @@ def test_both_clients_offer_every_operation() -> None:
         for name, item in vars(module).items()
         if inspect.isfunction(item) and item.__module__ == module.__name__ and not name.startswith("_")
     }
-    blocking = {name for name, item in vars(Client).items() if isinstance(item, _Operation | _Told)}
-    with_asyncio = {name for name, item in vars(AsyncClient).items() if isinstance(item, _AsyncOperation | _AsyncTold)}
+    blocking = {name for name, item in vars(Client).items() if isinstance(item, _Operation | _StreamOperation)}
+    with_asyncio = {
+        name for name, item in vars(AsyncClient).items() if isinstance(item, _AsyncOperation | _AsyncStreamOperation)
+    }
     assert blocking == with_asyncio == set(made)
     assert all(item.__doc__ for item in made.values())
     with Client("http://judge") as client:

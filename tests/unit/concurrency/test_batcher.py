@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from adjudge.concurrency.batcher import Batcher
-from tests.support.logged import logged
+from tests.support.logged import capture_logs
 
 
 class Writer:
@@ -190,7 +190,7 @@ async def test_failure_of_an_offered_item_is_logged() -> None:
     writer = Writer(is_open=True)
     writer.bad = {1}
     batcher = Batcher(writer, name="acks")
-    with logged() as lines:
+    with capture_logs() as lines:
         batcher.offer(1)
         await batcher.flush()
     assert "batch_write_failed" in lines.getvalue()

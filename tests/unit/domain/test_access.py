@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.access import user_name
+from adjudge.domain.access import parse_user_name
 from adjudge.domain.errors import InvalidInput
 
 ID = "01a1e326-0b2e-761d-830c-98153bb1c498"
 
 
 def test_a_name_has_one_spelling() -> None:
-    assert user_name(" Ada.L ") == "ada.l"
+    assert parse_user_name(" Ada.L ") == "ada.l"
 
 
 @pytest.mark.parametrize("name", ["", "a", "-ada", "ada lovelace", "adä", "a" * 40, ID, ID.upper()])
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="name: use 2 to 39"):
-        user_name(name)
+        parse_user_name(name)

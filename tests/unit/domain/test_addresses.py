@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from adjudge.domain.addresses import behind, is_public
+from adjudge.domain.addresses import is_public, unwrap_ipv4
 
 SPECIAL_IPV4 = (
     *("0.0.0.0/8", "0.0.0.0/32", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
@@ -56,7 +56,7 @@ def wrapped(address: ipaddress.IPv4Address) -> dict[str, ipaddress.IPv6Address]:
 def test_wrapped_special_address_is_not_public(network: str) -> None:
     inside = ipaddress.IPv4Network(network)[0]
     for way, address in wrapped(inside).items():
-        assert behind(address) == inside, way
+        assert unwrap_ipv4(address) == inside, way
         assert not is_public(address), way
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.catalogue import parse_difficulty, parse_slug, parse_tags, parse_title, tags_from, words_of
+from adjudge.domain.catalogue import (
+    parse_difficulty,
+    parse_slug,
+    parse_tags,
+    parse_title,
+    search_words,
+    tags_from_keywords,
+)
 from adjudge.domain.errors import InvalidInput
 
 
@@ -33,7 +40,7 @@ def test_tags_have_one_spelling() -> None:
             parse_tags([wrong])
     with pytest.raises(InvalidInput, match="at most"):
         parse_tags(str(number) for number in range(33))
-    assert tags_from(["Graphs", "<b>", "graphs", ""]) == ("graphs",)
+    assert tags_from_keywords(["Graphs", "<b>", "graphs", ""]) == ("graphs",)
 
 
 def test_titles_and_difficulties() -> None:
@@ -48,4 +55,10 @@ def test_titles_and_difficulties() -> None:
 
 
 def test_words_are_folded_and_counted_once() -> None:
-    assert words_of("Two-Sum", "two_sum STRASSE Straße", "naïve \ufb01n") == ("two", "sum", "strasse", "naïve", "fin")
+    assert search_words("Two-Sum", "two_sum STRASSE Straße", "naïve \ufb01n") == (
+        "two",
+        "sum",
+        "strasse",
+        "naïve",
+        "fin",
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.domain.chain_condition import parse
+from adjudge.domain.chain_condition import parse_condition
 from adjudge.domain.errors import InvalidInput
 
 SCOPE: dict[str, Any] = {
@@ -49,13 +49,13 @@ SCOPE: dict[str, Any] = {
     ],
 )
 def test_values(text: str, value: bool) -> None:
-    assert parse(text).holds(SCOPE) is value
+    assert parse_condition(text).evaluate(SCOPE) is value
 
 
 @pytest.mark.parametrize("text", ["parameters.n < 'x'", "parameters.none > 1", "1 in 2", "1 in 'x'"])
 def test_what_does_not_compare_says_so(text: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be decided"):
-        parse(text).holds(SCOPE)
+        parse_condition(text).evaluate(SCOPE)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_does_not_compare_says_so(text: str) -> None:
 )
 def test_what_cannot_be_read_says_where(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(text)
+        parse_condition(text)
     assert said in refused.value.message
     assert "condition" in refused.value.message
 
@@ -88,8 +88,11 @@ def test_what_cannot_be_read_says_where(text: str, said: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(InvalidInput):
-        parse(text).holds(SCOPE)
+        parse_condition(text).evaluate(SCOPE)
 
 
 def test_it_names_what_it_looks_at() -> None:
-    assert parse("artifacts.a.x > 1 and parameters.m[0]").paths == (("artifacts", "a", "x"), ("parameters", "m", 0))
+    assert parse_condition("artifacts.a.x > 1 and parameters.m[0]").paths == (
+        ("artifacts", "a", "x"),
+        ("parameters", "m", 0),
+    )

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.chain import OverRuns, Retry, When, WhenFull
-from adjudge.domain.chain_document import find_cycle, parse, trusted
+from adjudge.domain.chain import ChainLimits, DependencyRule, MaxRunsPolicy, NodeRetry
+from adjudge.domain.chain_document import find_cycle, parse_dag, parse_validated_dag
 from adjudge.domain.errors import InvalidInput
 
 
 def problems(document: Any) -> list[str]:
     with pytest.raises(InvalidInput) as refused:
-        parse(document)
+        parse_dag(document)
     found = refused.value.fields["problems"]
     assert isinstance(found, list)
     assert all(problem in refused.value.message for problem in found)
@@ -25,7 +25,7 @@ def one(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_whole_node_is_read() -> None:
-    dag = parse(
+    dag = parse_dag(
         {
             "nodes": [
                 {"id": "list", "type": "noop"},
@@ -47,28 +47,46 @@ def test_a_whole_node_is_read() -> None:
         }
     )
     node = dag.by_id["each"]
-    assert (node.deps, node.retry, node.timeout_ms, node.when) == (("list",), Retry(2, 10), 500, When.NONE_FAILED)
-    assert node.fan is not None
-    assert (node.fan.over, node.fan.item, node.fan.max_parallel) == ("{{ artifacts.list.items }}", "x", 3)
-    assert (dag.max_parallel, dag.max_parallel_by_type, dag.is_limited, node.priority) == (8, {"http": 2}, True, 0)
+    assert (node.deps, node.retry, node.timeout_ms, node.when) == (
+        ("list",),
+        NodeRetry(2, 10),
+        500,
+        DependencyRule.NONE_FAILED,
+    )
+    assert node.map_spec is not None
+    assert (node.map_spec.over, node.map_spec.item, node.map_spec.max_parallel) == (
+        "{{ artifacts.list.items }}",
+        "x",
+        3,
+    )
+    assert (dag.max_parallel, dag.max_parallel_by_type, dag.has_concurrency_limits, node.priority) == (
+        8,
+        {"http": 2},
+        True,
+        0,
+    )
     assert dag.dependents == {"list": ("each",), "each": ()}
     plain = dag.by_id["list"]
-    assert (plain.retry, plain.timeout_ms, plain.when, plain.is_plain) == (
-        Retry(4, 2_000),
+    assert (plain.retry, plain.timeout_ms, plain.when, plain.needs_only_success) == (
+        NodeRetry(4, 2_000),
         None,
-        When.ALL_SUCCESS,
+        DependencyRule.ALL_SUCCESS,
         True,
     )
 
 
 def test_what_holds_over_all_runs_is_read() -> None:
     limits = {"max_runs": 3, "when_full": "refuse", "max_parallel": 20, "max_parallel_by_type": {"http": 4}}
-    dag = parse({"nodes": [{"id": "a", "type": "noop"}], "over_runs": limits})
-    assert dag.over_runs == OverRuns(3, WhenFull.REFUSE, 20, {"http": 4})
-    assert (dag.is_limited, dag.shares, dag.over_runs.limits_nodes) == (True, True, True)
-    turns = parse({"nodes": [{"id": "a", "type": "noop"}], "over_runs": {"max_runs": 1}})
-    assert (turns.is_limited, turns.shares, turns.over_runs.when_full) == (False, True, WhenFull.WAIT)
-    assert not parse({"nodes": [{"id": "a", "type": "noop"}]}).shares
+    dag = parse_dag({"nodes": [{"id": "a", "type": "noop"}], "over_runs": limits})
+    assert dag.chain_limits == ChainLimits(3, MaxRunsPolicy.REFUSE, 20, {"http": 4})
+    assert (dag.has_concurrency_limits, dag.has_cross_run_limits, dag.chain_limits.limits_nodes) == (True, True, True)
+    turns = parse_dag({"nodes": [{"id": "a", "type": "noop"}], "over_runs": {"max_runs": 1}})
+    assert (turns.has_concurrency_limits, turns.has_cross_run_limits, turns.chain_limits.when_full) == (
+        False,
+        True,
+        MaxRunsPolicy.WAIT,
+    )
+    assert not parse_dag({"nodes": [{"id": "a", "type": "noop"}]}).has_cross_run_limits
 
 
 @pytest.mark.parametrize(
@@ -135,7 +153,7 @@ def test_a_cycle_is_spelled_out(deps: dict[str, list[str]], spelled: str) -> Non
 def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
     nodes = [{"id": f"n{i}", "type": "noop", "deps": [f"n{i - 1}"] if i else []} for i in range(10_000)]
     assert find_cycle({item["id"]: item["deps"] for item in reversed(nodes)}) is None  # type: ignore[misc]
-    assert len(trusted({"nodes": nodes}).nodes) == 10_000
+    assert len(parse_validated_dag({"nodes": nodes}).nodes) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -160,6 +178,6 @@ def test_a_long_line_has_no_cycle_and_is_read_at_once() -> None:
 )
 def test_each_field_says_what_is_wrong(fields: dict[str, Any], said: str | None) -> None:
     if said is None:
-        parse(one(**fields))
+        parse_dag(one(**fields))
     else:
         assert any(said in problem for problem in problems(one(**fields)))

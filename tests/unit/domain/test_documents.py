@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from adjudge.domain.documents import DEPTH_MOST, as_text
+from adjudge.domain.documents import MAX_DEPTH, encode_json
 from adjudge.domain.errors import InvalidInput
 
 CIRCLE: list[Any] = []
@@ -20,7 +20,7 @@ for _ in range(5_000):
 
 @pytest.mark.parametrize("document", [None, [], {"ä": ["\N{GRINNING FACE}", 1.5, True]}, "\\u0000", {"a": "\\ud800"}])
 def test_what_is_json_comes_back_as_it_was(document: Any) -> None:
-    assert json.loads(as_text(document, "x")) == document
+    assert json.loads(encode_json(document, "x")) == document
 
 
 @pytest.mark.parametrize(
@@ -37,23 +37,23 @@ def test_what_is_json_comes_back_as_it_was(document: Any) -> None:
 )
 def test_what_cannot_be_kept_is_refused_with_its_place(document: Any, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        as_text(document, "x")
+        encode_json(document, "x")
     assert refused.value.message == said
 
 
 def _nested(times: int) -> Any:
-    document: Any = {"a": "[" * 2 * DEPTH_MOST}
+    document: Any = {"a": "[" * 2 * MAX_DEPTH}
     for _ in range(times - 1):
         document = [0, document]
     return document
 
 
-@pytest.mark.parametrize("document", [DEEP, _nested(DEPTH_MOST + 1), {"a": [[], _nested(DEPTH_MOST - 1)]}])
+@pytest.mark.parametrize("document", [DEEP, _nested(MAX_DEPTH + 1), {"a": [[], _nested(MAX_DEPTH - 1)]}])
 def test_what_is_too_deep_is_refused_too(document: Any) -> None:
     with pytest.raises(InvalidInput, match="x: more than 100 objects and lists within each other"):
-        as_text(document, "x")
+        encode_json(document, "x")
 
 
-@pytest.mark.parametrize("document", [_nested(DEPTH_MOST), [[]] * 2 * DEPTH_MOST, "[" * 2 * DEPTH_MOST])
+@pytest.mark.parametrize("document", [_nested(MAX_DEPTH), [[]] * 2 * MAX_DEPTH, "[" * 2 * MAX_DEPTH])
 def test_what_is_long_is_not_deep(document: Any) -> None:
-    assert json.loads(as_text(document, "x")) == document
+    assert json.loads(encode_json(document, "x")) == document

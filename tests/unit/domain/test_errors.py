@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from adjudge.domain import errors
-from adjudge.domain.errors import AdjudgeError, FenceRefused, NotFound, RefusalReason, TooMany, Unavailable
+from adjudge.domain.errors import AdjudgeError, FenceRefused, NotFound, RefusalReason, TooManyRequests, Unavailable
 
 CLASSES = [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, AdjudgeError)]
 STABLE = {
@@ -75,7 +75,7 @@ def test_a_refused_fence_says_why() -> None:
 
 def test_only_what_may_pass_is_worth_trying_again() -> None:
     assert {item for item in CLASSES if item.retryable} == {
-        item for item in CLASSES if issubclass(item, (Unavailable, TooMany))
+        item for item in CLASSES if issubclass(item, (Unavailable, TooManyRequests))
     }
 
 

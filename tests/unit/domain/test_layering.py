@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adjudge.domain.layering import Bend, Layering, lay_out, places_of
+from adjudge.domain.layering import EdgeWaypoint, GraphLayout, count_vertices, layout_graph
 
 
 @st.composite
@@ -17,16 +17,16 @@ def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
     }
 
 
-def _layer_of(found: Layering) -> dict[object, int]:
+def _layer_of(found: GraphLayout) -> dict[object, int]:
     return {place: index for index, layer in enumerate(found.layers) for place in layer}
 
 
 @given(graphs())
 def test_every_node_has_one_place_and_every_edge_goes_down_layer_by_layer(graph: dict[str, list[str]]) -> None:
-    found = lay_out(graph)
+    found = layout_graph(graph)
     places = [place for layer in found.layers for place in layer]
-    assert len(places) == len(set(places)) == places_of(graph)
-    assert {place for place in places if not isinstance(place, Bend)} == set(graph)
+    assert len(places) == len(set(places)) == count_vertices(graph)
+    assert {place for place in places if not isinstance(place, EdgeWaypoint)} == set(graph)
     layer = _layer_of(found)
     assert {(edge[0], edge[-1]) for edge in found.edges} == {
         (dep, node) for node, deps in graph.items() for dep in deps
@@ -37,21 +37,21 @@ def test_every_node_has_one_place_and_every_edge_goes_down_layer_by_layer(graph:
 
 def test_two_parallel_lines_do_not_cross() -> None:
     graph = {"a1": [], "b1": [], "b2": ["b1"], "a2": ["a1"], "a3": ["a2"], "b3": ["b2"]}
-    found = lay_out(graph)
+    found = layout_graph(graph)
     sides = {tuple(str(place)[0] for place in layer) for layer in found.layers}
     assert sides == {("a", "b")}
 
 
 def test_a_long_edge_bends_in_every_layer_it_passes() -> None:
-    found = lay_out({"a": [], "b": ["a"], "c": ["b"], "d": ["c", "a"]})
+    found = layout_graph({"a": [], "b": ["a"], "c": ["b"], "d": ["c", "a"]})
     (long,) = [edge for edge in found.edges if edge[0] == "a" and edge[-1] == "d"]
-    assert [place.layer for place in long[1:-1] if isinstance(place, Bend)] == [1, 2]
+    assert [place.layer for place in long[1:-1] if isinstance(place, EdgeWaypoint)] == [1, 2]
 
 
 def test_a_very_long_chain_needs_no_recursion() -> None:
     graph = {str(index): [str(index - 1)] if index else [] for index in range(3_000)}
-    assert len(lay_out(graph).layers) == 3_000
+    assert len(layout_graph(graph).layers) == 3_000
 
 
 def test_an_unknown_dependency_is_passed_over() -> None:
-    assert lay_out({"a": ["ghost"]}) == Layering((("a",),), ())
+    assert layout_graph({"a": ["ghost"]}) == GraphLayout((("a",),), ())

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from adjudge.domain.errors import InvalidStatus, InvalidTransition
-from adjudge.domain.states import CHAIN_RUN, JOB, MACHINES, NODE, SUBMISSION, Machine
+from adjudge.domain.states import CHAIN_RUN, JOB, NODE, STATE_MACHINES, SUBMISSION, StateMachine
 
-PAIRS = [(machine, source, target) for machine in MACHINES for source, target in product(machine.statuses, repeat=2)]
+PAIRS = [
+    (machine, source, target) for machine in STATE_MACHINES for source, target in product(machine.statuses, repeat=2)
+]
 DESIGN = {
     "job": """pending>queued queued>running running>succeeded running>failed running>canceled pending>running
         running>pending running>running queued>pending pending>canceled queued>canceled pending>failed queued>failed""",
@@ -22,7 +24,7 @@ DESIGN = {
 
 
 @pytest.mark.parametrize(("machine", "source", "target"), PAIRS, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_pair_is_legal_or_refused(machine: Machine[Any], source: str, target: str) -> None:
+def test_every_pair_is_legal_or_refused(machine: StateMachine[Any], source: str, target: str) -> None:
     listed = any((edge.source, edge.target) == (source, target) for edge in machine.edges)
     assert machine.allows(source, target) is listed
     if listed:
@@ -35,12 +37,12 @@ def test_every_pair_is_legal_or_refused(machine: Machine[Any], source: str, targ
 
 
 @pytest.mark.parametrize("machine", [JOB, SUBMISSION, CHAIN_RUN], ids=lambda machine: machine.name)
-def test_the_edges_are_those_of_the_design(machine: Machine[Any]) -> None:
+def test_the_edges_are_those_of_the_design(machine: StateMachine[Any]) -> None:
     assert {f"{edge.source}>{edge.target}" for edge in machine.edges} == set(DESIGN[machine.name].split())
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
-def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: Machine[Any]) -> None:
+@pytest.mark.parametrize("machine", STATE_MACHINES, ids=lambda machine: machine.name)
+def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: StateMachine[Any]) -> None:
     for status in machine.statuses:
         assert machine.parse(str(status)) is status
     for unknown in ("", "PENDING", "done", "x" * 1_000):
@@ -50,8 +52,8 @@ def test_a_value_that_does_not_exist_is_named_with_those_that_do(machine: Machin
         assert len(str(refused.value)) < 250
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
-def test_a_table_is_whole(machine: Machine[Any]) -> None:
+@pytest.mark.parametrize("machine", STATE_MACHINES, ids=lambda machine: machine.name)
+def test_a_table_is_whole(machine: StateMachine[Any]) -> None:
     pairs = [(edge.source, edge.target) for edge in machine.edges]
     assert len(pairs) == len(set(pairs)), "an edge is written once"
     assert all(edge.cause for edge in machine.edges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adjudge.domain.ids import new_id
-from adjudge.domain.traces import own_trace, trace_from
+from adjudge.domain.traces import parse_traceparent, trace_id_from
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -15,7 +15,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
     [f"00-{TRACE}-00f067aa0ba902b7-01", f" 00-{TRACE}-00f067aa0ba902b7-00 ", f"01-{TRACE}-00f067aa0ba902b7-01-x"],
 )
 def test_a_trace_is_continued(header: str) -> None:
-    assert trace_from(header) == TRACE
+    assert parse_traceparent(header) == TRACE
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_a_trace_is_continued(header: str) -> None:
     ],
 )
 def test_what_means_nothing_is_no_trace(header: str | None) -> None:
-    assert trace_from(header) is None
+    assert parse_traceparent(header) is None
 
 
 def test_an_id_makes_a_trace_that_can_be_handed_on() -> None:
-    trace = own_trace(new_id())
-    assert trace_from(f"00-{trace}-00f067aa0ba902b7-01") == trace
+    trace = trace_id_from(new_id())
+    assert parse_traceparent(f"00-{trace}-00f067aa0ba902b7-01") == trace

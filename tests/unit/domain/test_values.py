@@ -15,7 +15,7 @@ from adjudge.domain.ids import new_id, parse_id, uuid7
 from adjudge.domain.limits import MIB, Limits
 from adjudge.domain.retry import RetryClass, RetryPolicy, classify
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
-from adjudge.domain.verdict import Fold, Verdict, fold
+from adjudge.domain.verdict import Verdict, VerdictAggregation, aggregate_verdicts
 
 VERDICTS = st.lists(st.sampled_from(Verdict), min_size=1)
 
@@ -35,25 +35,25 @@ def test_a_verdict_ends_in_one_status(verdict: Verdict) -> None:
     }
     assert verdict.status == expected.get(verdict, SubmissionStatus.ERROR)
     assert verdict.status in SUBMISSION.terminal
-    assert verdict.is_our_fault is (verdict == "SE")
+    assert verdict.is_system_error is (verdict == "SE")
 
 
-@given(VERDICTS, st.sampled_from(Fold))
-def test_a_fault_of_ours_outranks_everything(verdicts: list[Verdict], rule: Fold) -> None:
-    assert (fold(verdicts, rule) is Verdict.SE) is (Verdict.SE in verdicts)
+@given(VERDICTS, st.sampled_from(VerdictAggregation))
+def test_a_fault_of_ours_outranks_everything(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
+    assert (aggregate_verdicts(verdicts, rule) is Verdict.SE) is (Verdict.SE in verdicts)
 
 
-@given(VERDICTS, st.sampled_from(Fold))
-def test_accepted_is_every_test_accepted(verdicts: list[Verdict], rule: Fold) -> None:
-    assert (fold(verdicts, rule) is Verdict.AC) is (set(verdicts) == {Verdict.AC})
-    assert fold(verdicts, rule) in verdicts
+@given(VERDICTS, st.sampled_from(VerdictAggregation))
+def test_accepted_is_every_test_accepted(verdicts: list[Verdict], rule: VerdictAggregation) -> None:
+    assert (aggregate_verdicts(verdicts, rule) is Verdict.AC) is (set(verdicts) == {Verdict.AC})
+    assert aggregate_verdicts(verdicts, rule) in verdicts
 
 
 def test_the_first_or_the_worst_decides() -> None:
     seen = [Verdict.AC, Verdict.WA, Verdict.RE, Verdict.TLE]
-    assert fold(seen) is Verdict.WA
-    assert fold(seen, Fold.WORST) is Verdict.RE
-    assert fold([]) is Verdict.SE
+    assert aggregate_verdicts(seen) is Verdict.WA
+    assert aggregate_verdicts(seen, VerdictAggregation.WORST) is Verdict.RE
+    assert aggregate_verdicts([]) is Verdict.SE
 
 
 def test_retries_wait_two_four_eight_seconds_then_stop() -> None:

@@ -7,30 +7,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-from adjudge.judge.artifacts import Artifact, ArtifactCache, disk_bytes
+from adjudge.judge.artifacts import Artifact, CompileCache, disk_bytes
 
 BLOCK = 4096
 ENTRY = 2 * BLOCK
 """An entry with a small file: the directory and the file."""
 
 
-def put(cache: ArtifactCache, key: str, size_bytes: int = 10) -> Artifact:
+def put(cache: CompileCache, key: str, size_bytes: int = 10) -> Artifact:
     with cache.stage() as staged:
         (staged / "main").write_bytes(b"x" * size_bytes)
         (staged / "main").chmod(0o700)
         return cache.put(key, staged)
 
 
-def used_at(cache: ArtifactCache, key: str, moment: int) -> None:
+def used_at(cache: CompileCache, key: str, moment: int) -> None:
     os.utime(cache.root / "entries" / key, (moment, moment))
 
 
-def entries(cache: ArtifactCache) -> set[str]:
+def entries(cache: CompileCache) -> set[str]:
     return {entry.name for entry in (cache.root / "entries").iterdir()}
 
 
 def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path)
+    cache = CompileCache(tmp_path)
     assert cache.get("k") is None
     made = put(cache, "k", 10)
     found = cache.get("k")
@@ -41,7 +41,7 @@ def test_an_entry_is_whole_and_readable_by_the_box(tmp_path: Path) -> None:
 
 
 def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path, bound_bytes=3 * ENTRY)
+    cache = CompileCache(tmp_path, bound_bytes=3 * ENTRY)
     for moment, key in enumerate(("old", "middle", "young")):
         put(cache, key)
         used_at(cache, key, moment)
@@ -50,7 +50,7 @@ def test_the_longest_unused_go_first_however_young_they_are(tmp_path: Path) -> N
 
 
 def test_the_bound_holds_after_every_step(tmp_path: Path) -> None:
-    caches = [ArtifactCache(tmp_path, bound_bytes=10 * ENTRY) for _ in range(2)]
+    caches = [CompileCache(tmp_path, bound_bytes=10 * ENTRY) for _ in range(2)]
     kept = []
     for number in range(40):
         artifact = put(caches[number % 2], str(number), 1 + number * 700)
@@ -62,7 +62,7 @@ def test_the_bound_holds_after_every_step(tmp_path: Path) -> None:
 
 
 def test_a_program_in_use_stays_whoever_needs_its_room(tmp_path: Path) -> None:
-    cache, other = (ArtifactCache(tmp_path, bound_bytes=2 * ENTRY) for _ in range(2))
+    cache, other = (CompileCache(tmp_path, bound_bytes=2 * ENTRY) for _ in range(2))
     held = put(cache, "held")
     used_at(cache, "held", 0)
     put(other, "a")
@@ -74,7 +74,7 @@ def test_a_program_in_use_stays_whoever_needs_its_room(tmp_path: Path) -> None:
 
 
 def test_a_program_without_room_is_used_and_not_kept(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path, bound_bytes=ENTRY)
+    cache = CompileCache(tmp_path, bound_bytes=ENTRY)
     held = put(cache, "held")
     extra = put(cache, "extra")
     assert entries(cache) == {"held"}
@@ -86,7 +86,7 @@ def test_a_program_without_room_is_used_and_not_kept(tmp_path: Path) -> None:
 
 
 def test_a_bound_of_nothing_keeps_nothing(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path, bound_bytes=0)
+    cache = CompileCache(tmp_path, bound_bytes=0)
     made = put(cache, "k")
     assert (made.directory / "main").is_file()
     assert not entries(cache)
@@ -95,7 +95,7 @@ def test_a_bound_of_nothing_keeps_nothing(tmp_path: Path) -> None:
 
 
 def test_many_small_files_count_as_what_they_take_on_disk(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path, bound_bytes=50 * BLOCK)
+    cache = CompileCache(tmp_path, bound_bytes=50 * BLOCK)
     with cache.stage() as staged:
         for number in range(100):
             (staged / str(number)).touch()
@@ -104,13 +104,13 @@ def test_many_small_files_count_as_what_they_take_on_disk(tmp_path: Path) -> Non
 
 
 def test_the_first_of_two_writers_wins(tmp_path: Path) -> None:
-    one, two = ArtifactCache(tmp_path), ArtifactCache(tmp_path)
+    one, two = CompileCache(tmp_path), CompileCache(tmp_path)
     put(one, "k", 1)
     assert (put(two, "k", 2).directory / "main").stat().st_size == 1
 
 
 def test_links_that_a_compiler_left_are_dropped(tmp_path: Path) -> None:
-    cache = ArtifactCache(tmp_path)
+    cache = CompileCache(tmp_path)
     with cache.stage() as staged:
         (staged / "secret").symlink_to("/etc/passwd")
         (staged / "folder").symlink_to("/etc")
@@ -138,8 +138,8 @@ def test_what_a_killed_process_left_behind_is_removed_and_what_a_living_one_uses
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        ArtifactCache(tmp_path)
+        CompileCache(tmp_path)
         assert len(list((tmp_path / "staging").iterdir())) == 2
         process.communicate(b"")
-    ArtifactCache(tmp_path)
+    CompileCache(tmp_path)
     assert not list((tmp_path / "staging").iterdir())

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adjudge.judge.comparators import build
+from adjudge.judge.comparators import build_comparator
 from adjudge.judge.comparators.numbers import scanf_float, spec_float
 
 ALPHABET = [b"a", b"B", b"b", b"1", b"2", b".", b"-", b" ", b" ", b"\n", b"\n", b"\r", b"\t", b"\x0b", b"\x0c", b"\x00"]
@@ -170,7 +170,7 @@ def pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
 def test_streaming_equals_naive(name: str, pair: tuple[bytes, bytes], chunk_bytes: int) -> None:
     kind, *flags = name.split()
     answer, output = pair
-    comparator = build(kind, flags)
+    comparator = build_comparator(kind, flags)
     expected = NAIVE[name](answer, output)
     said = comparator.compare(io.BytesIO(answer), io.BytesIO(output), chunk_bytes)
     assert said.accepted == expected, said

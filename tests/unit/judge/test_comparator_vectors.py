@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.judge.comparators import Comparison, Outcome, build
+from adjudge.judge.comparators import Comparison, ComparisonStatus, build_comparator
 
 VECTORS = json.loads((Path(__file__).parent / "comparator_vectors.json").read_text())
-TESTLIB = {Outcome.ACCEPTED: "OK", Outcome.WRONG: "WA", Outcome.FORMAT: "PE", Outcome.FAULT: "FAIL"}
+TESTLIB = {
+    ComparisonStatus.ACCEPTED: "OK",
+    ComparisonStatus.WRONG_ANSWER: "WA",
+    ComparisonStatus.FORMAT_ERROR: "PE",
+    ComparisonStatus.JURY_ERROR: "FAIL",
+}
 REFERENCES = {
     "kattis_default": ("icpc", ""),
     "kattis_case_sensitive": ("icpc", "case_sensitive"),
@@ -45,7 +50,7 @@ def test_agrees_with_the_reference(reference: str, chunk_bytes: int, reader: typ
     compared, otherwise = 0, {}
     for case in (case for case in CASES if reference in case["verdict"]):
         answer, output = case["answer"].encode("latin-1"), case["output"].encode("latin-1")
-        said = build(kind, flags.split()).compare(reader(answer), reader(output), chunk_bytes)
+        said = build_comparator(kind, flags.split()).compare(reader(answer), reader(output), chunk_bytes)
         compared += 1
         if not _agree(reference, case["verdict"][reference], said):
             otherwise[case["case"]] = (said, case["verdict"][reference])
@@ -55,7 +60,7 @@ def test_agrees_with_the_reference(reference: str, chunk_bytes: int, reader: typ
 
 def _agree(reference: str, verdict: str, said: Comparison) -> bool:
     if reference.startswith("testlib"):
-        return TESTLIB[said.outcome] == verdict
+        return TESTLIB[said.status] == verdict
     if ("AC" if said.accepted else "WA") != verdict.partition("(")[0]:
         return False
     if reference == "dmoj_linecount_of_10" and "(" in verdict:

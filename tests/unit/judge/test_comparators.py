@@ -10,14 +10,14 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.programs import NativeChecker
-from adjudge.judge.comparators import KINDS, Comparison, Outcome, build
+from adjudge.judge.comparators import BUILTIN_COMPARATORS, Comparison, ComparisonStatus, build_comparator
 
 
 def said(kind: str, answer: str | bytes, output: str | bytes) -> Comparison:
     name, *flags = kind.split()
     one = answer.encode() if isinstance(answer, str) else answer
     two = output.encode() if isinstance(output, str) else output
-    return build(name, flags).compare_bytes(one, two)
+    return build_comparator(name, flags).compare_bytes(one, two)
 
 
 def test_checker_eol_unicode_float_epsilon() -> None:
@@ -73,14 +73,14 @@ def test_messages_name_the_place() -> None:
 
 
 def test_outcomes_tell_whose_fault_it_is() -> None:
-    assert said("ncmp", "1", "x").outcome is Outcome.FORMAT
-    assert said("ncmp", "x", "1").outcome is Outcome.FAULT
-    assert said("ncmp", "x", "x").outcome is Outcome.FAULT
-    assert said("icmp", "1", "2147483648").outcome is Outcome.FORMAT
+    assert said("ncmp", "1", "x").status is ComparisonStatus.FORMAT_ERROR
+    assert said("ncmp", "x", "1").status is ComparisonStatus.JURY_ERROR
+    assert said("ncmp", "x", "x").status is ComparisonStatus.JURY_ERROR
+    assert said("icmp", "1", "2147483648").status is ComparisonStatus.FORMAT_ERROR
     assert said("hcmp", "1" * 300, "1" * 300).accepted
-    assert said("yesno", "YES", "no").outcome is Outcome.WRONG
-    assert said("yesno", "YES", "maybe").outcome is Outcome.FORMAT
-    assert said("nyesno", "YES NO", "yes").outcome is Outcome.WRONG
+    assert said("yesno", "YES", "no").status is ComparisonStatus.WRONG_ANSWER
+    assert said("yesno", "YES", "maybe").status is ComparisonStatus.FORMAT_ERROR
+    assert said("nyesno", "YES NO", "yes").status is ComparisonStatus.WRONG_ANSWER
     assert said("dmoj-linecount", "1\n2\n3\n", "1\n9\n3\n").score == Fraction(2, 3)
 
 
@@ -88,7 +88,7 @@ def test_outcomes_tell_whose_fault_it_is() -> None:
 @pytest.mark.parametrize("answer", ["", " \n"])
 @pytest.mark.parametrize("output", ["", "\n", "1", "YES"])
 def test_an_empty_answer_where_one_value_belongs_is_the_jurys_fault(kind: str, answer: str, output: str) -> None:
-    assert said(kind, answer, output).outcome is Outcome.FAULT
+    assert said(kind, answer, output).status is ComparisonStatus.JURY_ERROR
 
 
 @pytest.mark.parametrize("kind", ["ncmp", "nyesno", "rcmp4", "rcmp6", "rcmp9", "rncmp", "wcmp", "lcmp", "fcmp"])
@@ -135,7 +135,7 @@ def test_by_the_specification_what_is_no_number_is_compared_as_text(token: str) 
 
 
 def test_every_native_checker_of_a_problem_exists() -> None:
-    assert {checker.value for checker in NativeChecker} <= set(KINDS)
+    assert {checker.value for checker in NativeChecker} <= set(BUILTIN_COMPARATORS)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_every_native_checker_of_a_problem_exists() -> None:
 )
 def test_bad_options_are_named(kind: str, flags: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        build(kind, flags.split())
+        build_comparator(kind, flags.split())
 
 
 class Endless(io.RawIOBase):
@@ -182,7 +182,7 @@ LINES = b"12345 some words 3.25\n"
 @pytest.mark.parametrize("kind", ["icpc", "token", "line", "exact", "lcmp", "fcmp", "dmoj-standard", "white-diff"])
 @pytest.mark.parametrize("pattern", [LINES, b" "], ids=["lines", "blanks"])
 def test_a_gigabyte_compares_in_constant_memory(kind: str, pattern: bytes) -> None:
-    comparator = build(kind)
+    comparator = build_comparator(kind)
     size = (128 if pattern == b" " else 1024) * MIB
     tracemalloc.start()
     try:
@@ -193,14 +193,14 @@ def test_a_gigabyte_compares_in_constant_memory(kind: str, pattern: bytes) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*KINDS, "icpc float_tolerance 1e-6", "sorted by=tokens", "token nfc"])
+@pytest.mark.parametrize("kind", [*BUILTIN_COMPARATORS, "icpc float_tolerance 1e-6", "sorted by=tokens", "token nfc"])
 @pytest.mark.parametrize("pattern", [LINES, b"7" * 11, b" "], ids=["lines", "one word", "blanks"])
 def test_outputs_that_differ_early_compare_in_constant_memory(kind: str, pattern: bytes) -> None:
     name, *flags = kind.split()
     answer, output = Endless(pattern, MIB), Endless(pattern, MIB, head=b"1 \n \n")
     tracemalloc.start()
     try:
-        build(name, flags).compare(answer, output)
+        build_comparator(name, flags).compare(answer, output)
         assert tracemalloc.get_traced_memory()[1] < 24 * MIB
     finally:
         tracemalloc.stop()

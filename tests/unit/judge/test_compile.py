@@ -7,12 +7,12 @@ import gc
 from pathlib import Path
 from typing import Any, cast
 
-from adjudge.judge.artifacts import ArtifactCache
+from adjudge.judge.artifacts import CompileCache
 from adjudge.judge.compile import Compiler
 from adjudge.judge.languages import Language, Languages
-from adjudge.judge.sources import Source, SourceFile
-from adjudge.sandbox import RunReport, RunSpec, RunVerdict, Sandbox
-from adjudge.sandbox.report import Collected
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
+from adjudge.sandbox.report import CollectedFile
 
 LANGUAGE = Language(
     "made", "Made", "made", ("made",), "main.made", ("sh",), ("{dir}/main",), "", (), ("sh",), keep=("main",)
@@ -25,24 +25,24 @@ class FakeBox:
     def __init__(self) -> None:
         self.running, self.most, self.go_on = 0, 0, asyncio.Event()
 
-    async def run(self, spec: RunSpec) -> RunReport:
+    async def run(self, spec: SandboxRunSpec) -> SandboxRunReport:
         self.running += 1
         self.most = max(self.most, self.running)
         await self.go_on.wait()
         self.running -= 1
         assert spec.collect_to is not None
         (spec.collect_to / "main").write_bytes(b"program")
-        return RunReport(RunVerdict.OK, 1, 1, 1, 0, 0, collected=(Collected("main", 1, 7, ""),))
+        return SandboxRunReport(SandboxVerdict.OK, 1, 1, 1, 0, 0, collected=(CollectedFile("main", 1, 7, ""),))
 
 
 def compiler(box: FakeBox, root: Path, **more: Any) -> Compiler:
-    return Compiler(cast("Sandbox", box), Languages([LANGUAGE]), ArtifactCache(root), **more)
+    return Compiler(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(root), **more)
 
 
 async def test_no_more_compilations_at_once_than_allowed(tmp_path: Path) -> None:
     box = FakeBox()
     made = compiler(box, tmp_path, compilations=2)
-    sources = [Source((SourceFile("main.made", str(number).encode()),)) for number in range(6)]
+    sources = [ProgramSource((SourceFile("main.made", str(number).encode()),)) for number in range(6)]
     tasks = [asyncio.create_task(made.compile(LANGUAGE, source)) for source in sources]
     while box.running < 2:
         await asyncio.sleep(0)
@@ -57,8 +57,8 @@ async def test_no_more_compilations_at_once_than_allowed(tmp_path: Path) -> None
 async def test_a_program_stays_on_disk_as_long_as_it_may_be_run_and_a_result_does_not_keep_it(tmp_path: Path) -> None:
     box = FakeBox()
     box.go_on.set()
-    made = Compiler(cast("Sandbox", box), Languages([LANGUAGE]), ArtifactCache(tmp_path, bound_bytes=0))
-    compiled = await made.compile(LANGUAGE, Source((SourceFile("main.made", b"1"),)))
+    made = Compiler(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(tmp_path, bound_bytes=0))
+    compiled = await made.compile(LANGUAGE, ProgramSource((SourceFile("main.made", b"1"),)))
     assert compiled.executable is not None
     directory = compiled.executable.directory
     assert (directory / "main").is_file()

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from adjudge.domain.limits import Limits
-from adjudge.domain.problem import Case, Group, Origin, Problem
+from adjudge.domain.problem import Case, Group, PackageFormat, Problem
 from adjudge.domain.programs import CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, Figures, GivenScore
-from adjudge.judge.comparators import KINDS
-from adjudge.judge.compile import Compiled
+from adjudge.judge.cases import CaseResult, CheckerScore, ResourceUsage
+from adjudge.judge.comparators import BUILTIN_COMPARATORS
+from adjudge.judge.compile import CompileResult
 from adjudge.judge.languages import Language
 from adjudge.judge.result import JudgeResult, Provenance, author_view
 from adjudge.judge.scoring import score
@@ -41,9 +41,9 @@ def keys(page: str, heading: str) -> set[str]:
 
 @pytest.fixture
 def document() -> dict[str, Any]:
-    run = Figures(Verdict.TLE, 1, 1, 1, 0, 9, None)
-    row = CaseResult("1", "", Verdict.AC, run=run, first_run=run, score=GivenScore(Fraction(1), ScoreUnit.ABSOLUTE))
-    problem = Problem("p", Origin("plain"), cases=(Case("1", "", "in"),), groups=(Group(""),))
+    run = ResourceUsage(Verdict.TLE, 1, 1, 1, 0, 9, None)
+    row = CaseResult("1", "", Verdict.AC, run=run, first_run=run, score=CheckerScore(Fraction(1), ScoreUnit.ABSOLUTE))
+    problem = Problem("p", PackageFormat("plain"), cases=(Case("1", "", "in"),), groups=(Group(""),))
     provenance = Provenance("0", "c", "12", "p", "r", "icpc", {}, Limits())
     return JudgeResult(
         Verdict.AC,
@@ -54,7 +54,7 @@ def document() -> dict[str, Any]:
         provenance,
         problem,
         score(problem, {"1": row}),
-        Compiled(None),
+        CompileResult(None),
     ).document()
 
 
@@ -72,7 +72,7 @@ def test_every_key_of_the_result_document_is_documented(document: dict[str, Any]
 
 def test_every_comparator_and_protocol_is_documented() -> None:
     named = set().union(*sections("checkers.md").values())
-    assert set(KINDS) <= named
+    assert set(BUILTIN_COMPARATORS) <= named
     assert {protocol.value for protocol in CheckerProtocol} - {"native"} <= named
 
 

@@ -10,22 +10,22 @@ import pytest
 
 from adjudge.domain.limits import Limits
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.artifacts import ArtifactCache
-from adjudge.judge.execute import Execution, execute
+from adjudge.judge.artifacts import CompileCache
+from adjudge.judge.execute import ExecutionResult, execute
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import Judge
 from adjudge.judge.quiet import Quiet
-from adjudge.judge.sources import Source, SourceFile
-from adjudge.sandbox import RunReport, RunSpec, RunVerdict, Sandbox
-from adjudge.sandbox.report import Collected
+from adjudge.judge.sources import ProgramSource, SourceFile
+from adjudge.sandbox import Sandbox, SandboxRunReport, SandboxRunSpec, SandboxVerdict
+from adjudge.sandbox.report import CollectedFile
 
 pytestmark = pytest.mark.asyncio
 
 LANGUAGE = Language(
     "made", "Made", "made", ("made",), "main.made", ("sh",), ("{dir}/main",), "", (), ("sh",), keep=("main",)
 )
-PROGRAM = Source((SourceFile("main.made", b"1"),))
-OTHER_PROGRAM = Source((SourceFile("main.made", b"2"),))
+PROGRAM = ProgramSource((SourceFile("main.made", b"1"),))
+OTHER_PROGRAM = ProgramSource((SourceFile("main.made", b"2"),))
 
 
 class FakeBox:
@@ -35,22 +35,22 @@ class FakeBox:
         self.started: list[str] = []
         self.may_compile = asyncio.Event()
 
-    async def run(self, spec: RunSpec) -> RunReport:
+    async def run(self, spec: SandboxRunSpec) -> SandboxRunReport:
         if spec.collect_to is None:
             self.started.append("run")
-            return RunReport(RunVerdict.OK, 1, 1, 1, 0, 0)
+            return SandboxRunReport(SandboxVerdict.OK, 1, 1, 1, 0, 0)
         self.started.append("compile")
         await self.may_compile.wait()
         (spec.collect_to / "main").write_bytes(b"program")
-        return RunReport(RunVerdict.OK, 1, 1, 1, 0, 0, collected=(Collected("main", 1, 7, ""),))
+        return SandboxRunReport(SandboxVerdict.OK, 1, 1, 1, 0, 0, collected=(CollectedFile("main", 1, 7, ""),))
 
 
 def judge_of(box: FakeBox, root: Path, *, apart: bool = True) -> Judge:
     quiet = Quiet(executions_apart=apart)
-    return Judge(cast("Sandbox", box), Languages([LANGUAGE]), ArtifactCache(root), quiet=quiet, compilations=1)
+    return Judge(cast("Sandbox", box), Languages([LANGUAGE]), CompileCache(root), exclusive_gate=quiet, compilations=1)
 
 
-def begin(judge: Judge, runs: int = 1) -> asyncio.Task[Execution]:
+def begin(judge: Judge, runs: int = 1) -> asyncio.Task[ExecutionResult]:
     return asyncio.create_task(execute(judge, LANGUAGE, PROGRAM, [b""] * runs, Limits()))
 
 
@@ -69,7 +69,7 @@ async def test_a_compilation_of_an_execution_waits_for_judging(tmp_path: Path) -
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
-    async with judge.quiet.shared():
+    async with judge.exclusive_gate.shared():
         execution = begin(judge)
         await settle()
         assert box.started == []
@@ -82,7 +82,7 @@ async def test_judging_waits_for_a_compilation_of_an_execution(tmp_path: Path) -
     judge = judge_of(box, tmp_path)
 
     async def judging() -> None:
-        async with judge.quiet.shared():
+        async with judge.exclusive_gate.shared():
             judged.set()
 
     execution = begin(judge)
@@ -98,7 +98,7 @@ async def test_judging_waits_for_a_compilation_of_an_execution(tmp_path: Path) -
 async def test_a_compilation_does_not_wait_where_executions_may_run_beside_judging(tmp_path: Path) -> None:
     box = FakeBox()
     judge = judge_of(box, tmp_path, apart=False)
-    async with judge.quiet.shared():
+    async with judge.exclusive_gate.shared():
         execution = begin(judge)
         await until_started(box, 1)
         box.may_compile.set()
@@ -109,7 +109,7 @@ async def test_an_execution_that_waits_for_its_turn_holds_up_no_submissions_comp
     box = FakeBox()
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
-    async with judge.quiet.shared(), asyncio.timeout(60):
+    async with judge.exclusive_gate.shared(), asyncio.timeout(60):
         execution = begin(judge)
         await settle()
         assert (await judge.compiler.compile(LANGUAGE, OTHER_PROGRAM)).executable
@@ -147,5 +147,5 @@ async def test_an_execution_that_was_compiled_before_does_not_wait_to_compile(tm
     box.may_compile.set()
     judge = judge_of(box, tmp_path)
     await begin(judge)
-    async with judge.quiet.shared(), asyncio.timeout(60):
+    async with judge.exclusive_gate.shared(), asyncio.timeout(60):
         assert (await begin(judge, runs=0)).runs == ()

@@ -11,9 +11,9 @@ import pytest
 from adjudge.judge import fifos as fifos_module
 from adjudge.judge.directory_watch import DirectoryWatch, FileEvent
 from adjudge.judge.fifos import FifoMisuse, Fifos, open_fifos
-from adjudge.sandbox import RunReport, RunVerdict
+from adjudge.sandbox import SandboxRunReport, SandboxVerdict
 
-OK = RunReport(RunVerdict.OK, time_ms=0, wall_ms=0, mem_kb=0, exit_code=0, exit_signal=0)
+OK = SandboxRunReport(SandboxVerdict.OK, time_ms=0, wall_ms=0, mem_kb=0, exit_code=0, exit_signal=0)
 MAX_QUEUED = Path("/proc/sys/fs/inotify/max_queued_events")
 BOUND = 2_000
 """More events than one callback may handle."""
@@ -66,12 +66,12 @@ async def test_events_beyond_one_read_arrive_in_later_callbacks(tmp_path: Path) 
     watch.close()
 
 
-async def never_ends() -> RunReport:
+async def never_ends() -> SandboxRunReport:
     await asyncio.Event().wait()
     raise AssertionError("nobody sets the event")
 
 
-async def started(fifos: Fifos, number: int) -> asyncio.Task[RunReport]:
+async def started(fifos: Fifos, number: int) -> asyncio.Task[SandboxRunReport]:
     waiting = asyncio.create_task(fifos.run_process(fifos.lines[number], never_ends()))
     await asyncio.sleep(0)
     return waiting
@@ -99,7 +99,7 @@ async def test_openings_that_are_counted_after_the_end_are_misuse_too(
     monkeypatch.setattr(fifos_module, "MAX_OPENINGS", 50)
     with open_fifos(1, tmp_path) as fifos:
 
-        async def ends() -> RunReport:
+        async def ends() -> SandboxRunReport:
             open_and_close(fifos.lines[0].directory / "to0", 51)
             return OK
 

@@ -9,7 +9,7 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.limits import Limits
-from adjudge.domain.problem import Origin, Problem, ProblemLimits
+from adjudge.domain.problem import PackageFormat, Problem, ProblemLimits
 from adjudge.judge.language_overlay import KEYS
 from adjudge.judge.languages import Language, Languages
 from adjudge.judge.pipeline import submission_limits
@@ -33,7 +33,7 @@ def loaded(tmp_path: Path, text: str) -> Languages:
 
 def test_an_operator_changes_the_time_factor_of_a_language(tmp_path: Path) -> None:
     languages = loaded(tmp_path, "[python3]\ntime_factor = 3\n")
-    problem = Problem("made", Origin("plain"), limits=ProblemLimits(run=Limits(cpu_ms=1_000)))
+    problem = Problem("made", PackageFormat("plain"), limits=ProblemLimits(run=Limits(cpu_ms=1_000)))
     assert submission_limits(problem, languages.get("python3")).cpu_ms == 3_000
     assert submission_limits(problem, languages.get("cpp20")).cpu_ms == 1_000
     assert languages.get("python3").run == Languages.load().get("python3").run
@@ -43,7 +43,7 @@ def test_an_operator_changes_the_time_factor_of_a_language(tmp_path: Path) -> No
 def test_an_operator_adds_a_language(tmp_path: Path) -> None:
     languages = loaded(tmp_path, ZIG)
     assert languages.get("zig").extensions == ("zig",)
-    assert languages.of_file("main.zig") == languages.get("zig")
+    assert languages.for_file("main.zig") == languages.get("zig")
     assert len(list(languages)) == len(list(Languages.load())) + 1
 
 

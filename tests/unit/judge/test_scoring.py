@@ -14,21 +14,21 @@ from adjudge.domain.problem import (
     Group,
     GroupVerdict,
     OnReject,
-    Origin,
+    PackageFormat,
     Problem,
 )
 from adjudge.domain.programs import Checker, CheckerProtocol, ScoreUnit
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.cases import CaseResult, GivenScore
-from adjudge.judge.progression import Progression, Stop
-from adjudge.judge.scoring import Scored, exact, score
+from adjudge.judge.cases import CaseResult, CheckerScore
+from adjudge.judge.progression import EarlyStop, StopPolicy
+from adjudge.judge.scoring import SubmissionScore, exact_fraction, score
 
 
 def problem(groups: list[Group], cases: list[Case], grading: Grading = Grading.SCORING) -> Problem:
-    return Problem("p", Origin("plain"), grading=grading, groups=tuple(groups), cases=tuple(cases))
+    return Problem("p", PackageFormat("plain"), grading=grading, groups=tuple(groups), cases=tuple(cases))
 
 
-def rows(of: Problem, verdicts: str, scores: dict[str, GivenScore] | None = None) -> dict[str, CaseResult]:
+def rows(of: Problem, verdicts: str, scores: dict[str, CheckerScore] | None = None) -> dict[str, CaseResult]:
     """Rows from one letter each: a accepted, w wrong, t too slow, s ours, - skipped."""
     meaning = {"a": Verdict.AC, "w": Verdict.WA, "t": Verdict.TLE, "s": Verdict.SE, "-": None}
     return {
@@ -48,7 +48,7 @@ def subtasks(*aggregates: Aggregate, on_reject: OnReject = OnReject.CONTINUE, po
     return problem(groups, cases)
 
 
-def scored(of: Problem, verdicts: str, scores: dict[str, GivenScore] | None = None) -> Scored:
+def scored(of: Problem, verdicts: str, scores: dict[str, CheckerScore] | None = None) -> SubmissionScore:
     return score(of, rows(of, verdicts, scores))
 
 
@@ -86,15 +86,15 @@ def test_aggregates(aggregate: Aggregate, verdicts: str, points: Fraction) -> No
 
 
 def test_partial_scores_multiply_and_take_the_minimum() -> None:
-    half = GivenScore(Fraction(1, 2), ScoreUnit.FRACTION)
-    fifth = GivenScore(Fraction(20), ScoreUnit.PERCENT)
+    half = CheckerScore(Fraction(1, 2), ScoreUnit.FRACTION)
+    fifth = CheckerScore(Fraction(20), ScoreUnit.PERCENT)
     both = {"1/a": half, "1/b": fifth}
     assert scored(subtasks(Aggregate.MUL), "aaa", both).points == 5
     assert scored(subtasks(Aggregate.MIN), "aaa", both).points == 10
 
 
 def test_threshold_takes_costs() -> None:
-    third, most = GivenScore(Fraction(1, 3), ScoreUnit.FRACTION), GivenScore(Fraction(2, 3), ScoreUnit.FRACTION)
+    third, most = CheckerScore(Fraction(1, 3), ScoreUnit.FRACTION), CheckerScore(Fraction(2, 3), ScoreUnit.FRACTION)
     fine = subtasks(Aggregate.THRESHOLD)
     assert scored(fine, "aaa", dict.fromkeys(("1/a", "1/b", "1/c"), third)).points == 50
     assert scored(fine, "aaa", {"1/a": third, "1/b": third, "1/c": most}).points == 0
@@ -104,7 +104,7 @@ def test_threshold_takes_costs() -> None:
 def test_sums_are_exact() -> None:
     thirds = problem([Group("", on_reject=OnReject.CONTINUE)], [Case(str(i), "", "in", points=0.1) for i in range(10)])
     assert scored(thirds, "a" * 10).points == 1
-    assert exact(33.3) * 3 == Fraction(999, 10)
+    assert exact_fraction(33.3) * 3 == Fraction(999, 10)
 
 
 def test_partial_and_full_verdicts() -> None:
@@ -112,7 +112,7 @@ def test_partial_and_full_verdicts() -> None:
     assert scored(both, "aaaaaa").verdict is Verdict.AC
     assert scored(both, "aaaawa").verdict is Verdict.PA
     assert scored(both, "waawaa").verdict is Verdict.WA
-    assert scored(both, "aaaaaa").most == 100
+    assert scored(both, "aaaaaa").max_points == 100
 
 
 def test_a_group_whose_dependency_failed_earns_nothing() -> None:
@@ -128,14 +128,14 @@ def test_a_group_whose_dependency_failed_earns_nothing() -> None:
 
 def test_scores_out_of_range_are_the_jurys_fault() -> None:
     ranged = problem([Group("", score_range=(0, 10))], [Case("a", "", "in", points=None)])
-    fine = scored(ranged, "a", {"a": GivenScore(Fraction(7), ScoreUnit.ABSOLUTE)})
+    fine = scored(ranged, "a", {"a": CheckerScore(Fraction(7), ScoreUnit.ABSOLUTE)})
     assert (fine.verdict, fine.points) == (Verdict.AC, Fraction(7))
-    wild = scored(ranged, "a", {"a": GivenScore(Fraction(11), ScoreUnit.ABSOLUTE)})
+    wild = scored(ranged, "a", {"a": CheckerScore(Fraction(11), ScoreUnit.ABSOLUTE)})
     assert wild.verdict is Verdict.SE
     assert "not between 0 and 10" in wild.fault
     assert scored(ranged, "a").verdict is Verdict.SE
     over = problem([Group("")], [Case("a", "", "in", points=5)])
-    assert scored(over, "a", {"a": GivenScore(Fraction(6), ScoreUnit.ABSOLUTE)}).verdict is Verdict.SE
+    assert scored(over, "a", {"a": CheckerScore(Fraction(6), ScoreUnit.ABSOLUTE)}).verdict is Verdict.SE
 
 
 def test_an_unbounded_score_needs_no_maximum_and_may_be_missing() -> None:
@@ -143,9 +143,9 @@ def test_an_unbounded_score_needs_no_maximum_and_may_be_missing() -> None:
     of = replace(
         problem([Group("", on_reject=OnReject.CONTINUE)], [Case(n, "", "in") for n in "ab"]), checker=unbounded
     )
-    given = scored(of, "aa", {"a": GivenScore(Fraction(100), ScoreUnit.ABSOLUTE)})
-    assert (given.verdict, given.points, given.most) == (Verdict.AC, Fraction(101), None)
-    assert scored(of, "ww").most is None, "the maximum does not depend on the outcome"
+    given = scored(of, "aa", {"a": CheckerScore(Fraction(100), ScoreUnit.ABSOLUTE)})
+    assert (given.verdict, given.points, given.max_points) == (Verdict.AC, Fraction(101), None)
+    assert scored(of, "ww").max_points is None, "the maximum does not depend on the outcome"
 
 
 def test_samples_may_be_ignored() -> None:
@@ -154,14 +154,14 @@ def test_samples_may_be_ignored() -> None:
     assert scored(of, "wa").verdict is Verdict.AC
 
 
-def walk(of: Problem, verdicts: str, stop: Stop = Stop.POLICY) -> str:
+def walk(of: Problem, verdicts: str, stop: StopPolicy = StopPolicy.POLICY) -> str:
     """Which cases would run: their letters, with - for skipped ones."""
-    progression, seen = Progression(of, stop), ""
+    progression, seen = EarlyStop(of, stop), ""
     everything = rows(of, verdicts)
     for case in of.cases:
         reason = progression.skip_reason(case)
         row = CaseResult(case.name, case.group, None) if reason else everything[case.name]
-        progression.settle(case, row)
+        progression.record_result(case, row)
         seen += "-" if reason else verdicts[len(seen)]
     return seen
 
@@ -169,11 +169,11 @@ def walk(of: Problem, verdicts: str, stop: Stop = Stop.POLICY) -> str:
 def test_stopping() -> None:
     breaking = subtasks(Aggregate.ALL, Aggregate.ALL, on_reject=OnReject.BREAK)
     assert walk(breaking, "awaaaa") == "aw-aaa"
-    assert walk(breaking, "awaawa", Stop.FIRST) == "aw----"
-    assert walk(breaking, "awaawa", Stop.NEVER) == "awaawa"
+    assert walk(breaking, "awaawa", StopPolicy.FIRST) == "aw----"
+    assert walk(breaking, "awaawa", StopPolicy.NEVER) == "awaawa"
     going_on = subtasks(Aggregate.SUM, Aggregate.SUM)
     assert walk(going_on, "awaawa") == "awaawa"
-    assert walk(going_on, "awaawa", Stop.GROUP) == "aw-aw-"
+    assert walk(going_on, "awaawa", StopPolicy.GROUP) == "aw-aw-"
 
 
 def test_a_failed_group_ends_its_parent_where_that_says_so() -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.languages import Languages
-from adjudge.judge.sources import Source, SourceFile, lay_out, read_java
+from adjudge.judge.sources import ProgramSource, SourceFile, layout_sources, parse_java
 
 LANGUAGES = Languages.load()
 
 
-def source(*names: str, entry_point: str = "", data: bytes = b"") -> Source:
-    return Source(tuple(SourceFile(name, data) for name in names), entry_point)
+def source(*names: str, entry_point: str = "", data: bytes = b"") -> ProgramSource:
+    return ProgramSource(tuple(SourceFile(name, data) for name in names), entry_point)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def source(*names: str, entry_point: str = "", data: bytes = b"") -> Source:
     ],
 )
 def test_java_shapes(text: str, public: str, main: str) -> None:
-    shape = read_java(text.encode())
+    shape = parse_java(text.encode())
     assert (shape.public, shape.qualified_main) == (public, main)
 
 
@@ -37,28 +37,28 @@ def test_java_shapes(text: str, public: str, main: str) -> None:
 )
 def test_reading_java_does_not_get_lost(bomb: bytes) -> None:
     """In quadratic time these would take hours."""
-    assert read_java(bomb * 3).main == ""
+    assert parse_java(bomb * 3).main == ""
 
 
 def test_a_single_file_gets_its_languages_name() -> None:
-    assert lay_out(LANGUAGES.get("cpp"), source("whatever.txt")).main == "main.cpp"
-    java = lay_out(LANGUAGES.get("java"), source("x.java", data=b"public class Sum { }"))
+    assert layout_sources(LANGUAGES.get("cpp"), source("whatever.txt")).main == "main.cpp"
+    java = layout_sources(LANGUAGES.get("java"), source("x.java", data=b"public class Sum { }"))
     assert java.main == "Sum.java"
 
 
 def test_the_main_file_of_several() -> None:
     python = LANGUAGES.get("python3")
-    assert lay_out(python, source("a.py", "b.py", entry_point="b.py")).main == "b.py"
-    assert lay_out(python, source("a.py", "main.py")).main == "main.py"
-    assert lay_out(python, source("z.py", "a.py", "data.txt")).main == "a.py"
+    assert layout_sources(python, source("a.py", "b.py", entry_point="b.py")).main == "b.py"
+    assert layout_sources(python, source("a.py", "main.py")).main == "main.py"
+    assert layout_sources(python, source("z.py", "a.py", "data.txt")).main == "a.py"
     with pytest.raises(InvalidInput, match=r"no Python 3 file \(.py, .py3\)"):
-        lay_out(python, source("a.c", "b.c"))
+        layout_sources(python, source("a.c", "b.c"))
 
 
 def test_merged_files_win() -> None:
     grader = SourceFile("grader.cpp", b"int main() {}")
     header = SourceFile("lib.h", b"")
-    layout = lay_out(LANGUAGES.get("cpp"), source("x.cpp", data=b"f"), [grader, header])
+    layout = layout_sources(LANGUAGES.get("cpp"), source("x.cpp", data=b"f"), [grader, header])
     assert layout.sources == ("main.cpp", "grader.cpp")
     assert {file.name for file in layout.files} == {"main.cpp", "grader.cpp", "lib.h"}
 
@@ -66,8 +66,8 @@ def test_merged_files_win() -> None:
 def test_names_and_codes_and_aliases() -> None:
     assert LANGUAGES.get("cpp").id == LANGUAGES.get("c++").id == "cpp20"
     assert LANGUAGES.get("PYTHON").id == "python3"
-    assert LANGUAGES.of_file("x.py").id == "python3"  # type: ignore[union-attr]  # it is known
-    assert LANGUAGES.of_file("x.unknown") is None
+    assert LANGUAGES.for_file("x.py").id == "python3"  # type: ignore[union-attr]  # it is known
+    assert LANGUAGES.for_file("x.unknown") is None
     with pytest.raises(InvalidInput, match="there is no 'klingon'"):
         LANGUAGES.get("klingon")
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from adjudge.observe import metrics
-from adjudge.observe.door import Pulse, open_door
+from adjudge.observe.door import LoopHeartbeat, serve_health
 
 
 async def _ask(port: int, request: str) -> tuple[int, str]:
@@ -21,7 +21,7 @@ async def _ask(port: int, request: str) -> tuple[int, str]:
 
 async def test_figures_are_served() -> None:
     metrics.STALLED.inc()
-    async with open_door(0, []) as port:
+    async with serve_health(0, []) as port:
         status, body = await _ask(port, "GET /metrics")
     assert status == 200
     assert "adjudge_stalled_total" in body
@@ -29,25 +29,25 @@ async def test_figures_are_served() -> None:
 
 async def test_a_process_is_live_while_its_loops_turn_or_wait_on_purpose() -> None:
     now = 0.0
-    reader, pump = Pulse("reader", clock=lambda: now), Pulse("pump", clock=lambda: now)
-    async with open_door(0, [reader, pump]) as port:
+    reader, pump = LoopHeartbeat("reader", clock=lambda: now), LoopHeartbeat("pump", clock=lambda: now)
+    async with serve_health(0, [reader, pump]) as port:
         assert await _ask(port, "GET /health/live") == (200, "ok\n")
         now = 31.0
         pump.beat()
         assert await _ask(port, "GET /health/live") == (503, "reader: no progress for 31 s\n")
-        reader.rest()
+        reader.pause()
         assert await _ask(port, "GET /health/live?verbose") == (200, "ok\n")
         assert await _ask(port, "HEAD /health/live") == (200, "")
 
 
 @pytest.mark.parametrize(("request_line", "status"), [("GET /", 404), ("POST /metrics", 405), ("nonsense", 405)])
 async def test_anything_else_is_refused(request_line: str, status: int) -> None:
-    async with open_door(0, []) as port:
+    async with serve_health(0, []) as port:
         assert (await _ask(port, request_line))[0] == status
 
 
 async def test_who_talks_too_much_is_cut_off() -> None:
-    async with open_door(0, []) as port:
+    async with serve_health(0, []) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"x" * 100_000)
         try:

@@ -57,14 +57,14 @@ def test_many_lines_are_few_writes_and_each_of_them_whole() -> None:
     logs.configure("info", "json", stream)
     each = [{"job_id": number, "secret": "x", "note": "é" * 10} for number in range(100)]
     with logs.context(request_id="r"):
-        logs.get_logger("x").info_each("made", each)
+        logs.get_logger("x").info_many("made", each)
     lines = _lines(stream)
     assert [line["job_id"] for line in lines] == list(range(100))
     assert {(line["request_id"], line["event"], line["secret"]) for line in lines} == {("r", "made", logs.REDACTED)}
     assert max(stream.sizes) <= select.PIPE_BUF
     assert len(stream.sizes) < 10
     logs.configure("warning", "json", stream)
-    logs.get_logger("x").info_each("hidden", each)
+    logs.get_logger("x").info_many("hidden", each)
     assert len(_lines(stream)) == 100
 
 

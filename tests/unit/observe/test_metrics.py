@@ -18,21 +18,21 @@ _PER_REQUEST = {
 
 
 def test_no_metric_has_a_per_request_label() -> None:
-    assert not [metric.name for metric in metrics.DECLARED if _PER_REQUEST & set(metric.labels)]
+    assert not [metric.name for metric in metrics.ALL_METRICS if _PER_REQUEST & set(metric.labels)]
 
 
 def test_names_are_prefixed_unique_and_say_their_unit() -> None:
-    names = [metric.name for metric in metrics.DECLARED]
+    names = [metric.name for metric in metrics.ALL_METRICS]
     assert len(names) == len(set(names))
     assert all(name.startswith("adjudge_") for name in names)
-    assert all(m.name.endswith("_seconds") for m in metrics.DECLARED if m.kind == "histogram")
-    assert all(m.name.endswith("_total") == (m.kind == "counter") for m in metrics.DECLARED)
+    assert all(m.name.endswith("_seconds") for m in metrics.ALL_METRICS if m.kind == "histogram")
+    assert all(m.name.endswith("_total") == (m.kind == "counter") for m in metrics.ALL_METRICS)
 
 
 def test_the_exposition_carries_what_was_counted() -> None:
     metrics.WORKER_CLAIM.labels("won", "exposition_test").inc(3)
     metrics.JUDGE_EXEC_INFLIGHT.set(2)
-    text = metrics.exposition().decode()
+    text = metrics.render_metrics().decode()
     assert 'adjudge_worker_claim_total{reason="exposition_test",status="won"} 3.0' in text
     assert "adjudge_judge_exec_inflight 2.0" in text
     assert "process_resident_memory_bytes" in text

@@ -7,7 +7,7 @@ import json
 from adjudge.domain.errors import Unavailable
 from adjudge.observe.logs import get_logger
 from adjudge.observe.outages import Outage
-from tests.support.logged import logged
+from tests.support.logged import capture_logs
 
 AWAY = Unavailable("Redis is away.")
 
@@ -33,7 +33,7 @@ def test_an_outage_of_days_overflows_nothing() -> None:
 def test_an_outage_is_logged_once_and_so_is_its_end() -> None:
     now = iter([100.0, 160.0])
     outage = Outage(get_logger("t"), "waits", clock=lambda: next(now))
-    with logged() as stream:
+    with capture_logs() as stream:
         outage.over()
         for _ in range(3):
             outage.failed(AWAY, jobs=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.packages.archive import opened
+from adjudge.packages.archive import open_package
 from adjudge.packages.findings import Findings
 from adjudge.packages.load import Package, read_package
 
@@ -36,7 +36,7 @@ def read(tmp_path: Path) -> Iterator[Read]:
 
         def _read(contents: Contents) -> tuple[Package, Findings]:
             root = write_tree(tmp_path / "problem", contents)
-            files = stack.enter_context(opened(root, scratch=tmp_path))
+            files = stack.enter_context(open_package(root, scratch=tmp_path))
             findings = Findings()
             return read_package(files, "problem", findings), findings
 

@@ -18,13 +18,13 @@ from adjudge.domain.problem import (
     Group,
     JurySubmission,
     OnReject,
-    Origin,
+    PackageFormat,
     Problem,
     ProblemLimits,
+    ProblemSource,
+    ProblemStatement,
     SelfTest,
     SelfTestKind,
-    Source,
-    Statement,
     TimeBound,
 )
 from adjudge.domain.programs import Checker, FileRef, InputValidator, NativeChecker, Program, Stub
@@ -174,7 +174,7 @@ def _limits(draw: st.DrawFn) -> ProblemLimits:
     sizes = st.integers(1, 4096)
     return ProblemLimits(
         run=run_limits(time_ms, draw(sizes) * MIB, draw(sizes) * MIB),
-        is_time_given=is_given,
+        has_explicit_time_limit=is_given,
         code_bytes=draw(sizes) * 1024,
         compile_ms=draw(sizes) * 1000,
         compile_memory_bytes=draw(sizes) * MIB,
@@ -195,12 +195,12 @@ def problems(draw: st.DrawFn) -> Problem:
     places = st.tuples(st.sampled_from([*DEFAULTS, "other"]), STEMS)
     submissions = [draw(_submission(*place)) for place in draw(st.lists(places, unique=True, max_size=3))]
     languages = draw(st.lists(st.sampled_from(["en", "sv", "pt-BR"]), min_size=1, unique=True))
-    statements = [Statement(name, "md", f"statement/problem.{name}.md") for name in sorted(languages)]
+    statements = [ProblemStatement(name, "md", f"statement/problem.{name}.md") for name in sorted(languages)]
     stubs = draw(st.lists(st.sampled_from(["cpp", "default"]), unique=True))
     many = draw(st.booleans())
     return Problem(
         short_name="problem",
-        origin=Origin("icpc", "2025-09"),
+        package_format=PackageFormat("icpc", "2025-09"),
         titles={name: draw(WORDS) for name in languages},
         uuid=draw(WORDS),
         version=draw(st.one_of(st.just(""), WORDS)),
@@ -227,7 +227,7 @@ def problems(draw: st.DrawFn) -> Problem:
                 st.sampled_from(["authors", "testers", "translators.sv"]), st.lists(WORDS, min_size=1).map(tuple)
             )
         ),
-        sources=tuple(draw(st.lists(st.builds(Source, WORDS, st.one_of(st.just(""), WORDS)), max_size=2))),
+        sources=tuple(draw(st.lists(st.builds(ProblemSource, WORDS, st.one_of(st.just(""), WORDS)), max_size=2))),
         license=draw(st.sampled_from(["unknown", "cc by", "cc0"])),
         rights_owner=draw(st.one_of(st.just(""), WORDS)),
         keywords=draw(st.lists(WORDS, max_size=3).map(tuple)),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import NotFound
-from adjudge.packages.archive import Links, OpenLimits, opened
+from adjudge.packages.archive import ArchiveLimits, Links, open_package
 from adjudge.packages.findings import PackageRefused
 
 
@@ -35,8 +35,8 @@ def _with_links(path: Path, files: dict[str, bytes], links: dict[str, str]) -> P
     return path
 
 
-def _refusal(path: Path, limits: OpenLimits | None = None) -> str:
-    with pytest.raises(PackageRefused) as caught, opened(path, limits):
+def _refusal(path: Path, limits: ArchiveLimits | None = None) -> str:
+    with pytest.raises(PackageRefused) as caught, open_package(path, limits):
         pass
     return caught.value.message
 
@@ -62,9 +62,9 @@ def test_names_that_leave_or_deceive_are_refused(tmp_path: Path, name: str) -> N
 
 def test_a_zip_bomb_is_stopped_by_what_it_unpacks_to(tmp_path: Path) -> None:
     path = _zip(tmp_path / "bomb.zip", [(f"{n}.in", b"\0" * 1_000_000) for n in range(20)])
-    assert "unpacks to more" in _refusal(path, OpenLimits(ratio=10, ratio_floor_bytes=1_000_000))
-    assert "unpacks to more" in _refusal(path, OpenLimits(total_bytes=5_000_000))
-    assert "unpacks to more" in _refusal(path, OpenLimits(file_bytes=999_999))
+    assert "unpacks to more" in _refusal(path, ArchiveLimits(ratio=10, ratio_floor_bytes=1_000_000))
+    assert "unpacks to more" in _refusal(path, ArchiveLimits(total_bytes=5_000_000))
+    assert "unpacks to more" in _refusal(path, ArchiveLimits(file_bytes=999_999))
 
 
 def test_the_declared_size_is_not_believed(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_declared_size_is_not_believed(tmp_path: Path) -> None:
 
 def test_too_many_entries_are_refused(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [(f"{n}.in", b"") for n in range(30)])
-    assert "more than 20 files" in _refusal(path, OpenLimits(entries=20))
+    assert "more than 20 files" in _refusal(path, ArchiveLimits(entries=20))
 
 
 def test_an_encrypted_entry_is_refused(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_links_inside_are_followed_to_files_and_folders(tmp_path: Path) -> None:
     files = {"data/secret/1/a.in": b"1", "data/secret/1/a.ans": b"2", "problem.yaml": b""}
     links = {"data/secret/2": "1", "data/secret/3.in": "1/a.in", "data/secret/4": "2"}
     path = _with_links(tmp_path / "p.zip", files, links)
-    with opened(path) as package:
+    with open_package(path) as package:
         assert package.locate("data/secret/2/a.in").read_bytes() == b"1"
         assert package.locate("data/secret/4/a.ans").read_bytes() == b"2"
         assert package.locate("data/secret/3.in").read_bytes() == b"1"
@@ -124,7 +124,7 @@ def test_links_inside_are_followed_to_files_and_folders(tmp_path: Path) -> None:
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "a.in").write_bytes(b"1")
     (folder / "2").symlink_to("1")
-    with opened(folder) as package:
+    with open_package(folder) as package:
         assert package.names() == ["1/a.in", "2/a.in"]
 
 
@@ -143,7 +143,7 @@ def _repository(root: Path) -> Path:
 def test_a_folder_of_the_operators_may_share_files_of_its_repository(tmp_path: Path) -> None:
     package = _repository(tmp_path / "contest")
     assert "leaves the package" in _refusal(package)
-    with opened(package, links=Links.REPOSITORY) as files:
+    with open_package(package, links=Links.REPOSITORY) as files:
         assert files.names() == ["files/lib.h", "tests/1.in"]
         assert files.locate("files/lib.h").read_bytes() == b"shared"
 
@@ -153,10 +153,13 @@ def test_links_that_leave_the_repository_need_to_be_allowed(tmp_path: Path, targ
     package = _repository(tmp_path / "contest")
     (tmp_path / "outside.txt").write_bytes(b"outside")
     (package / "a.in").symlink_to(target)
-    with pytest.raises(PackageRefused, match="add --follow-links") as caught, opened(package, links=Links.REPOSITORY):
+    with (
+        pytest.raises(PackageRefused, match="add --follow-links") as caught,
+        open_package(package, links=Links.REPOSITORY),
+    ):
         pass
     assert [item.path for item in caught.value.findings] == ["a.in"]
-    with opened(package, links=Links.ANYWHERE) as files:
+    with open_package(package, links=Links.ANYWHERE) as files:
         assert "a.in" in files
 
 
@@ -164,7 +167,7 @@ def test_without_a_repository_links_stay_in_the_package(tmp_path: Path) -> None:
     package = _repository(tmp_path / "contest")
     (tmp_path / "contest" / ".git" / "config").unlink()
     (tmp_path / "contest" / ".git").rmdir()
-    with pytest.raises(PackageRefused, match="leaves the package"), opened(package, links=Links.REPOSITORY):
+    with pytest.raises(PackageRefused, match="leaves the package"), open_package(package, links=Links.REPOSITORY):
         pass
 
 
@@ -173,7 +176,7 @@ def test_links_in_an_archive_never_leave_it(tmp_path: Path, links: Links) -> Non
     (tmp_path / ".git").mkdir()
     (tmp_path / "secret").write_bytes(b"")
     path = _with_links(tmp_path / "p.zip", {"a.in": b"1"}, {"b.in": "../secret"})
-    with pytest.raises(PackageRefused, match="leaves the package"), opened(path, links=links):
+    with pytest.raises(PackageRefused, match="leaves the package"), open_package(path, links=links):
         pass
 
 
@@ -195,9 +198,9 @@ def test_one_top_folder_is_dropped_and_junk_is_left_out(tmp_path: Path) -> None:
         ("__MACOSX/sum/._x", b""),
         ("sum/.DS_Store", b""),
     ]
-    with opened(_zip(tmp_path / "p.zip", entries)) as package:
+    with open_package(_zip(tmp_path / "p.zip", entries)) as package:
         assert package.names() == ["data/secret/1.in", "problem.yaml"]
-    with opened(_zip(tmp_path / "q.zip", [("data/secret/1.in", b"1")])) as package:
+    with open_package(_zip(tmp_path / "q.zip", [("data/secret/1.in", b"1")])) as package:
         assert package.names() == ["data/secret/1.in"]
 
 
@@ -207,7 +210,7 @@ def test_names_in_undeclared_utf_8_are_read_as_such(tmp_path: Path) -> None:
     for signature, offset in ((b"PK\x03\x04", 7), (b"PK\x01\x02", 9)):
         data[data.index(signature) + offset] &= ~0x08 & 0xFF
     path.write_bytes(bytes(data))
-    with opened(path) as package:
+    with open_package(path) as package:
         assert package.names() == ["aufgabe-ü.in"]
 
 
@@ -215,7 +218,7 @@ def test_what_is_no_archive_is_refused_and_what_is_not_there_is_not_found(tmp_pa
     broken = tmp_path / "p.zip"
     broken.write_bytes(b"PK\x03\x04 not really")
     assert "no usable ZIP" in _refusal(broken)
-    with pytest.raises(NotFound), opened(tmp_path / "nothing"):
+    with pytest.raises(NotFound), open_package(tmp_path / "nothing"):
         pass
 
 
@@ -223,12 +226,12 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     path = _zip(tmp_path / "p.zip", [("a.in", b"1")])
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with opened(path, scratch=scratch) as package:
-        package.derive("b", b"2")
+    with open_package(path, scratch=scratch) as package:
+        package.put_derived("b", b"2")
         assert list(scratch.iterdir())
     assert not list(scratch.iterdir())
 
 
 def test_executable_bits_survive(tmp_path: Path) -> None:
-    with opened(_zip(tmp_path / "p.zip", [("build", b"#!")], mode=stat.S_IFREG | 0o755)) as package:
+    with open_package(_zip(tmp_path / "p.zip", [("build", b"#!")], mode=stat.S_IFREG | 0o755)) as package:
         assert os.access(package.locate("build"), os.X_OK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.problem import Aggregate, Mode
+from adjudge.domain.problem import Aggregate, ProblemMode
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker, ScoreUnit, UserIO
 from adjudge.packages.findings import Findings, Severity
 from tests.unit.packages.conftest import Read
@@ -87,13 +87,13 @@ def test_task_types(read: Read) -> None:
     assert [ref.name for ref in package.problem.stubs[0].files] == ["grader.cpp", "sums.h"]
     package, _ = read({"task.yaml": YAML + "num_processes: 2\n", "check/manager.cpp": "", "sol/stub.cpp": ""})
     problem = package.problem
-    assert problem.mode is Mode.COMMUNICATION
+    assert problem.mode is ProblemMode.COMMUNICATION
     assert problem.interactor
     assert (problem.interactor.protocol, problem.interactor.processes) == (InteractorProtocol.CMS, 2)
     assert problem.interactor.user_io is UserIO.FIFO
     assert not problem.interactor.program.is_binary
     package, _ = read({"task.yaml": YAML + "output_only: true\n"})
-    assert package.problem.mode is Mode.SUBMIT_ANSWER
+    assert package.problem.mode is ProblemMode.SUBMIT_ANSWER
     assert package.problem.cases[0].output_name == "output_000.txt"
 
 

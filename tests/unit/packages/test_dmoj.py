@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from adjudge.domain.problem import Aggregate, Mode
+from adjudge.domain.problem import Aggregate, ProblemMode
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker
 from adjudge.packages.findings import Findings, PackageRefused, Severity
 from adjudge.packages.icpc.export import export_icpc
@@ -135,7 +135,7 @@ def test_generators_become_recipes(read: Read) -> None:
     yaml = "generator: gen.py\ntest_cases:\n- {generator_args: [5, yes]}\n- {in: 1.in, out: 1.out}\n"
     package, findings = read({"init.yml": yaml, "gen.py": "", "1.in": "", "1.out": ""})
     assert not _errors(findings)
-    (recipe,) = package.recipes
+    (recipe,) = package.generated_files
     assert recipe.args == ("5", "yes")
     assert package.problem.cases[0].input == recipe.target
     assert package.problem.cases[0].answer == recipe.error_target
@@ -148,12 +148,12 @@ def test_a_generator_runs_under_its_own_limits(read: Read) -> None:
     )
     package, findings = read({"init.yml": yaml, "gen.py": ""})
     assert not findings.items or all(item.severity is Severity.INFO for item in findings.items)
-    assert [(recipe.args, recipe.time_ms, recipe.memory_bytes) for recipe in package.recipes] == [
+    assert [(recipe.args, recipe.time_ms, recipe.memory_bytes) for recipe in package.generated_files] == [
         (("7",), 5_000, 64 << 20),
         (("8",), 5_000, 64 << 20),
     ]
     plain, _ = read({"init.yml": "generator: gen.py\ntest_cases:\n- {points: 1}\n"})
-    assert (plain.recipes[0].time_ms, plain.recipes[0].memory_bytes) == (20_000, 512 << 20)
+    assert (plain.generated_files[0].time_ms, plain.generated_files[0].memory_bytes) == (20_000, 512 << 20)
 
 
 def test_a_checker_and_an_interactor_run_under_their_own_limits(read: Read) -> None:
@@ -195,7 +195,7 @@ def test_bridged_checkers_interactors_and_file_io(read: Read) -> None:
     assert (checker.programs[0].language, checker.programs[0].support[0].name) == ("cpp", "testlib.h")
     assert (package.problem.input_file, package.problem.keeps_stdio) == ("a.in", True)
     package, _ = read({"init.yml": "interactive: {files: c.cpp, type: testlib, preprocessing_time: 1}\n" + tests})
-    assert package.problem.mode is Mode.INTERACTIVE
+    assert package.problem.mode is ProblemMode.INTERACTIVE
     assert package.problem.interactor
     assert package.problem.interactor.protocol is InteractorProtocol.TESTLIB_ALONE
     assert package.problem.interactor.extra_cpu_ms == 1000
@@ -285,7 +285,7 @@ def test_what_is_converted_keeps_the_limits_that_held(read: Read) -> None:
     package, _ = read({"init.yml": "test_cases: [{in: 1.in, out: 1.in}]\n", "1.in": ""})
     exported = Findings()
     made = export_icpc(package.problem, exported).problem
-    assert (made.limits.run.cpu_ms, made.limits.is_time_given) == (2_000, True)
+    assert (made.limits.run.cpu_ms, made.limits.has_explicit_time_limit) == (2_000, True)
     assert any("time_limit" in item.message for item in exported.items)
 
 

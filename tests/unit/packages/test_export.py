@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from adjudge.domain.errors import Conflict, InvalidInput
 from adjudge.domain.problem import Aggregate, Group, Problem
-from adjudge.packages.archive import opened
-from adjudge.packages.document import from_document, to_document
+from adjudge.packages.archive import open_package
+from adjudge.packages.document import problem_from_json, problem_to_json
 from adjudge.packages.findings import Findings, PackageRefused
 from adjudge.packages.icpc.export import export_icpc, write_folder, write_zip
 from adjudge.packages.load import Package, read_package
-from adjudge.packages.manifest import manifest, revision
+from adjudge.packages.manifest import manifest, revision_digest
 from fuzz.package_seeds import SEEDS
 from tests.unit.packages.conftest import Read
 from tests.unit.packages.models import files_for, problems
@@ -42,7 +42,7 @@ def test_export_then_import_is_identity(problem: Problem) -> None:
         archive = folder / "problem.zip"
         write_zip(exported.contents, files, archive)
         findings = Findings()
-        with opened(archive) as inner:
+        with open_package(archive) as inner:
             package = read_package(inner, "problem", findings)
             assert not findings.has_errors, findings.items
             assert package.problem == problem
@@ -51,28 +51,28 @@ def test_export_then_import_is_identity(problem: Problem) -> None:
             again = export_icpc(package.problem, Findings())
             assert again.problem == problem
             write_folder(again.contents, inner, folder / "again")
-        with opened(folder / "again") as inner:
+        with open_package(folder / "again") as inner:
             assert read_package(inner, "problem", Findings()).problem == problem
 
 
 @PROPERTY
 @given(problem=problems())
 def test_a_document_is_json_and_comes_back_as_the_same_problem(problem: Problem) -> None:
-    assert from_document(json.loads(json.dumps(to_document(problem)))) == problem
+    assert problem_from_json(json.loads(json.dumps(problem_to_json(problem)))) == problem
 
 
 def test_a_damaged_document_is_refused(read: Read) -> None:
     with pytest.raises(InvalidInput, match="schema_version"):
-        from_document({"problem": {}})
+        problem_from_json({"problem": {}})
     with pytest.raises(InvalidInput, match="damaged"):
-        from_document({"schema_version": 1, "problem": {"short_name": "x", "origin": 5}})
+        problem_from_json({"schema_version": 1, "problem": {"short_name": "x", "origin": 5}})
 
 
 def test_infinite_ranges_survive_the_document(read: Read) -> None:
     tests = {"data/secret/1.in": "", "data/secret/1.ans": ""}
     package, _ = read({"problem.yaml": "type: scoring\n", "data/testdata.yaml": "range: -inf +inf\n", **tests})
-    document = json.loads(json.dumps(to_document(package.problem), allow_nan=False))
-    assert from_document(document) == package.problem
+    document = json.loads(json.dumps(problem_to_json(package.problem), allow_nan=False))
+    assert problem_from_json(document) == package.problem
 
 
 DMOJ = {
@@ -91,7 +91,7 @@ def _export(package: Package, folder: Path) -> tuple[Problem, Findings]:
     normal = export_icpc(package.problem, findings)
     write_folder(normal.contents, package.files, folder)
     problems_found = Findings()
-    with opened(folder) as inner:
+    with open_package(folder) as inner:
         again = read_package(inner, package.problem.short_name, problems_found).problem
     assert not problems_found.has_errors, problems_found.items
     assert again == normal.problem
@@ -166,7 +166,7 @@ def test_the_revision_follows_what_decides_verdicts_and_nothing_else(read: Read)
 
     def current(change: dict[str, str]) -> str:
         package, _ = read({**base, **change})
-        return revision(package.problem, package.files)
+        return revision_digest(package.problem, package.files)
 
     first = current({})
     assert current({"statement/problem.en.md": "two"}) == first
@@ -192,10 +192,10 @@ def test_every_seed_comes_back_as_it_was_exported_or_says_why_not(
     read: Read, tmp_path: Path, contents: dict[str, bytes], reason: str
 ) -> None:
     package, _ = read(contents)
-    for recipe in package.recipes:
+    for recipe in package.generated_files:
         for path in (recipe.target, recipe.error_target):
             if path:
-                package.files.derive(path, b"1\n")
+                package.files.put_derived(path, b"1\n")
     if not reason:
         _export(package, tmp_path / "out")
         return

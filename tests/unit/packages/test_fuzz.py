@@ -13,9 +13,9 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.globs import matches
 from adjudge.packages.load import read_package
-from adjudge.packages.patterns import safe_pattern
+from adjudge.packages.patterns import compile_safe_regex
 from adjudge.packages.xml import parse_xml
-from adjudge.packages.yaml import Listing, Mapping, Node, Scalar, number, parse
+from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, parse_number, parse_yaml
 from fuzz.package_seeds import SEEDS
 from fuzz.packages import step
 from tests.unit.packages.conftest import Read
@@ -39,40 +39,40 @@ def test_broken_packages_are_read_or_refused(tmp_path: Path, block: int) -> None
 @given(text=st.text(st.sampled_from("ab:-[]{}&*!|>'\"#%,\n \t01\r\0é"), max_size=60))
 def test_yaml_is_parsed_or_found_faulty(text: str) -> None:
     findings = Findings()
-    node = parse(text, "x", findings)
+    node = parse_yaml(text, "x", findings)
     assert node is None or not findings.items
 
 
 NODES = st.recursive(
-    st.text("ab:#'\"-{}[], \nyes0", max_size=8).map(lambda text: Scalar(text, 0, is_quoted=True)),
+    st.text("ab:#'\"-{}[], \nyes0", max_size=8).map(lambda text: YamlScalar(text, 0, is_quoted=True)),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3).map(lambda items: Listing(items, 0)),
-        st.dictionaries(st.text("ab- :", max_size=4), inner, max_size=3).map(lambda items: Mapping(items, 0)),
+        st.lists(inner, max_size=3).map(lambda items: YamlList(items, 0)),
+        st.dictionaries(st.text("ab- :", max_size=4), inner, max_size=3).map(lambda items: YamlMap(items, 0)),
     ),
     max_leaves=8,
 )
 
 
-def _flow(node: Node) -> str:
-    if isinstance(node, Scalar):
+def _flow(node: YamlNode) -> str:
+    if isinstance(node, YamlScalar):
         return '"' + node.text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-    if isinstance(node, Listing):
+    if isinstance(node, YamlList):
         return "[" + ", ".join(_flow(item) for item in node.items) + "]"
-    return "{" + ", ".join(f"{_flow(Scalar(key, 0))}: {_flow(value)}" for key, value in node.items.items()) + "}"
+    return "{" + ", ".join(f"{_flow(YamlScalar(key, 0))}: {_flow(value)}" for key, value in node.items.items()) + "}"
 
 
-def _bare(node: Node | None) -> object:
-    if isinstance(node, Scalar):
+def _bare(node: YamlNode | None) -> object:
+    if isinstance(node, YamlScalar):
         return node.text
-    if isinstance(node, Listing):
+    if isinstance(node, YamlList):
         return [_bare(item) for item in node.items]
     return {key: _bare(value) for key, value in node.items.items()} if node is not None else None
 
 
 @BRIEF
 @given(node=NODES)
-def test_yaml_keeps_every_scalar_as_it_was_written(node: Node) -> None:
-    assert _bare(parse(_flow(node), "x", Findings())) == _bare(node)
+def test_yaml_keeps_every_scalar_as_it_was_written(node: YamlNode) -> None:
+    assert _bare(parse_yaml(_flow(node), "x", Findings())) == _bare(node)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_yaml_keeps_every_scalar_as_it_was_written(node: Node) -> None:
 )
 def test_deep_circular_and_doubled_yaml(text: str) -> None:
     findings = Findings()
-    node = parse(text, "x", findings)
+    node = parse_yaml(text, "x", findings)
     assert (node is None) == findings.has_errors
 
 
 def test_a_yaml_bomb_is_counted_before_it_goes_off() -> None:
     text = "a0: &a0 [x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
     findings = Findings()
-    assert parse(text, "x", findings) is None
+    assert parse_yaml(text, "x", findings) is None
     assert "more than" in findings.items[0].message
 
 
@@ -113,7 +113,7 @@ def test_xml_is_parsed_or_found_faulty(data: bytes) -> None:
     ],
 )
 def test_numbers(text: str, value: float | None) -> None:
-    assert number(text) == value
+    assert parse_number(text) == value
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_globs_that_are_refused(pattern: str) -> None:
 def test_a_pattern_is_safe_or_refused(text: str) -> None:
     names = ["a" * 30 + "b", "b1"]
     try:
-        pattern = safe_pattern(text, names)
+        pattern = compile_safe_regex(text, names)
     except InvalidInput:
         return
     for name in names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.problem import Aggregate, Expectation, GroupVerdict, Mode, OnReject, TimeBound
+from adjudge.domain.problem import Aggregate, Expectation, GroupVerdict, OnReject, ProblemMode, TimeBound
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings, Severity
@@ -36,7 +36,7 @@ def test_metadata_is_read_by_schema_and_never_by_yaml_types(read: Read) -> None:
     assert [(source.name, source.url) for source in problem.sources] == [("S", "u"), ("T", "")]
     limits = problem.limits
     assert (limits.run.cpu_ms, limits.run.memory_bytes, limits.ac_to_time_limit) == (1500, 256 << 20, 3.0)
-    assert limits.is_time_given
+    assert limits.has_explicit_time_limit
     assert limits.code_bytes == 65536
 
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_not_utf_8_is_named_with_its_line(read: Read) -> None:
 def test_type_may_be_a_word_words_or_a_list(read: Read, kind: str) -> None:
     package, _ = read({"problem.yaml": NEW + f"type: {kind}\n", **TESTS, **SOLUTION, "output_validator/v.py": ""})
     problem = package.problem
-    assert problem.mode is Mode.INTERACTIVE
+    assert problem.mode is ProblemMode.INTERACTIVE
     assert problem.interactor
     assert problem.interactor.protocol is InteractorProtocol.ICPC
     assert problem.interactor.program.files[0].path == "output_validator/v.py"
@@ -89,7 +89,7 @@ def test_multi_pass_and_submit_answer(read: Read) -> None:
     assert package.problem.max_passes == 4
     assert not errors(findings)
     package, _ = read({"problem.yaml": NEW + "type: submit-answer\n"})
-    assert package.problem.mode is Mode.SUBMIT_ANSWER
+    assert package.problem.mode is ProblemMode.SUBMIT_ANSWER
     assert package.problem.cases[0].output_name == "secret/01.out"
 
 
@@ -234,7 +234,7 @@ def test_legacy_validators_and_multipliers(read: Read) -> None:
     assert problem.checker.protocol is CheckerProtocol.ICPC
     assert problem.checker.programs[0].has_build_script
     assert (problem.limits.ac_to_time_limit, problem.limits.time_limit_to_tle) == (3, 1.5)
-    assert not problem.limits.is_time_given
+    assert not problem.limits.has_explicit_time_limit
 
 
 def test_several_legacy_validators_are_several_and_headers_make_one(read: Read) -> None:
@@ -351,7 +351,7 @@ def test_a_draft_package_follows_legacy_groups_until_it_has_new_ones(read: Read)
     package, findings = read({**base, "data/secret/01.args": "-a 'b c'\n"})
     assert not errors(findings)
     assert package.problem.cases[0].args == ("-a", "b c")
-    assert package.problem.origin.version == "2023-07"
+    assert package.problem.package_format.version == "2023-07"
 
 
 def test_stubs_validators_and_self_tests(read: Read) -> None:

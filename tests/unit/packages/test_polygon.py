@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.domain.problem import Aggregate, Mode, SelfTestKind
+from adjudge.domain.problem import Aggregate, ProblemMode, SelfTestKind
 from adjudge.domain.programs import CheckerProtocol, InteractorProtocol, NativeChecker, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings, PackageRefused, Severity
@@ -80,7 +80,7 @@ def test_a_full_package(read: Read) -> None:
     assert problem.checker.programs[0].support[0].name == "testlib.h"
     assert [case.is_sample for case in problem.cases] == [True, False]
     assert package.files.locate("tests/01").read_bytes() == b"1\n"
-    assert not package.recipes
+    assert not package.generated_files
     main, slow = problem.submissions
     assert main.is_model
     assert slow.expectations[0].result == {Verdict.TLE}
@@ -91,7 +91,7 @@ def test_a_full_package(read: Read) -> None:
 def test_a_standard_package_is_made_from_its_sources(read: Read) -> None:
     package, findings = read({"problem.xml": _xml(), **SOURCES, "tests/01": "1\n"})
     assert not _errors(findings)
-    targets = [(recipe.target, recipe.program.name, recipe.args, recipe.stdin) for recipe in package.recipes]
+    targets = [(recipe.target, recipe.program.name, recipe.args, recipe.stdin) for recipe in package.generated_files]
     assert targets == [
         ("tests/01.a", "a.cpp", (), "tests/01"),
         ("tests/02", "gen.cpp", ("5", "-x", "a b"), None),
@@ -166,7 +166,7 @@ def test_an_interactor_files_and_self_tests(read: Read) -> None:
     )
     problem = package.problem
     assert not _errors(findings)
-    assert problem.mode is Mode.INTERACTIVE
+    assert problem.mode is ProblemMode.INTERACTIVE
     assert problem.interactor
     assert problem.interactor.protocol is InteractorProtocol.TESTLIB
     assert (problem.input_file, problem.output_file) == ("in.txt", "")

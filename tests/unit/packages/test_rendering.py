@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from adjudge.packages.rendering import render
+from adjudge.packages.rendering import render_statement
 
 NAMES = {"tree.png"}
 
@@ -16,7 +16,7 @@ def located(name: str) -> str | None:
 
 
 def shown(text: str, kind: str = "md") -> str:
-    return render(text, kind, located).strip()
+    return render_statement(text, kind, located).strip()
 
 
 @pytest.mark.parametrize(

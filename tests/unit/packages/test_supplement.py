@@ -16,14 +16,14 @@ LIMITS = "title: Sum\nlimits: {time_limit: 1.5, memory: 64}\n"
 @pytest.mark.parametrize("contents", [DMOJ, PLAIN], ids=["dmoj", "plain"])
 def test_a_format_without_limits_takes_them_from_adjudge_yaml(read: Read, contents: dict[str, str]) -> None:
     silent, findings = read(contents)
-    assert not silent.problem.limits.is_time_given
+    assert not silent.problem.limits.has_explicit_time_limit
     assert any("adjudge.yaml" in item.fix for item in findings.items)
     package, findings = read({**contents, "adjudge.yaml": LIMITS, "statement/problem.en.md": "Add.\n"})
     problem = package.problem
     assert not errors(findings)
     assert problem.title == "Sum"
     assert (problem.limits.run.cpu_ms, problem.limits.run.memory_bytes) == (1_500, 64 << 20)
-    assert problem.limits.is_time_given
+    assert problem.limits.has_explicit_time_limit
     assert [item.path for item in problem.statements] == ["statement/problem.en.md"]
     ratio = silent.problem.limits.run.wall_ms / silent.problem.limits.run.cpu_ms
     assert problem.limits.run.wall_ms == round(1_500 * ratio)
@@ -46,7 +46,7 @@ def test_what_is_wrong_in_adjudge_yaml_is_named(read: Read, yaml: str, expected:
 
 def test_a_format_with_limits_does_not_use_adjudge_yaml(read: Read) -> None:
     package, findings = read({"problem.yaml": NEW, **TESTS, **SOLUTION, "adjudge.yaml": LIMITS})
-    assert not package.problem.limits.is_time_given
+    assert not package.problem.limits.has_explicit_time_limit
     assert any(item.path == "adjudge.yaml" and item.severity is Severity.WARNING for item in findings.items)
 
 

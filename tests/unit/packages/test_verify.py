@@ -7,19 +7,26 @@ import pytest
 from adjudge.domain.problem import Expectation, ProblemLimits, TimeBound
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.icpc.expectations import DEFAULTS, verdicts
-from adjudge.packages.verify import CaseOutcome, Outcome, bounds_above, expected_words, suggest, unmet
+from adjudge.packages.verify import (
+    VerifyCaseResult,
+    VerifyResult,
+    describe_expectations,
+    must_exceed_time_limit,
+    suggest_time_limit,
+    unmet_expectations,
+)
 
 AC, WA, TLE, RE, CE = Verdict.AC, Verdict.WA, Verdict.TLE, Verdict.RE, Verdict.CE
 
 
-def _outcome(*found: Verdict | None, times: tuple[float, ...] = (), score: float = 0.0) -> Outcome:
+def _outcome(*found: Verdict | None, times: tuple[float, ...] = (), score: float = 0.0) -> VerifyResult:
     padded = (*times, *[10.0] * (len(found) - len(times)))
     cases = [
-        CaseOutcome(f"secret/{number}", verdict, padded[number], message="see line 5", is_stopped=verdict is TLE)
+        VerifyCaseResult(f"secret/{number}", verdict, padded[number], message="see line 5", is_stopped=verdict is TLE)
         for number, verdict in enumerate(found)
     ]
     final = next((verdict for verdict in found if verdict not in (None, AC)), AC)
-    return Outcome(final or AC, score, tuple(cases), {"secret": score})
+    return VerifyResult(final or AC, score, tuple(cases), {"secret": score})
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def _outcome(*found: Verdict | None, times: tuple[float, ...] = (), score: float
     ],
 )
 def test_folders(folder: str, found: tuple[Verdict | None, ...], is_met: bool) -> None:
-    assert (not unmet([DEFAULTS[folder]], _outcome(*found))) is is_met
+    assert (not unmet_expectations([DEFAULTS[folder]], _outcome(*found))) is is_met
 
 
 @pytest.mark.parametrize(
@@ -58,25 +65,25 @@ def test_folders(folder: str, found: tuple[Verdict | None, ...], is_met: bool) -
     ],
 )
 def test_single_expectations(item: Expectation, is_met: bool) -> None:
-    assert (not unmet([item], _outcome(AC, WA, score=50))) is is_met
+    assert (not unmet_expectations([item], _outcome(AC, WA, score=50))) is is_met
 
 
 def test_compile_errors_are_unexpected_unless_expected() -> None:
-    outcome = Outcome(CE)
-    assert unmet([DEFAULTS["accepted"]], outcome) == ("ended with CE",)
+    outcome = VerifyResult(CE)
+    assert unmet_expectations([DEFAULTS["accepted"]], outcome) == ("ended with CE",)
     every = frozenset(Verdict)
-    assert not unmet([Expectation(permitted=every, required=every, result=frozenset({CE}))], outcome)
+    assert not unmet_expectations([Expectation(permitted=every, required=every, result=frozenset({CE}))], outcome)
 
 
 def test_reasons_name_the_test_and_the_rule() -> None:
-    assert unmet([DEFAULTS["accepted"]], _outcome(AC, WA)) == ("WA on secret/1, permitted: AC/PA",)
+    assert unmet_expectations([DEFAULTS["accepted"]], _outcome(AC, WA)) == ("WA on secret/1, permitted: AC/PA",)
 
 
 def test_expected_in_words() -> None:
-    assert expected_words([DEFAULTS["accepted"]]) == "AC"
-    assert expected_words([DEFAULTS["time_limit_exceeded"]]) == "TLE"
-    assert expected_words([Expectation(cases="secret")]) == "by test"
-    assert expected_words([]) == "anything"
+    assert describe_expectations([DEFAULTS["accepted"]]) == "AC"
+    assert describe_expectations([DEFAULTS["time_limit_exceeded"]]) == "TLE"
+    assert describe_expectations([Expectation(cases="secret")]) == "by test"
+    assert describe_expectations([]) == "anything"
 
 
 LIMITS = ProblemLimits(ac_to_time_limit=2.0, time_limit_to_tle=1.5, time_resolution_ms=1000)
@@ -88,9 +95,9 @@ def test_the_smallest_multiple_that_keeps_both_margins() -> None:
     judged = [
         (*ACCEPTED, _outcome(AC, AC, times=(600, 900))),
         ("wrong_answer/w", [DEFAULTS["wrong_answer"]], _outcome(AC, WA, times=(100, 1000))),
-        (*SLOW, Outcome(TLE, cases=(CaseOutcome("secret/1", TLE, 4500.0),))),
+        (*SLOW, VerifyResult(TLE, cases=(VerifyCaseResult("secret/1", TLE, 4500.0),))),
     ]
-    found = suggest(LIMITS, judged)
+    found = suggest_time_limit(LIMITS, judged)
     assert found
     assert (found.lower_ms, found.upper_ms, found.time_limit_ms) == (2000, 3000, 2000)
     assert (found.slowest, found.fastest) == ("wrong_answer/w", "time_limit_exceeded/t")
@@ -99,24 +106,24 @@ def test_the_smallest_multiple_that_keeps_both_margins() -> None:
 def test_no_limit_keeps_both_margins() -> None:
     judged = [
         (*ACCEPTED, _outcome(AC, times=(900,))),
-        (*SLOW, Outcome(TLE, cases=(CaseOutcome("secret/1", TLE, 2900.0),))),
+        (*SLOW, VerifyResult(TLE, cases=(VerifyCaseResult("secret/1", TLE, 2900.0),))),
     ]
-    found = suggest(LIMITS, judged)
+    found = suggest_time_limit(LIMITS, judged)
     assert found
     assert found.time_limit_ms is None
 
 
 def test_what_was_stopped_bounds_nothing_from_above() -> None:
-    found = suggest(LIMITS, [(*ACCEPTED, _outcome(AC, times=(900,))), (*SLOW, _outcome(TLE, times=(1500,)))])
+    found = suggest_time_limit(LIMITS, [(*ACCEPTED, _outcome(AC, times=(900,))), (*SLOW, _outcome(TLE, times=(1500,)))])
     assert found
     assert found.upper_ms == float("inf")
     assert found.time_limit_ms == 2000
 
 
 def test_who_bounds_the_limit() -> None:
-    assert bounds_above([DEFAULTS["time_limit_exceeded"]])
-    assert not bounds_above([DEFAULTS["brute_force"]])
-    assert bounds_above([Expectation(time_bound=TimeBound.UPPER)])
-    assert suggest(LIMITS, [("brute_force/b", [DEFAULTS["brute_force"]], _outcome(AC, times=(5,)))]) is None
+    assert must_exceed_time_limit([DEFAULTS["time_limit_exceeded"]])
+    assert not must_exceed_time_limit([DEFAULTS["brute_force"]])
+    assert must_exceed_time_limit([Expectation(time_bound=TimeBound.UPPER)])
+    assert suggest_time_limit(LIMITS, [("brute_force/b", [DEFAULTS["brute_force"]], _outcome(AC, times=(5,)))]) is None
     excluded = Expectation(permitted=verdicts(["AC"]), time_bound=TimeBound.NEITHER)
-    assert suggest(LIMITS, [("accepted/a", [excluded], _outcome(AC, times=(5,)))]) is None
+    assert suggest_time_limit(LIMITS, [("accepted/a", [excluded], _outcome(AC, times=(5,)))]) is None

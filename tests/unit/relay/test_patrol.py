@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from adjudge.domain.errors import Unavailable
-from adjudge.relay.patrol import patrol
+from adjudge.relay.patrol import run_periodically
 
 
 @pytest.mark.parametrize("trouble", [Unavailable("away"), KeyError("a bug")])
@@ -18,7 +18,7 @@ async def test_a_round_that_fails_is_made_again(trouble: Exception) -> None:
         rounds.put_nowait(1)
         raise trouble
 
-    task = asyncio.create_task(patrol(tick, every_ms=1))
+    task = asyncio.create_task(run_periodically(tick, interval_ms=1))
     async with asyncio.timeout(120):
         for _ in range(3):
             await rounds.get()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.sandbox import doctor
-from adjudge.sandbox.doctor import Check, CheckState, Diagnosis, Machine
+from adjudge.sandbox.doctor import DoctorReport, HostCheck, HostCheckState, HostFacts
 
 GOOD = """\
 Pid:\t2
@@ -28,20 +28,20 @@ Inter-|   Receive                                                |  Transmit
 
 def _machine(
     root: Path, files: dict[str, str] | None = None, is_root: bool = False, programs: tuple[str, ...] = ()
-) -> Machine:
+) -> HostFacts:
     for name, text in (files or {}).items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return Machine(root, is_root, lambda name: f"/usr/bin/{name}" if name in programs else None)
+    return HostFacts(root, is_root, lambda name: f"/usr/bin/{name}" if name in programs else None)
 
 
-def _states(seen: str) -> dict[str, CheckState]:
-    return {check.name: check.state for check in doctor.isolation_checks(seen)}
+def _states(seen: str) -> dict[str, HostCheckState]:
+    return {check.name: check.state for check in doctor.check_isolation(seen)}
 
 
 def test_a_tight_box_is_found_tight() -> None:
-    assert set(_states(GOOD).values()) == {CheckState.OK}
+    assert set(_states(GOOD).values()) == {HostCheckState.OK}
 
 
 @pytest.mark.parametrize(
@@ -57,70 +57,72 @@ def test_a_tight_box_is_found_tight() -> None:
     ],
 )
 def test_each_hole_is_found_and_forbids_untrusted_code(change: str, to: str, lost: str) -> None:
-    checks = doctor.isolation_checks(GOOD.replace(change, to))
-    missing = [check for check in checks if check.state is CheckState.MISSING]
+    checks = doctor.check_isolation(GOOD.replace(change, to))
+    missing = [check for check in checks if check.state is HostCheckState.MISSING]
     assert [check.name for check in missing] == [lost]
     assert missing[0].fix
-    assert not Diagnosis(tuple(checks)).may_run_untrusted
+    assert not DoctorReport(tuple(checks)).may_run_untrusted
 
 
 def test_a_probe_that_saw_nothing_proves_nothing() -> None:
     states = _states("")
-    assert {name for name, state in states.items() if state is CheckState.OK} == set()
+    assert {name for name, state in states.items() if state is HostCheckState.OK} == set()
 
 
 def test_only_what_is_essential_forbids_untrusted_code() -> None:
-    slow = Check("swap", CheckState.MISSING, "", "", "")
-    gone = Check("launcher", CheckState.MISSING, "", "", "", essential=True)
-    assert Diagnosis((slow,)).may_run_untrusted
-    assert not Diagnosis((slow, gone)).may_run_untrusted
+    slow = HostCheck("swap", HostCheckState.MISSING, "", "", "")
+    gone = HostCheck("launcher", HostCheckState.MISSING, "", "", "", is_required=True)
+    assert DoctorReport((slow,)).may_run_untrusted
+    assert not DoctorReport((slow, gone)).may_run_untrusted
 
 
 def test_an_operator_may_do_without_a_cgroup_and_without_nothing_else() -> None:
-    uncounted = Check(doctor.CGROUP_USE, CheckState.MISSING, "", "", "", essential=True)
-    unfiltered = Check("seccomp", CheckState.MISSING, "", "", "", essential=True)
-    assert not Diagnosis((uncounted,)).may_run_untrusted
-    assert Diagnosis((uncounted,)).obstacles() == (uncounted,)
-    assert Diagnosis((uncounted,)).obstacles(allow_without_cgroup=True) == ()
-    assert Diagnosis((uncounted, unfiltered)).obstacles(allow_without_cgroup=True) == (unfiltered,)
+    uncounted = HostCheck(doctor.CGROUP_USE, HostCheckState.MISSING, "", "", "", is_required=True)
+    unfiltered = HostCheck("seccomp", HostCheckState.MISSING, "", "", "", is_required=True)
+    assert not DoctorReport((uncounted,)).may_run_untrusted
+    assert DoctorReport((uncounted,)).obstacles() == (uncounted,)
+    assert DoctorReport((uncounted,)).obstacles(allow_without_cgroup=True) == ()
+    assert DoctorReport((uncounted, unfiltered)).obstacles(allow_without_cgroup=True) == (unfiltered,)
 
 
 @pytest.mark.parametrize(
     ("files", "as_user", "as_root"),
     [
-        ({"proc/sys/user/max_user_namespaces": "9000\n"}, CheckState.OK, CheckState.OK),
-        ({"proc/sys/user/max_user_namespaces": "0\n"}, CheckState.MISSING, CheckState.DEGRADED),
-        ({}, CheckState.MISSING, CheckState.DEGRADED),
+        ({"proc/sys/user/max_user_namespaces": "9000\n"}, HostCheckState.OK, HostCheckState.OK),
+        ({"proc/sys/user/max_user_namespaces": "0\n"}, HostCheckState.MISSING, HostCheckState.DEGRADED),
+        ({}, HostCheckState.MISSING, HostCheckState.DEGRADED),
         (
             {"proc/sys/user/max_user_namespaces": "9", "proc/sys/kernel/unprivileged_userns_clone": "0"},
-            CheckState.MISSING,
-            CheckState.DEGRADED,
+            HostCheckState.MISSING,
+            HostCheckState.DEGRADED,
         ),
         (
             {
                 "proc/sys/user/max_user_namespaces": "9",
                 "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
             },
-            CheckState.MISSING,
-            CheckState.DEGRADED,
+            HostCheckState.MISSING,
+            HostCheckState.DEGRADED,
         ),
     ],
 )
-def test_user_namespaces(tmp_path: Path, files: dict[str, str], as_user: CheckState, as_root: CheckState) -> None:
+def test_user_namespaces(
+    tmp_path: Path, files: dict[str, str], as_user: HostCheckState, as_root: HostCheckState
+) -> None:
     for is_root, state in ((False, as_user), (True, as_root)):
         check = doctor.check_user_namespaces(_machine(tmp_path, files, is_root))
         assert check.state is state
-        assert bool(check.fix) == (state is not CheckState.OK)
+        assert bool(check.fix) == (state is not HostCheckState.OK)
 
 
 def test_cgroups_of_both_versions_are_told_apart(tmp_path: Path) -> None:
     v2 = _machine(tmp_path / "v2", {"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n"})
-    assert doctor.check_cgroups(v2).found.startswith("v2")
+    assert doctor.check_cgroups(v2).observed.startswith("v2")
     for name in ("memory", "pids", "cpu,cpuacct"):
         (tmp_path / "v1/sys/fs/cgroup" / name).mkdir(parents=True)
         (tmp_path / "v1/sys/fs/cgroup" / name / "tasks").touch()
-    assert doctor.check_cgroups(Machine(tmp_path / "v1")).found.startswith("v1")
-    assert doctor.check_cgroups(Machine(tmp_path / "none")).state is CheckState.DEGRADED
+    assert doctor.check_cgroups(HostFacts(tmp_path / "v1")).observed.startswith("v1")
+    assert doctor.check_cgroups(HostFacts(tmp_path / "none")).state is HostCheckState.DEGRADED
 
 
 def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
@@ -136,12 +138,12 @@ def test_what_makes_times_uneven_is_degraded(tmp_path: Path) -> None:
     )
     checks = [doctor.check_swap, doctor.check_smt, doctor.check_frequency, doctor.check_turbo, doctor.check_huge_pages]
     for check in checks:
-        assert check(uneven).state is CheckState.DEGRADED
+        assert check(uneven).state is HostCheckState.DEGRADED
         assert check(uneven).fix
-        assert check(Machine(tmp_path / "bare")).state is CheckState.OK
+        assert check(HostFacts(tmp_path / "bare")).state is HostCheckState.OK
 
 
 def test_a_compiler_is_looked_for_on_the_path(tmp_path: Path) -> None:
     machine = _machine(tmp_path, programs=("gcc", "python3"))
-    assert doctor.check_compiler(machine).found == "/usr/bin/gcc"
-    assert doctor.check_compiler(_machine(tmp_path)).state is CheckState.DEGRADED
+    assert doctor.check_compiler(machine).observed == "/usr/bin/gcc"
+    assert doctor.check_compiler(_machine(tmp_path)).state is HostCheckState.DEGRADED

@@ -10,16 +10,25 @@ from typing import Any
 
 import pytest
 
-from adjudge.sandbox import Isolation, MemorySource, NoCgroup, RunReport, RunSpec, RunVerdict, Sandbox, pool
+from adjudge.sandbox import (
+    Isolation,
+    MemorySource,
+    NoCgroup,
+    Sandbox,
+    SandboxRunReport,
+    SandboxRunSpec,
+    SandboxVerdict,
+    pool,
+)
 from adjudge.sandbox.launcher import LauncherDied
-from adjudge.sandbox.metrics import NoMetrics
+from adjudge.sandbox.metrics import NullSandboxMetrics
 from adjudge.sandbox.report import ProtocolError, ProtocolReason, SandboxFault, fault_report
-from tests.support.logged import logged
+from tests.support.logged import capture_logs
 
-SPEC = RunSpec(argv=("/bin/true",), job_id="job-1", attempt_id=2)
+SPEC = SandboxRunSpec(argv=("/bin/true",), job_id="job-1", attempt_id=2)
 
 
-class Counted(NoMetrics):
+class Counted(NullSandboxMetrics):
     """Notes what is counted."""
 
     def __init__(self) -> None:
@@ -37,7 +46,7 @@ class FakeLauncher:
     """Answers each run with the next of its answers, whoever asks."""
 
     source = MemorySource.CGROUP2
-    answers: list[RunReport | Exception] = []  # noqa: RUF012  # set by each test
+    answers: list[SandboxRunReport | Exception] = []  # noqa: RUF012  # set by each test
     made: list[FakeLauncher] = []  # noqa: RUF012  # as above
 
     def __init__(self, *_: object, once: bool, **__: object) -> None:
@@ -47,7 +56,7 @@ class FakeLauncher:
     async def hello(self) -> Isolation:
         return Isolation(0, 1, False, True, self.source)
 
-    async def run(self, spec: RunSpec, handover: list[int]) -> RunReport:
+    async def run(self, spec: SandboxRunSpec, handover: list[int]) -> SandboxRunReport:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -70,13 +79,13 @@ def _fake_launchers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def log() -> Iterator[StringIO]:
-    with logged() as lines:
+    with capture_logs() as lines:
         yield lines
 
 
-def fine(source: MemorySource = MemorySource.CGROUP2) -> RunReport:
+def fine(source: MemorySource = MemorySource.CGROUP2) -> SandboxRunReport:
     report = fault_report(SandboxFault("none", 0, -1, ""), SPEC.job_id, SPEC.attempt_id)
-    return report._replace(verdict=RunVerdict.OK, sandbox_error=None, memory_source=source)
+    return report._replace(verdict=SandboxVerdict.OK, sandbox_error=None, memory_source=source)
 
 
 def lines_of(log: StringIO, event: str) -> list[dict[str, Any]]:
@@ -90,13 +99,13 @@ async def test_a_report_that_breaks_the_protocol_is_counted_logged_and_is_nobody
     FakeLauncher.answers += [ProtocolError(ProtocolReason.JOB_MISMATCH, "another job's"), fine(), fine()]
     async with Sandbox(slots=1, metrics=metrics, state_dir=tmp_path) as box:
         report = await box.run(SPEC)
-        assert report.verdict is RunVerdict.SE
+        assert report.verdict is SandboxVerdict.SE
         assert report.sandbox_error is not None
         assert report.sandbox_error.step == "report"
         assert (report.job_id, report.attempt_id) == ("job-1", 2)
         assert metrics.errors == [str(ProtocolReason.JOB_MISMATCH)]
         assert FakeLauncher.made[0].closed, "an agent that was not believed once is not asked again"
-        assert (await box.run(SPEC)).verdict is RunVerdict.OK
+        assert (await box.run(SPEC)).verdict is SandboxVerdict.OK
     (line,) = lines_of(log, "sandbox_protocol_error")
     assert (line["reason"], line["job_id"], line["attempt_id"]) == (str(ProtocolReason.JOB_MISMATCH), "job-1", 2)
 
@@ -128,13 +137,13 @@ async def test_without_a_cgroup_nothing_runs_unless_it_is_allowed(tmp_path: Path
             await Sandbox(slots=1, use_agent=use_agent, state_dir=tmp_path).__aenter__()
     assert all(launcher.closed for launcher in FakeLauncher.made)
     async with Sandbox(slots=1, unsafe=True, state_dir=tmp_path) as box:
-        assert (await box.run(SPEC)).verdict is RunVerdict.OK
+        assert (await box.run(SPEC)).verdict is SandboxVerdict.OK
 
 
 async def test_a_cgroup_that_goes_away_makes_runs_our_fault(tmp_path: Path) -> None:
     FakeLauncher.answers += [fine(MemorySource.RLIMIT)]
     async with Sandbox(slots=1, state_dir=tmp_path) as box:
         report = await box.run(SPEC)
-    assert report.verdict is RunVerdict.SE
+    assert report.verdict is SandboxVerdict.SE
     assert report.sandbox_error is not None
     assert report.sandbox_error.step == "cgroup"

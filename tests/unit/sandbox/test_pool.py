@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from adjudge.sandbox import RunSpec, Sandbox, pool
+from adjudge.sandbox import Sandbox, SandboxRunSpec, pool
 from adjudge.sandbox.launcher import LauncherDied
 
 
 async def hold(box: Sandbox, name: str, order: list[str], leave: asyncio.Event) -> None:
-    async with box.seats(1):
+    async with box.reserve_slots(1):
         order.append(name)
         await leave.wait()
 
@@ -34,7 +34,7 @@ async def waiting(box: Sandbox, names: str, order: list[str], leave: asyncio.Eve
 
 async def test_a_slot_goes_to_whoever_waits_longest() -> None:
     box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
-    async with box.seats(1):
+    async with box.reserve_slots(1):
         tasks = await waiting(box, "abc", order, leave)
         assert order == []
         leave.set()
@@ -46,7 +46,7 @@ async def test_who_comes_when_a_slot_was_just_given_waits_for_the_next() -> None
     box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
     leave.set()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(box.seats(1))
+        await stack.enter_async_context(box.reserve_slots(1))
         [first] = await waiting(box, "a", order, leave)
         await stack.aclose()
         late = asyncio.create_task(hold(box, "late", order, leave))
@@ -59,7 +59,7 @@ async def test_whoever_stops_waiting_leaves_the_slot_to_the_next(already_given: 
     box, order, leave = Sandbox(slots=1), list[str](), asyncio.Event()
     leave.set()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(box.seats(1))
+        await stack.enter_async_context(box.reserve_slots(1))
         [first, second] = await waiting(box, "ab", order, leave)
         if already_given:
             await stack.aclose()
@@ -68,7 +68,7 @@ async def test_whoever_stops_waiting_leaves_the_slot_to_the_next(already_given: 
         await asyncio.wait([first, second])
     assert first.cancelled()
     assert order == ["b"]
-    async with asyncio.timeout(120), box.seats(1):
+    async with asyncio.timeout(120), box.reserve_slots(1):
         pass
 
 
@@ -76,29 +76,29 @@ async def test_seats_at_once_are_given_back_when_their_taker_is_cancelled() -> N
     box = Sandbox(slots=2)
 
     async def take_both() -> None:
-        async with box.seats(2):
+        async with box.reserve_slots(2):
             pass
 
-    async with box.seats(1):
+    async with box.reserve_slots(1):
         both = asyncio.create_task(take_both())
         await turns()
         both.cancel()
         await asyncio.wait([both])
-        async with asyncio.timeout(120), box.seats(1):
+        async with asyncio.timeout(120), box.reserve_slots(1):
             pass
-    async with asyncio.timeout(120), box.seats(2):
+    async with asyncio.timeout(120), box.reserve_slots(2):
         pass
 
 
 async def test_a_pair_that_is_cancelled_before_it_begins_leaves_no_slot_and_no_pipe_behind() -> None:
-    box, spec = Sandbox(slots=2), RunSpec(argv=("/bin/true",))
+    box, spec = Sandbox(slots=2), SandboxRunSpec(argv=("/bin/true",))
     descriptors = Path("/proc/self/fd")
     before = len(list(descriptors.iterdir()))
     pair = asyncio.create_task(box.run_interactive(spec, spec))
     asyncio.get_running_loop().call_soon(pair.cancel)  # behind its first step, before the first step of either run
     await asyncio.wait([pair])
     assert pair.cancelled()
-    async with asyncio.timeout(120), box.seats(2):
+    async with asyncio.timeout(120), box.reserve_slots(2):
         pass
     assert len(list(descriptors.iterdir())) == before
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adjudge.sandbox import LimitKind, MemorySource, ProtocolError, ProtocolReason, RunVerdict, parse_report
-from adjudge.sandbox.report import REPORT_BYTES_MAX, REPORT_KEYS, parse_any_report, parse_plain_report
+from adjudge.sandbox import LimitKind, MemorySource, ProtocolError, ProtocolReason, SandboxVerdict, parse_report
+from adjudge.sandbox.report import REPORT_BYTES_MAX, REPORT_KEYS, parse_report_fast, parse_report_json
 
 ROOT = Path(__file__).parents[3]
 GOOD: dict[str, Any] = {
@@ -70,19 +70,19 @@ def refusal(body: bytes) -> ProtocolReason:
 def test_the_short_way_reads_what_the_long_way_reads(changes: dict[str, Any]) -> None:
     body = as_the_launcher_writes_it(line(**changes))
     job_id, attempt_id = changes.get("job_id", "job_123"), changes.get("attempt_id", 7)
-    plain = parse_plain_report(body, job_id, attempt_id)
+    plain = parse_report_fast(body, job_id, attempt_id)
     assert plain is not None
-    assert plain == parse_any_report(body, job_id, attempt_id, ())
+    assert plain == parse_report_json(body, job_id, attempt_id, ())
 
 
 def test_the_short_way_leaves_faults_and_collected_files_to_the_long_way() -> None:
     for changes in ({"collected": [[1, 1, 0]]}, {"sandbox_error": "exec:ENOENT"}, {"time_us": 10**19}, {"more": 1}):
-        assert parse_plain_report(as_the_launcher_writes_it(line(**changes)), "job_123", 7) is None
+        assert parse_report_fast(as_the_launcher_writes_it(line(**changes)), "job_123", 7) is None
 
 
 def test_a_good_line_is_read_whole() -> None:
     report, stdout_bytes, stderr_bytes = parse_report(line(), job_id="job_123", attempt_id=7)
-    assert (report.verdict, report.time_ms, report.mem_kb, report.wall_ms) == (RunVerdict.OK, 12, 2048, 20)
+    assert (report.verdict, report.time_ms, report.mem_kb, report.wall_ms) == (SandboxVerdict.OK, 12, 2048, 20)
     assert (stdout_bytes, stderr_bytes, report.stderr_truncated) == (4, 5, True)
     assert report.memory_source is MemorySource.CGROUP2
     assert report.ok

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.sandbox import Egress, InputFile, Limits, Mount, RunSpec
+from adjudge.sandbox import Egress, InputFile, Limits, Mount, SandboxRunSpec
 
 ARGV = ("/bin/true",)
 
@@ -19,7 +19,7 @@ def test_a_name_that_could_leave_the_work_directory_is_refused(name: str) -> Non
     with pytest.raises(InvalidInput, match="files"):
         InputFile(name, b"")
     with pytest.raises(InvalidInput, match="collect"):
-        RunSpec(argv=ARGV, collect=(name,), collect_to=Path("/tmp"))
+        SandboxRunSpec(argv=ARGV, collect=(name,), collect_to=Path("/tmp"))
 
 
 @pytest.mark.parametrize("name", ["a", "a/b/c", "-rf", "a b", "a\nb", "…", "x..y", ".hidden"])
@@ -32,23 +32,23 @@ def test_an_odd_but_plain_name_is_fine(name: str) -> None:
 )
 def test_an_argv_the_kernel_would_cut_or_that_goes_up_is_refused(argv: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="argv"):
-        RunSpec(argv=argv)
+        SandboxRunSpec(argv=argv)
 
 
 def test_shell_characters_are_only_bytes() -> None:
     argv = ("/bin/echo", "; rm -rf /", "$(id)", "`id`", "| cat", "\n", "../up")
-    assert RunSpec(argv=argv).argv == argv
+    assert SandboxRunSpec(argv=argv).argv == argv
 
 
 @pytest.mark.parametrize("env", [{"": "x"}, {"A=B": "x"}, {"A": "x\0"}, {"A\0": "x"}])
 def test_a_variable_that_is_none_is_refused(env: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="env"):
-        RunSpec(argv=ARGV, env=env)
+        SandboxRunSpec(argv=ARGV, env=env)
 
 
 def test_argv_and_env_together_have_an_end() -> None:
     with pytest.raises(InvalidInput, match="together"):
-        RunSpec(argv=("/bin/true", *(["x" * 100_000] * 11)))
+        SandboxRunSpec(argv=("/bin/true", *(["x" * 100_000] * 11)))
 
 
 @pytest.mark.parametrize("target", ["data", "/", "/proc/x", "/dev/null", "/etc", "/work", "/a/../b", "/a//b", "/a\0"])
@@ -77,7 +77,7 @@ def test_a_relative_source_is_refused() -> None:
 )
 def test_the_message_names_the_field(changes: dict[str, object], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        RunSpec(argv=ARGV, **changes)  # type: ignore[arg-type]  # one of many fields
+        SandboxRunSpec(argv=ARGV, **changes)  # type: ignore[arg-type]  # one of many fields
     assert caught.value.fields["field"] == field
     assert field in caught.value.message
 

@@ -10,8 +10,16 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.sandbox import MERGE, InputFile, Limits, RunSpec
-from adjudge.sandbox.wire import INLINE_BYTES_MAX, MAGIC, PACKET_BYTES_MAX, TYPE_IN_FD, TYPE_RUN, Packet, refuse_missing
+from adjudge.sandbox import MERGE, InputFile, Limits, SandboxRunSpec
+from adjudge.sandbox.wire import (
+    INLINE_BYTES_MAX,
+    MAGIC,
+    PACKET_BYTES_MAX,
+    TYPE_IN_FD,
+    TYPE_RUN,
+    RequestPacket,
+    check_executable_exists,
+)
 
 
 def records(message: bytes) -> list[tuple[int, bytes]]:
@@ -29,7 +37,9 @@ def open_fds() -> set[str]:
 
 
 def test_a_plain_request_carries_no_descriptor() -> None:
-    with closing(Packet(RunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3))) as packet:
+    with closing(
+        RequestPacket(SandboxRunSpec(argv=("/bin/true", "x"), env={"A": "b"}, job_id="j", attempt_id=3))
+    ) as packet:
         message = packet.message()
     assert struct.unpack_from("<IHH", message) == (MAGIC, TYPE_RUN, 0)
     assert [tag for tag, _ in records(message)] == [1, 2, 3, 4, 4, 5]
@@ -40,14 +50,14 @@ def test_a_plain_request_carries_no_descriptor() -> None:
 def test_the_limits_are_in_the_order_of_their_declaration() -> None:
     limits = Limits(cpu_ms=1, wall_ms=2, memory_bytes=3, processes=4, open_files=5, file_bytes=6, output_bytes=7,
                     input_bytes=8, work_bytes=9, work_inodes=10, stack_bytes=11)  # fmt: skip
-    with closing(Packet(RunSpec(argv=("x",), limits=limits))) as packet:
+    with closing(RequestPacket(SandboxRunSpec(argv=("x",), limits=limits))) as packet:
         assert struct.unpack("<11Q", dict(records(packet.message()))[3]) == tuple(range(1, 12))
 
 
 def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"data")
     before = open_fds()
-    spec = RunSpec(
+    spec = SandboxRunSpec(
         argv=("x",),
         stdin=b"input",
         stdout=tmp_path / "out",
@@ -56,7 +66,7 @@ def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
         collect=("o",),
         collect_to=tmp_path,
     )
-    with closing(Packet(spec)) as packet:
+    with closing(RequestPacket(spec)) as packet:
         assert len(packet.fds) == 5
         assert packet.message()
     assert open_fds() == before
@@ -64,14 +74,14 @@ def test_everything_opened_is_closed_again(tmp_path: Path) -> None:
 
 def test_nothing_stays_open_when_a_file_is_missing(tmp_path: Path) -> None:
     before = open_fds()
-    spec = RunSpec(argv=("x",), stdin=b"input", files=(InputFile("a", tmp_path / "missing"),))
+    spec = SandboxRunSpec(argv=("x",), stdin=b"input", files=(InputFile("a", tmp_path / "missing"),))
     with pytest.raises(InvalidInput, match="missing"):
-        Packet(spec)
+        RequestPacket(spec)
     assert open_fds() == before
 
 
 def test_bytes_given_as_input_cannot_be_changed_by_their_reader() -> None:
-    with closing(Packet(RunSpec(argv=("x",), stdin=b"input"))) as packet, pytest.raises(PermissionError):
+    with closing(RequestPacket(SandboxRunSpec(argv=("x",), stdin=b"input"))) as packet, pytest.raises(PermissionError):
         os.write(packet.fds[0], b"changed")
 
 
@@ -79,7 +89,7 @@ def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_pat
     (tmp_path / "in").write_bytes(b"0123456789")
     with (tmp_path / "in").open("rb", buffering=0) as source:
         source.read(4)
-        with closing(Packet(RunSpec(argv=("x",), stdin=source.fileno()))) as packet:
+        with closing(RequestPacket(SandboxRunSpec(argv=("x",), stdin=source.fileno()))) as packet:
             assert packet.fds[0] != source.fileno()
             assert os.read(packet.fds[0], 100) == b"456789"
 
@@ -88,29 +98,33 @@ def test_a_regular_file_given_as_a_descriptor_becomes_a_copy_of_its_rest(tmp_pat
 def test_a_file_over_the_input_limit_is_refused(tmp_path: Path, as_path: bool) -> None:
     (tmp_path / "in").write_bytes(b"0123456789")
     with (tmp_path / "in").open("rb") as source:
-        spec = RunSpec(argv=("x",), stdin=tmp_path / "in" if as_path else source.fileno(), limits=Limits(input_bytes=9))
+        spec = SandboxRunSpec(
+            argv=("x",), stdin=tmp_path / "in" if as_path else source.fileno(), limits=Limits(input_bytes=9)
+        )
         with pytest.raises(InvalidInput, match="over the limit"):
-            Packet(spec)
+            RequestPacket(spec)
 
 
 def test_a_program_is_named_and_other_files_are_opened(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(b"#!/bin/true\n")
     for executable, tag, descriptors in ((True, 11, 0), (False, 9, 1)):
-        with closing(Packet(RunSpec(argv=("x",), files=(InputFile("p", program, executable),)))) as packet:
+        with closing(
+            RequestPacket(SandboxRunSpec(argv=("x",), files=(InputFile("p", program, executable),)))
+        ) as packet:
             assert records(packet.message())[-1][0] == tag
             assert len(packet.fds) == descriptors
 
 
 def test_only_a_program_that_cannot_be_read_is_its_callers_error(tmp_path: Path) -> None:
-    refuse_missing(InputFile("inline", b"data", executable=True))
-    refuse_missing(InputFile("folder", tmp_path, executable=True))
+    check_executable_exists(InputFile("inline", b"data", executable=True))
+    check_executable_exists(InputFile("folder", tmp_path, executable=True))
     with pytest.raises(InvalidInput, match="missing cannot be opened: No such file"):
-        refuse_missing(InputFile("p", tmp_path / "missing", executable=True))
+        check_executable_exists(InputFile("p", tmp_path / "missing", executable=True))
 
 
 def test_a_long_request_travels_in_a_file() -> None:
-    with closing(Packet(RunSpec(argv=("x", *["y" * 100_000] * 2)))) as packet:
+    with closing(RequestPacket(SandboxRunSpec(argv=("x", *["y" * 100_000] * 2)))) as packet:
         message = packet.message()
         assert struct.unpack("<IHH", message) == (MAGIC, TYPE_IN_FD, 1)
         assert os.fstat(packet.fds[0]).st_size > PACKET_BYTES_MAX

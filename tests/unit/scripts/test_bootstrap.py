@@ -41,7 +41,7 @@ def test_the_first_suitable_python_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(bootstrap, "probe", answers.get)
     assert bootstrap.choose_python() == ("/usr/bin/python3.11", (3, 11, 2))
     monkeypatch.setenv("ADJUDGE_PYTHON", "python3.12")
-    with pytest.raises(bootstrap.MissingError, match=r"python3\.12-venv"):
+    with pytest.raises(bootstrap.MissingDependencyError, match=r"python3\.12-venv"):
         bootstrap.choose_python()
 
 

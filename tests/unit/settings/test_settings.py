@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.settings import DatabaseUrl, Secret, declared, load, variables
+from adjudge.settings import DatabaseUrl, Secret, all_settings, load, variables
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_misspelt_variable_is_pointed_out() -> None:
 
 
 def test_no_two_knobs_share_a_variable() -> None:
-    names = [variable for _, _, knob in declared() for variable in variables(knob)]
+    names = [variable for _, _, knob in all_settings() for variable in variables(knob)]
     assert len(names) == len(set(names))
 
 

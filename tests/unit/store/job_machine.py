@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 
 from adjudge.domain.states import JOB, JobStatus
 from adjudge.store import Tx, outbox
-from adjudge.store.job_values import Burial, Delivery, Fence, Finish, Release
+from adjudge.store.job_values import DispatchedMessage, Fence, JobRelease, JobResult, PoisonJob
 from adjudge.store.statement import Row
-from tests.support.stores import NOON_US, Store, raw
+from tests.support.stores import NOON_US, StoreHarness, adhoc_statement
 
 LEASE_MS = 1_000
 FEW = 3
@@ -41,7 +41,7 @@ TABLES = ("dead_letters", "outbox", "job_status_log", "job_attempts", "jobs")
 
 
 @dataclass
-class Modelled:
+class ModelJob:
     """What the model believes of one job."""
 
     status: str = "pending"
@@ -58,18 +58,18 @@ class Modelled:
     """Which taking of its outbox row may still note its delivery."""
 
 
-class JobMachine(RuleBasedStateMachine):
+class JobStateMachine(RuleBasedStateMachine):
     """Claimants, lost leases, late writers, cancels, retries, replays, deliveries, in any order."""
 
     jobs = Bundle("jobs")
     fences = Bundle("fences")
     takings = Bundle("takings")
 
-    def __init__(self, store: Store, runner: asyncio.Runner) -> None:
+    def __init__(self, store: StoreHarness, runner: asyncio.Runner) -> None:
         super().__init__()
         self.store = store
         self.run = runner.run
-        self.model: dict[str, Modelled] = {}
+        self.model: dict[str, ModelJob] = {}
 
     @initialize(target=jobs)
     def begin(self) -> MultipleResults[str]:
@@ -77,9 +77,9 @@ class JobMachine(RuleBasedStateMachine):
 
         async def clean(tx: Tx) -> None:
             for table in TABLES:
-                await tx.execute(raw(f"DELETE FROM {table}"))
+                await tx.execute(adhoc_statement(f"DELETE FROM {table}"))
 
-        self.run(self.store.do(clean))
+        self.run(self.store.transact(clean))
         self.store.clock.now_us = NOON_US
         self.run(self.store.clock.advance(ms=0))
         return multiple(self.enqueue(4, 0), self.enqueue(2, 0))
@@ -93,7 +93,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def holds(self, fence: Fence) -> bool:
         job = self.model[fence.job_id]
-        mine = (job.status, job.attempt, job.owner) == ("running", fence.attempt_id, fence.owner)
+        mine = (job.status, job.attempt, job.owner) == ("running", fence.attempt_id, fence.lease_owner)
         return mine and job.lease_until > self.now
 
     def end(self, job_id: str, status: str) -> None:
@@ -109,7 +109,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def enqueue(self, max_attempts: int, delay_ms: int) -> str:
         job_id = self.run(self.store.enqueue(max_attempts=max_attempts, delay_ms=delay_ms))
-        self.model[job_id] = Modelled(max_attempts=max_attempts, available_at=self.now + delay_ms * 1_000)
+        self.model[job_id] = ModelJob(max_attempts=max_attempts, available_at=self.now + delay_ms * 1_000)
         return job_id
 
     @rule(ms=st.sampled_from([1, 1, 400, LEASE_MS]))
@@ -145,7 +145,7 @@ class JobMachine(RuleBasedStateMachine):
         lost = job.status == "running" and job.lease_until <= self.now
         wins = lost and job.attempt < job.max_attempts
         jobs = self.store.jobs
-        outcome = self.run(self.store.do(lambda tx: jobs.reclaim(tx, [job_id], worker=worker, lease_ms=LEASE_MS)))
+        outcome = self.run(self.store.transact(lambda tx: jobs.reclaim(tx, [job_id], worker=worker, lease_ms=LEASE_MS)))
         assert bool(outcome.done) == wins, outcome
         if wins:
             self.take(job_id, worker)
@@ -163,7 +163,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def renew(self, fence: Fence) -> None:
         granted = self.holds(fence)
-        outcome = self.run(self.store.do(lambda tx: self.store.jobs.renew(tx, [fence], lease_ms=LEASE_MS)))
+        outcome = self.run(self.store.transact(lambda tx: self.store.jobs.renew(tx, [fence], lease_ms=LEASE_MS)))
         assert bool(outcome.done) == granted, outcome
         if granted:
             job = self.model[fence.job_id]
@@ -172,15 +172,17 @@ class JobMachine(RuleBasedStateMachine):
     @rule(fence=fences, status=st.sampled_from([JobStatus.SUCCEEDED, JobStatus.FAILED]))
     def finish(self, fence: Fence, status: JobStatus) -> None:
         granted = self.holds(fence)
-        outcome = self.run(self.store.do(lambda tx: self.store.jobs.finish(tx, [Finish(fence, status)])))
+        outcome = self.run(
+            self.store.transact(lambda tx: self.store.jobs.finish_and_claim_next(tx, [JobResult(fence, status)]))
+        )
         assert bool(outcome.done) == granted, outcome
         if granted:
             self.end(fence.job_id, str(status))
 
     def release(self, fence: Fence, delay_ms: int, uses_attempt: bool) -> None:
         granted = self.holds(fence)
-        item = Release(fence, delay_ms, "again", uses_attempt=uses_attempt)
-        outcome = self.run(self.store.do(lambda tx: self.store.jobs.release(tx, [item])))
+        item = JobRelease(fence, delay_ms, "again", uses_attempt=uses_attempt)
+        outcome = self.run(self.store.transact(lambda tx: self.store.jobs.release(tx, [item])))
         assert bool(outcome.done) == granted, outcome
         if granted:
             job = self.model[fence.job_id]
@@ -206,7 +208,7 @@ class JobMachine(RuleBasedStateMachine):
     def cancel(self, job_id: str) -> None:
         alive = JobStatus(self.model[job_id].status) not in JOB.terminal
         outcome = self.run(
-            self.store.do(lambda tx: self.store.jobs.cancel(tx, [job_id], actor="ada", reason="unwanted"))
+            self.store.transact(lambda tx: self.store.jobs.cancel(tx, [job_id], actor="ada", reason="unwanted"))
         )
         assert bool(outcome.done) == alive, outcome
         if alive:
@@ -214,8 +216,8 @@ class JobMachine(RuleBasedStateMachine):
 
     def bury(self, job_id: str) -> None:
         waiting = self.model[job_id].status in ("pending", "queued")
-        burials = [Burial(job_id, "POISON", "unusable")]
-        outcome = self.run(self.store.do(lambda tx: self.store.jobs.bury(tx, burials, actor="relay")))
+        burials = [PoisonJob(job_id, "POISON", "unusable")]
+        outcome = self.run(self.store.transact(lambda tx: self.store.jobs.dead_letter(tx, burials, actor="relay")))
         assert bool(outcome.done) == waiting, outcome
         if waiting:
             self.end(job_id, "failed")
@@ -230,7 +232,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def expire(self) -> None:
         lost = {key for key, job in self.model.items() if job.status == "running" and job.lease_until <= self.now}
-        freed = self.run(self.store.do(lambda tx: self.store.jobs.expire(tx, actor="watchdog")))
+        freed = self.run(self.store.transact(lambda tx: self.store.jobs.release_expired(tx, actor="watchdog")))
         assert {job.id for job in freed} == lost
         for job_id in lost:
             job = self.model[job_id]
@@ -239,26 +241,26 @@ class JobMachine(RuleBasedStateMachine):
             self.back(job_id, 2_000 * 2 ** (job.attempt - 1))
 
     @rule(target=takings)
-    def take_due(self) -> list[Delivery]:
+    def take_due(self) -> list[DispatchedMessage]:
         """A relay takes what is due and tells the stream; it may die before it can say so here."""
-        due = self.run(self.store.do(lambda tx: outbox.take_due(tx, at_most=100)))
+        due = self.run(self.store.transact(lambda tx: outbox.take_due(tx, limit=100)))
         for row in due:
-            self.model[row.job_id].taking = row.taking
-        return [Delivery(row.job_id, f"entry-{row.attempts}", row.taking) for row in due]
+            self.model[row.job_id].taking = row.dispatch_seq
+        return [DispatchedMessage(row.job_id, f"entry-{row.attempts}", row.dispatch_seq) for row in due]
 
     @rule(deliveries=takings)
-    def mark(self, deliveries: list[Delivery]) -> None:
+    def mark(self, deliveries: list[DispatchedMessage]) -> None:
         """It says so, however late: only the last taking of a job that was not put back meanwhile counts."""
-        self.run(self.store.do(lambda tx: self.store.jobs.mark_queued(tx, deliveries, actor="relay")))
+        self.run(self.store.transact(lambda tx: self.store.jobs.mark_queued(tx, deliveries, actor="relay")))
         for item in deliveries:
             job = self.model[item.job_id]
-            if job.taking == item.taking:
+            if job.taking == item.dispatch_seq:
                 job.taking = None
                 job.status = "queued" if job.status == "pending" else job.status
 
     def requeue_all(self) -> None:
         queued = [key for key, job in self.model.items() if job.status == "queued"]
-        self.run(self.store.do(lambda tx: self.store.jobs.requeue(tx, queued, actor="reconciler")))
+        self.run(self.store.transact(lambda tx: self.store.jobs.requeue(tx, queued, actor="reconciler")))
         for job_id in queued:
             self.back(job_id, 0)
 
@@ -268,9 +270,11 @@ class JobMachine(RuleBasedStateMachine):
         if not letters:
             return multiple()
         letter = letters[0]
-        made = self.run(self.store.do(lambda tx: self.store.jobs.replay(tx, [letter["id"]], actor="ops", note="fixed")))
+        made = self.run(
+            self.store.transact(lambda tx: self.store.jobs.replay(tx, [letter["id"]], actor="ops", note="fixed"))
+        )
         job_id = made[letter["id"]] or ""
-        self.model[job_id] = Modelled(max_attempts=4, available_at=self.now, replay_of=letter["job_id"])
+        self.model[job_id] = ModelJob(max_attempts=4, available_at=self.now, replay_of=letter["job_id"])
         return job_id
 
     @invariant()
@@ -281,7 +285,7 @@ class JobMachine(RuleBasedStateMachine):
         """Read everything in one snapshot and hold it against the model."""
 
         async def look(tx: Tx) -> list[list[Row]]:
-            return [await tx.fetch(raw(sql)) for sql in EVERYTHING]
+            return [await tx.fetch(adhoc_statement(sql)) for sql in EVERYTHING]
 
         jobs, logs, letters, messages = await self.store.database.read(look)
         rows = {row["id"]: row for row in jobs}

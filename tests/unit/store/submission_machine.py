@@ -22,12 +22,12 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.states import SUBMISSION, JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Tx, dead_letters, problems, submissions, users
-from adjudge.store.job_values import Burial, Fence, Finish, Outcome, Release
-from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+from adjudge.store.job_values import BatchResult, Fence, JobRelease, JobResult, PoisonJob
+from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.store.statement import Row
-from adjudge.store.submissions import Change, Judgement, NewSubmission
+from adjudge.store.submissions import Judgement, NewSubmission, SubmissionUpdate
 from adjudge.store.tables import METADATA
-from tests.support.stores import Store, raw
+from tests.support.stores import StoreHarness, adhoc_statement
 
 FEW = 3
 """So that the same submission meets many events."""
@@ -91,7 +91,7 @@ class Run:
 class Batch:
     """What the model believes of one rejudge batch: its items are version, outcome, verdict and run."""
 
-    policy: Policy
+    policy: VerdictPolicy
     items: dict[str, tuple[int, str | None, str | None, str]]
     state: str = "running"
 
@@ -106,9 +106,9 @@ class Batch:
 class SubmissionMachine(RuleBasedStateMachine):
     """Verdicts, retries, cancels, changes by hand, replays and rejudges, in any order, also by old versions."""
 
-    def __init__(self, store: Store, runner: asyncio.Runner) -> None:
+    def __init__(self, store: StoreHarness, runner: asyncio.Runner) -> None:
         super().__init__()
-        self.store, self.run, self.rejudging = store, runner.run, Rejudging(store.jobs)
+        self.store, self.run, self.rejudging = store, runner.run, RejudgeCommands(store.jobs)
         self.model: dict[str, Modelled] = {}
         self.runs: dict[str, Run] = {}
         self.batches: dict[str, Batch] = {}
@@ -117,9 +117,9 @@ class SubmissionMachine(RuleBasedStateMachine):
     def attempt(self, operation: Callable[[Tx], Awaitable[Any]], error: type[Exception] | None = None) -> Any:
         """One transaction that must succeed, or be refused with exactly this error."""
         if error is None:
-            return self.run(self.store.do(operation))
+            return self.run(self.store.transact(operation))
         with pytest.raises(error) as refused:
-            self.run(self.store.do(operation))
+            self.run(self.store.transact(operation))
         assert refused.type is error
         return None
 
@@ -130,9 +130,9 @@ class SubmissionMachine(RuleBasedStateMachine):
 
         async def set_up(tx: Tx) -> None:
             for table in reversed(METADATA.sorted_tables):
-                await tx.execute(raw(f"DELETE FROM {table}"))
-            await users.add(tx, users.NewUser(person, "ada"))
-            await problems.add(tx, problems.NewProblem(problem, "sum", "Sum", person))
+                await tx.execute(adhoc_statement(f"DELETE FROM {table}"))
+            await users.insert(tx, users.NewUser(person, "ada"))
+            await problems.insert(tx, problems.NewProblem(problem, "sum", "Sum", person))
             await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "0" * 64, person))
 
         self.attempt(set_up)
@@ -147,7 +147,7 @@ class SubmissionMachine(RuleBasedStateMachine):
             "pick": chosen.randrange(64),
             "verdict": chosen.choice([*Verdict, Verdict.SE]),
             "wanted": chosen.choice(BY_HAND),
-            "policy": chosen.choice(list(Policy)),
+            "policy": chosen.choice(list(VerdictPolicy)),
             "late": chosen.choice([0, 0, 0, 1, -1]),
             "is_stale": chosen.random() < 0.2,
             "is_burial": chosen.random() < 0.5,
@@ -188,7 +188,7 @@ class SubmissionMachine(RuleBasedStateMachine):
         found = Verdict(verdict or "SE")
         item.go(found.status, found, job_id)
 
-    def fenced(self, job_id: str, is_stale: bool, act: Callable[[Tx, Fence], Awaitable[Outcome[Any]]]) -> bool:
+    def fenced(self, job_id: str, is_stale: bool, act: Callable[[Tx, Fence], Awaitable[BatchResult[Any]]]) -> bool:
         """A write by the holder of a claim, or by somebody whose claim is an old one; whether it counted."""
         run = self.runs[job_id]
         fence = Fence(job_id, run.attempt - is_stale, "w1")
@@ -212,8 +212,10 @@ class SubmissionMachine(RuleBasedStateMachine):
         job_id = self.picked(pick, "running")
         status = JobStatus.FAILED if verdict is Verdict.SE else JobStatus.SUCCEEDED
 
-        async def write(tx: Tx, fence: Fence) -> Outcome[Any]:
-            return await self.store.jobs.finish(tx, [Finish(fence, status, outcome=Judgement(verdict))])
+        async def write(tx: Tx, fence: Fence) -> BatchResult[Any]:
+            return await self.store.jobs.finish_and_claim_next(
+                tx, [JobResult(fence, status, typed_result=Judgement(verdict))]
+            )
 
         if self.fenced(job_id, is_stale, write):
             self.end(job_id, str(status), verdict)
@@ -221,8 +223,8 @@ class SubmissionMachine(RuleBasedStateMachine):
     def retry(self, pick: int, is_stale: bool) -> None:
         job_id = self.picked(pick, "running")
 
-        async def write(tx: Tx, fence: Fence) -> Outcome[Any]:
-            return await self.store.jobs.release(tx, [Release(fence, 0, "again")])
+        async def write(tx: Tx, fence: Fence) -> BatchResult[Any]:
+            return await self.store.jobs.release(tx, [JobRelease(fence, 0, "again")])
 
         if self.fenced(job_id, is_stale, write):
             run = self.runs[job_id]
@@ -240,7 +242,9 @@ class SubmissionMachine(RuleBasedStateMachine):
         job_id, jobs = self.picked(pick, "waiting"), self.store.jobs
         status = self.runs[job_id].status
         if is_burial:
-            outcome = self.attempt(lambda tx: jobs.bury(tx, [Burial(job_id, "POISON", "unusable")], actor="relay"))
+            outcome = self.attempt(
+                lambda tx: jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "unusable")], actor="relay")
+            )
         else:
             outcome = self.attempt(lambda tx: jobs.cancel(tx, [job_id], actor="ops", reason="unwanted"))
         assert bool(outcome.done) == (status == "waiting" or (status == "running" and not is_burial)), outcome
@@ -296,8 +300,8 @@ class SubmissionMachine(RuleBasedStateMachine):
 
     def write_by_an_old_version(self, pick: int, verdict: Verdict) -> None:
         key, item = self.picked_submission(pick)
-        change = Change(key, item.version - 1, verdict.status, "ops", "late", judgement=Judgement(verdict))
-        self.attempt(lambda tx: submissions.change(tx, [change]), VersionConflict)
+        change = SubmissionUpdate(key, item.version - 1, verdict.status, "ops", "late", judgement=Judgement(verdict))
+        self.attempt(lambda tx: submissions.update(tx, [change]), VersionConflict)
 
     def replay(self) -> None:
         letters = self.run(self.store.rows("SELECT id, job_id FROM dead_letters WHERE state = 'open' ORDER BY id"))
@@ -310,11 +314,11 @@ class SubmissionMachine(RuleBasedStateMachine):
             old.has_letter = False
             self.runs[made[letter]] = Run(old.submission_id, old.batch_id)
 
-    def rejudge(self, policy: Policy) -> None:
+    def rejudge(self, policy: VerdictPolicy) -> None:
         if len(self.batches) >= 2 * FEW:
             return
         wanted = {key: item.version for key, item in self.model.items() if item.verdict is not None}
-        batch = NewBatch(new_id(), self.ids[0], Wanted(), policy, Revision.PINNED, "again")
+        batch = NewRejudgeBatch(new_id(), self.ids[0], RejudgeSelection(), policy, RevisionChoice.PINNED, "again")
         self.attempt(lambda tx: self.rejudging.create(tx, batch), None if wanted else InvalidInput)
         if wanted:
             made = self.run(
@@ -342,9 +346,9 @@ class SubmissionMachine(RuleBasedStateMachine):
     def apply_one(self, batch: Batch, key: str) -> None:
         item, (_, outcome, verdict, job_id) = self.model[key], batch.items[key]
         replaces = {
-            Policy.LATEST: True,
-            Policy.BEST: verdict == "AC" != item.verdict,
-            Policy.FIRST_ACCEPTED_STAYS: item.verdict != "AC",
+            VerdictPolicy.LATEST: True,
+            VerdictPolicy.BEST: verdict == "AC" != item.verdict,
+            VerdictPolicy.FIRST_ACCEPTED_STAYS: item.verdict != "AC",
         }
         if outcome == "judged" and verdict and replaces[batch.policy]:
             item.go(Verdict(verdict).status, verdict, job_id)
@@ -366,7 +370,7 @@ class SubmissionMachine(RuleBasedStateMachine):
     def the_database_agrees(self) -> None:
         async def look(tx: Tx) -> list[list[Row]]:
             tables = ("submissions", "submission_status_log ORDER BY id", "rejudge_batches")
-            return [await tx.fetch(raw(f"SELECT * FROM {table}")) for table in tables]
+            return [await tx.fetch(adhoc_statement(f"SELECT * FROM {table}")) for table in tables]
 
         rows, log, batches = self.run(self.store.database.read(look))
         assert {row["id"] for row in rows} == self.model.keys(), "no submission is lost, none appears"

@@ -6,11 +6,11 @@ from sqlalchemy import JSON
 
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx, blob_uses, problems, users
-from adjudge.store.blob_uses import live_digests
+from adjudge.store.blob_uses import iter_referenced_digests
 from adjudge.store.problems import ManifestFile
 from adjudge.store.submissions import NewSubmission
 from adjudge.store.tables import METADATA
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 NOT_BLOBS = {
     "idempotency_keys.request_digest": "says whether two requests are the same",
@@ -47,17 +47,17 @@ def test_every_document_that_people_and_programs_write_into_chains_is_searched()
     assert documents - COVERED.keys() == blob_uses.DOCUMENTS.keys()
 
 
-async def test_everything_that_is_named_is_live(store: Store) -> None:
+async def test_everything_that_is_named_is_live(store: StoreHarness) -> None:
     user, problem, revision = new_id(), new_id(), new_id()
     files = tuple(ManifestFile(f"{number}.in", f"{number:064d}", 1) for number in range(5))
 
     async def create(tx: Tx) -> None:
-        await users.add(tx, users.NewUser(user, "person"))
-        await problems.add(tx, problems.NewProblem(problem, "sum", "Sum", user))
+        await users.insert(tx, users.NewUser(user, "person"))
+        await problems.insert(tx, problems.NewProblem(problem, "sum", "Sum", user))
         await problems.add_revision(tx, problems.NewRevision(revision, problem, "plain", "m" * 64, user, files=files))
         new = [NewSubmission(new_id(), user, problem, revision, "cpp", digest * 64, 1) for digest in "ab"]
         await store.submissions.submit(tx, new)
 
-    await store.do(create)
-    live = [digest async for digest in live_digests(store.database)]
+    await store.transact(create)
+    live = [digest async for digest in iter_referenced_digests(store.database)]
     assert {"a" * 64, "b" * 64, "m" * 64, *(file.digest for file in files)} <= set(live)

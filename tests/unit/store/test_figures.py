@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from adjudge.relay.recorder import Recorder
+from adjudge.relay.recorder import MetricsRecorder
 from adjudge.store import figures
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 _HOUR_MS = 3_600_000
 
 
-async def test_figures_are_read_back_and_forgotten_in_time(store: Store) -> None:
+async def test_figures_are_read_back_and_forgotten_in_time(store: StoreHarness) -> None:
     for source in ("api", "worker"):
-        await store.do(lambda tx, source=source: figures.keep(tx, source, {"n": source}, older_ms=_HOUR_MS))  # type: ignore[misc]  # a default binds it
-    found = await store.database.read(lambda tx: figures.since(tx, back_ms=1_000))
+        await store.transact(
+            lambda tx, source=source: figures.insert(tx, source, {"n": source}, older_than_ms=_HOUR_MS)  # type: ignore[misc]  # a default binds it
+        )
+    found = await store.database.read(lambda tx: figures.list_recent(tx, window_ms=1_000))
     assert [(item.source, item.sample) for item in found] == [("api", {"n": "api"}), ("worker", {"n": "worker"})]
     await store.clock.advance(2 * _HOUR_MS)
-    await store.do(lambda tx: figures.keep(tx, "api", {"n": 2}, older_ms=_HOUR_MS))
-    found = await store.database.read(lambda tx: figures.since(tx, back_ms=10 * _HOUR_MS))
+    await store.transact(lambda tx: figures.insert(tx, "api", {"n": 2}, older_than_ms=_HOUR_MS))
+    found = await store.database.read(lambda tx: figures.list_recent(tx, window_ms=10 * _HOUR_MS))
     assert [item.sample for item in found] == [{"n": 2}]
 
 
-async def test_a_process_writes_what_it_counted(store: Store) -> None:
-    recorder = Recorder(store.database, source="up")
-    await recorder.tick()
-    (row,) = await store.database.read(lambda tx: figures.since(tx, back_ms=1_000))
+async def test_a_process_writes_what_it_counted(store: StoreHarness) -> None:
+    recorder = MetricsRecorder(store.database, source="up")
+    await recorder.run_once()
+    (row,) = await store.database.read(lambda tx: figures.list_recent(tx, window_ms=1_000))
     assert set(row.sample) == {"counters", "gauges", "histograms"}

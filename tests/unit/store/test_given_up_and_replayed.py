@@ -11,125 +11,127 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.states import JobStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import dead_letters, executions, job_retention, problem_imports, users
-from adjudge.store.job_values import Finish
-from adjudge.store.problem_imports import Imported, NewImport
+from adjudge.store.job_values import JobResult
+from adjudge.store.problem_imports import ImportResult, NewImport
 from adjudge.store.problems import NewProblem, NewRevision
-from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
 from adjudge.store.submissions import Judgement
-from tests.support.stores import Store, fence_of, figure, raw
+from tests.support.stores import StoreHarness, adhoc_statement, fence_of, metric_value
 
 AC = Judgement(Verdict.AC, time_ms=1, mem_kb=1)
 
 
-async def judge(store: Store, *job_ids: str, **fields: Any) -> None:
+async def judge(store: StoreHarness, *job_ids: str, **fields: Any) -> None:
     claimed = await store.claim(*job_ids)
-    finishes = [Finish(fence_of(job), outcome=AC)._replace(**fields) for job in claimed.done]
-    assert len((await store.do(lambda tx: store.jobs.finish(tx, finishes))).done) == len(job_ids)
+    finishes = [JobResult(fence_of(job), typed_result=AC)._replace(**fields) for job in claimed.done]
+    assert len((await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, finishes))).done) == len(job_ids)
 
 
-async def test_a_job_that_is_finished_as_failed_has_a_dead_letter_with_its_code(store: Store) -> None:
+async def test_a_job_that_is_finished_as_failed_has_a_dead_letter_with_its_code(store: StoreHarness) -> None:
     (item,) = await store.submit()
     fields: dict[str, Any] = {"status": JobStatus.FAILED, "outcome": Judgement(Verdict.SE), "reason": "failed"}
     await judge(store, item.job_id, **fields, error_code="JURY_FAULT", error="its checker crashed")
     (letter,) = await store.database.read(dead_letters.page)
     assert (letter.job_id, letter.error_code, letter.error) == (item.job_id, "JURY_FAULT", "its checker crashed")
-    again = await store.do(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended"))
+    again = await store.transact(
+        lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended")
+    )
     await judge(store, again[letter.id] or "")
     row = await store.row("SELECT status, verdict FROM submissions")
     assert (row["status"], row["verdict"]) == ("accepted", "AC")
 
 
-async def batch_of(store: Store, count: int) -> tuple[Rejudging, str, list[str]]:
+async def batch_of(store: StoreHarness, count: int) -> tuple[RejudgeCommands, str, list[str]]:
     items = await store.submit(count)
     await judge(store, *(item.job_id for item in items))
     owner = (await store.row("SELECT DISTINCT user_id FROM submissions"))["user_id"]
-    rejudging, batch_id = Rejudging(store.jobs), new_id()
-    batch = NewBatch(batch_id, owner, Wanted(), Policy.LATEST, Revision.PINNED, "again")
-    await store.do(lambda tx: rejudging.create(tx, batch))
+    rejudging, batch_id = RejudgeCommands(store.jobs), new_id()
+    batch = NewRejudgeBatch(batch_id, owner, RejudgeSelection(), VerdictPolicy.LATEST, RevisionChoice.PINNED, "again")
+    await store.transact(lambda tx: rejudging.create(tx, batch))
     rows = await store.rows("SELECT id FROM jobs WHERE rejudge_batch_id = :id ORDER BY id", id=batch_id)
     return rejudging, batch_id, [row["id"] for row in rows]
 
 
-async def state(store: Store) -> str:
+async def state(store: StoreHarness) -> str:
     return str((await store.row("SELECT state FROM rejudge_batches"))["state"])
 
 
-async def test_a_canceled_batch_is_never_ready(store: Store) -> None:
+async def test_a_canceled_batch_is_never_ready(store: StoreHarness) -> None:
     """Its runs end while it is canceled: what its listeners see is a canceled batch."""
     seen: list[str] = []
     rejudging, batch_id, runs = await batch_of(store, 2)
-    owner = store.jobs._owners["judge"]
+    owner = store.jobs._listeners["judge"]
 
     class Watching:
-        started, released = owner.started, owner.released
+        on_started, on_released = owner.on_started, owner.on_released
 
-        async def ended(self, tx: object, ended: object) -> None:
-            await owner.ended(tx, ended)  # type: ignore[arg-type]
+        async def on_finished(self, tx: object, ended: object) -> None:
+            await owner.on_finished(tx, ended)  # type: ignore[arg-type]
             rows = await tx.fetch(rejudge_state)  # type: ignore[attr-defined]
             seen.extend(row["state"] for row in rows)
 
-    rejudge_state = raw("SELECT state FROM rejudge_batches")
-    store.jobs._owners = {**store.jobs._owners, "judge": Watching()}
-    await store.do(lambda tx: rejudging.cancel(tx, batch_id, actor="ops", reason="no"))
+    rejudge_state = adhoc_statement("SELECT state FROM rejudge_batches")
+    store.jobs._listeners = {**store.jobs._listeners, "judge": Watching()}
+    await store.transact(lambda tx: rejudging.cancel(tx, batch_id, actor="ops", reason="no"))
     assert seen == ["canceled"]
     assert await state(store) == "canceled"
     assert {(await store.job(run))["status"] for run in runs} == {"canceled"}
 
 
-async def test_an_applied_batch_cannot_be_canceled_while_a_replay_runs(store: Store) -> None:
+async def test_an_applied_batch_cannot_be_canceled_while_a_replay_runs(store: StoreHarness) -> None:
     rejudging, batch_id, runs = await batch_of(store, 2)
     await judge(store, runs[0])
     await judge(store, runs[1], status=JobStatus.FAILED, outcome=Judgement(Verdict.SE), error_code="JURY_FAULT")
     (letter,) = await store.database.read(dead_letters.page)
-    await store.do(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
-    await store.do(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended"))
+    await store.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
+    await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter.id], actor="ops", reason="mended"))
     with pytest.raises(InvalidTransition):
-        await store.do(lambda tx: rejudging.cancel(tx, batch_id, actor="ops", reason="no"))
+        await store.transact(lambda tx: rejudging.cancel(tx, batch_id, actor="ops", reason="no"))
     assert await state(store) == "applied"
 
 
-async def test_conflicts_met_when_a_batch_is_applied_are_counted(store: Store) -> None:
+async def test_conflicts_met_when_a_batch_is_applied_are_counted(store: StoreHarness) -> None:
     rejudging, batch_id, runs = await batch_of(store, 2)
     await judge(store, *runs)
     await store.write(
         "UPDATE rejudge_items SET old_version = old_version - 1 "
         "WHERE submission_id = (SELECT min(submission_id) FROM rejudge_items)"
     )
-    before = figure("submission_conflicts_total")
+    before = metric_value("submission_conflicts_total")
     with pytest.raises(Conflict):
-        await store.do(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
-    assert figure("submission_conflicts_total") - before == 1
-    done = await store.do(lambda tx: rejudging.apply(tx, batch_id, actor="ops", skip_changed=True))
+        await store.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ops"))
+    assert metric_value("submission_conflicts_total") - before == 1
+    done = await store.transact(lambda tx: rejudging.apply(tx, batch_id, actor="ops", skip_changed=True))
     assert (done.changed, done.skipped) == (1, 1)
-    assert figure("submission_conflicts_total") - before == 2
+    assert metric_value("submission_conflicts_total") - before == 2
 
 
-async def failed_import(store: Store) -> tuple[str, str, str]:
+async def failed_import(store: StoreHarness) -> tuple[str, str, str]:
     """An import that was given up; its id, its owner and its dead letter."""
     owner, import_id = new_id(), new_id()
-    await store.do(lambda tx: users.add(tx, users.NewUser(owner, "setter")))
-    new = NewImport(import_id, owner, archive_digest="0" * 64, file_name="sum.zip", wanted={"publish": True})
-    job_id = await store.do(lambda tx: problem_imports.add(tx, store.jobs, new, timeout_ms=1_000))
+    await store.transact(lambda tx: users.insert(tx, users.NewUser(owner, "setter")))
+    new = NewImport(import_id, owner, archive_digest="0" * 64, file_name="sum.zip", requested={"publish": True})
+    job_id = await store.transact(lambda tx: problem_imports.insert(tx, store.jobs, new, timeout_ms=1_000))
     claimed = await store.claim(job_id)
-    burial = Finish(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="STORAGE", error="away")
-    await store.do(lambda tx: store.jobs.bury_claimed(tx, [burial]))
+    burial = JobResult(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="STORAGE", error="away")
+    await store.transact(lambda tx: store.jobs.finish_as_dead_letter(tx, [burial]))
     assert (await store.row("SELECT state FROM problem_imports"))["state"] == "failed"
     (letter,) = await store.database.read(dead_letters.page)
     return import_id, owner, letter.id
 
 
-def imported(owner: str) -> Imported:
+def imported(owner: str) -> ImportResult:
     problem, revision = new_id(), new_id()
-    return Imported(
+    return ImportResult(
         problem=NewProblem(problem, "sum", "Sum", owner),
         revision=NewRevision(revision, problem, "plain", "0" * 64, owner),
-        is_to_be_published=True,
+        publish_after_import=True,
     )
 
 
-async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(store: Store) -> None:
+async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(store: StoreHarness) -> None:
     import_id, owner, letter = await failed_import(store)
-    made = await store.do(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="mended"))
+    made = await store.transact(lambda tx: dead_letters.replay(tx, store.jobs, [letter], actor="ops", reason="mended"))
     row = await store.database.read(lambda tx: problem_imports.find(tx, import_id))
     assert (row.state, row.job_id, row.error) == ("pending", made[letter], None)
     await judge(store, made[letter] or "", outcome=imported(owner))
@@ -137,7 +139,7 @@ async def test_replaying_an_import_opens_it_again_and_ends_it_with_its_revision(
     assert (row.state, row.slug, row.revision) == ("succeeded", "sum", 1)
 
 
-async def test_a_job_of_an_import_that_was_decided_publishes_nothing(store: Store) -> None:
+async def test_a_job_of_an_import_that_was_decided_publishes_nothing(store: StoreHarness) -> None:
     import_id, owner, _ = await failed_import(store)
     late = await store.enqueue("import", payload={"import_id": import_id})
     await judge(store, late, outcome=imported(owner))
@@ -145,9 +147,9 @@ async def test_a_job_of_an_import_that_was_decided_publishes_nothing(store: Stor
     assert (await store.row("SELECT state FROM problem_imports"))["state"] == "failed"
 
 
-async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to_them(store: Store) -> None:
+async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to_them(store: StoreHarness) -> None:
     owner, execution_id = new_id(), new_id()
-    await store.do(lambda tx: users.add(tx, users.NewUser(owner, "person")))
+    await store.transact(lambda tx: users.insert(tx, users.NewUser(owner, "person")))
     job_id = await store.enqueue("execute", payload={"execution_id": execution_id})
     await store.write(
         "INSERT INTO executions (id, user_id, job_id, language, source, limits, created_at, expires_at) "
@@ -158,16 +160,16 @@ async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to
     )
     kept, waiting = await store.enqueue("sturdy"), await store.enqueue("webhook")
     claimed = await store.claim(job_id)
-    failed = Finish(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="EXECUTION_FAULT")
-    await store.do(lambda tx: store.jobs.finish(tx, [failed]))
+    failed = JobResult(fence_of(claimed.done[0]), JobStatus.FAILED, error_code="EXECUTION_FAULT")
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [failed]))
     (letter,) = await store.database.read(dead_letters.page)
-    made = await store.do(lambda tx: store.jobs.replay(tx, [letter.id], actor="ops", note="again"))
+    made = await store.transact(lambda tx: store.jobs.replay(tx, [letter.id], actor="ops", note="again"))
     await judge(store, made[letter.id] or "", outcome=None)
-    assert await store.do(executions.forget) == 1
+    assert await store.transact(executions.delete_expired) == 1
     await store.clock.advance(ms=10_000)
-    assert await store.do(lambda tx: job_retention.forget(tx, older_ms=60_000)) == 0
+    assert await store.transact(lambda tx: job_retention.forget(tx, older_than_ms=60_000)) == 0
     await store.clock.advance(ms=60_000)
-    counts = [await store.do(lambda tx: job_retention.forget(tx, older_ms=60_000)) for _ in range(3)]
+    counts = [await store.transact(lambda tx: job_retention.forget(tx, older_than_ms=60_000)) for _ in range(3)]
     assert counts == [1, 1, 0], "the replay first, then what it replayed"
     assert {row["id"] for row in await store.rows("SELECT id FROM jobs")} == {kept, waiting}
     for table in ("outbox", "job_status_log", "job_attempts", "dead_letters"):
@@ -175,21 +177,21 @@ async def test_retention_deletes_the_jobs_of_executions_with_all_that_belongs_to
         assert {row["job_id"] for row in rows} <= {kept, waiting}, table
 
 
-async def test_an_old_version_is_a_conflict_even_if_the_submission_has_ended_meanwhile(store: Store) -> None:
+async def test_an_old_version_is_a_conflict_even_if_the_submission_has_ended_meanwhile(store: StoreHarness) -> None:
     (item,) = await store.submit()
     row = await store.row("SELECT version FROM submissions")
     await judge(store, item.job_id)
-    before = figure("submission_conflicts_total")
+    before = metric_value("submission_conflicts_total")
     with pytest.raises(Conflict):
-        await store.do(
+        await store.transact(
             lambda tx: store.submissions.change_status(
                 tx, item.submission_id, version=row["version"], status="judging", actor="ops", reason="late"
             )
         )
-    assert figure("submission_conflicts_total") - before == 1
+    assert metric_value("submission_conflicts_total") - before == 1
     now = (await store.row("SELECT version FROM submissions"))["version"]
     with pytest.raises(InvalidTransition):
-        await store.do(
+        await store.transact(
             lambda tx: store.submissions.change_status(
                 tx, item.submission_id, version=now, status="judging", actor="ops", reason="late"
             )

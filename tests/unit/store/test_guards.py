@@ -6,8 +6,8 @@ import pytest
 
 from adjudge.domain.errors import AdjudgeError, InternalFault, InvalidTransition
 from adjudge.domain.states import JOB, JobStatus
-from adjudge.store.job_values import Fence, Finish
-from tests.support.stores import Store, raw
+from adjudge.store.job_values import Fence, JobResult
+from tests.support.stores import StoreHarness, adhoc_statement
 
 CLAIMED = {JobStatus.RUNNING: "attempt_id = attempt_id + 1, lease_owner = 'w', lease_until = 1, started_at = 0"}
 NOT_LEASED = "lease_owner = NULL, lease_until = NULL"
@@ -31,7 +31,7 @@ PATHS: dict[JobStatus, list[JobStatus]] = {
 
 
 @pytest.mark.parametrize("source", JobStatus)
-async def test_the_database_knows_the_table_of_edges(store: Store, source: JobStatus) -> None:
+async def test_the_database_knows_the_table_of_edges(store: StoreHarness, source: JobStatus) -> None:
     for target in JobStatus:
         job_id = await store.enqueue()
         for step in PATHS[source]:
@@ -45,9 +45,9 @@ async def test_the_database_knows_the_table_of_edges(store: Store, source: JobSt
         assert (await store.job(job_id))["status"] == expected
 
 
-async def test_what_has_ended_is_final_in_every_column(store: Store) -> None:
+async def test_what_has_ended_is_final_in_every_column(store: StoreHarness) -> None:
     fence = await store.claimed()
-    await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence, result={"ok": 1})]))
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence, result={"ok": 1})]))
     before = await store.job(fence.job_id)
     for column, value in [("result", "'{}'"), ("attempt_id", "2"), ("reason", "'x'"), ("finished_at", "9")]:
         with pytest.raises(InvalidTransition):
@@ -66,7 +66,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("sql", "error"), BROKEN.values(), ids=BROKEN.keys())
-async def test_rows_that_make_no_sense_are_refused(store: Store, sql: str, error: type[AdjudgeError]) -> None:
+async def test_rows_that_make_no_sense_are_refused(store: StoreHarness, sql: str, error: type[AdjudgeError]) -> None:
     fence: Fence = await store.claimed()
     before = await store.job(fence.job_id)
     with pytest.raises(error):
@@ -74,14 +74,14 @@ async def test_rows_that_make_no_sense_are_refused(store: Store, sql: str, error
     assert await store.job(fence.job_id) == before
 
 
-async def test_a_transition_typed_by_hand_is_logged_too(store: Store) -> None:
+async def test_a_transition_typed_by_hand_is_logged_too(store: StoreHarness) -> None:
     job_id = await store.enqueue()
-    await store.do(lambda tx: tx.execute(raw(move(JobStatus.CANCELED))))
+    await store.transact(lambda tx: tx.execute(adhoc_statement(move(JobStatus.CANCELED))))
     row = await store.row("SELECT * FROM job_status_log")
     assert (row["job_id"], row["from_status"], row["to_status"]) == (job_id, "pending", "canceled")
 
 
-async def test_each_row_of_a_batch_is_guarded_and_logged(store: Store) -> None:
+async def test_each_row_of_a_batch_is_guarded_and_logged(store: StoreHarness) -> None:
     job_ids = [await store.enqueue() for _ in range(3)]
     await store.write(move(JobStatus.CANCELED) + " WHERE id = :id", id=job_ids[1])
     with pytest.raises(InvalidTransition):
@@ -93,7 +93,7 @@ async def test_each_row_of_a_batch_is_guarded_and_logged(store: Store) -> None:
     )
 
 
-async def test_postgres_keeps_the_keys_of_jobs(postgres_store: Store) -> None:
+async def test_postgres_keeps_the_keys_of_jobs(postgres_store: StoreHarness) -> None:
     """Its guards match rows before and after by their keys: one without its match could slip past them."""
     job_id = await postgres_store.enqueue()
     await postgres_store.write("DELETE FROM outbox")

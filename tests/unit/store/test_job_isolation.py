@@ -9,14 +9,14 @@ import pytest
 from adjudge.domain.errors import Unavailable
 from adjudge.domain.states import JobStatus
 from adjudge.relay.patrol import Reconciler, Watchdog
-from adjudge.relay.pump import Pump
+from adjudge.relay.pump import Dispatcher
 from adjudge.store import Tx
 from adjudge.store.job_isolation import ROUNDS_ALL_FAILED, TRIES, Isolation
-from adjudge.store.job_values import Ended, Job
-from adjudge.store.jobs import Jobs
-from adjudge.stream.driver import Hint, Published
+from adjudge.store.job_values import FinishedJob, Job
+from adjudge.store.jobs import JobCommands
+from adjudge.stream.driver import MessageBody, PublishResult
 from adjudge.stream.memory import MemoryStream
-from tests.support.stores import Store, raw
+from tests.support.stores import StoreHarness, adhoc_statement
 
 
 class Poisoned:
@@ -29,63 +29,65 @@ class Poisoned:
         if found := self.poison.intersection(job_ids):
             raise KeyError(f"a bug that {sorted(found)} met")
 
-    async def started(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, tx: Tx, jobs: Sequence[Job]) -> None:
         self._look([job.id for job in jobs])
 
-    async def released(self, tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, tx: Tx, jobs: Sequence[Job]) -> None:
         self._look([job.id for job in jobs])
 
-    async def ended(self, tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, tx: Tx, ended: Sequence[FinishedJob]) -> None:
         self._look([item.job.id for item in ended])
 
 
 @pytest.fixture
-def owner(store: Store) -> Poisoned:
+def owner(store: StoreHarness) -> Poisoned:
     owner = Poisoned()
-    store.jobs = Jobs({"fragile": owner}, random_unit=lambda: 0.0)
+    store.jobs = JobCommands({"fragile": owner}, random_unit=lambda: 0.0)
     return owner
 
 
-async def standing(store: Store) -> dict[str, tuple[str, str | None]]:
+async def standing(store: StoreHarness) -> dict[str, tuple[str, str | None]]:
     rows = await store.rows("SELECT id, status, error_code FROM jobs")
     return {row["id"]: (row["status"], row["error_code"]) for row in rows}
 
 
-async def test_the_watchdog_frees_the_neighbours_of_a_poisoned_job(store: Store, owner: Poisoned) -> None:
+async def test_the_watchdog_frees_the_neighbours_of_a_poisoned_job(store: StoreHarness, owner: Poisoned) -> None:
     fragile = await store.enqueue_many(3, "fragile")
     others = await store.enqueue_many(2, "sturdy")
     await store.claim(*fragile, *others)
     await store.clock.advance(ms=15_000)
     owner.poison = {fragile[1]}
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
-    assert await watchdog.tick() == 4
+    assert await watchdog.run_once() == 4
     found = await standing(store)
     assert found.pop(fragile[1]) == ("running", None), "it is tried again a few times"
     assert set(found.values()) == {("pending", None)}
     for _ in range(TRIES - 1):
-        await watchdog.tick()
+        await watchdog.run_once()
     assert (await standing(store))[fragile[1]] == ("failed", "LISTENER_FAILED")
     letter = await store.row("SELECT job_id, error_code, error, state FROM dead_letters")
     assert (letter["job_id"], letter["error_code"], letter["state"]) == (fragile[1], "LISTENER_FAILED", "open")
     assert "a bug that" in letter["error"]
-    assert await watchdog.tick() == 0
+    assert await watchdog.run_once() == 0
 
 
-async def test_a_kind_that_fails_wholly_is_not_given_up_and_stops_no_other_kind(store: Store, owner: Poisoned) -> None:
+async def test_a_kind_that_fails_wholly_is_not_given_up_and_stops_no_other_kind(
+    store: StoreHarness, owner: Poisoned
+) -> None:
     """Where every job of a kind fails, the jobs are not at fault: none of them is given up."""
     fragile, sturdy = await store.enqueue_many(3, "fragile"), await store.enqueue("sturdy")
     await store.claim(*fragile, sturdy)
     await store.clock.advance(ms=15_000)
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
-    assert [await watchdog.tick() for _ in range(TRIES + 1)] == [1, *[0] * TRIES]
+    assert [await watchdog.run_once() for _ in range(TRIES + 1)] == [1, *[0] * TRIES]
     found = await standing(store)
     assert found[sturdy] == ("pending", None)
     assert {found[job_id] for job_id in fragile} == {("running", None)}
 
 
 async def test_poisoned_jobs_that_remain_alone_in_a_batch_are_set_aside_after_many_rounds(
-    store: Store, owner: Poisoned
+    store: StoreHarness, owner: Poisoned
 ) -> None:
     fragile = await store.enqueue_many(2, "fragile")
     await store.claim(*fragile)
@@ -93,30 +95,32 @@ async def test_poisoned_jobs_that_remain_alone_in_a_batch_are_set_aside_after_ma
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     for _ in range(ROUNDS_ALL_FAILED - 1):
-        assert await watchdog.tick() == 0
+        assert await watchdog.run_once() == 0
     assert set((await standing(store)).values()) == {("running", None)}
-    await watchdog.tick()
+    await watchdog.run_once()
     assert set((await standing(store)).values()) == {("failed", "LISTENER_FAILED")}
     letters = await store.rows("SELECT job_id FROM dead_letters WHERE state = 'open'")
     assert sorted(row["job_id"] for row in letters) == sorted(fragile)
 
 
-async def test_rounds_of_a_general_fault_do_not_count_as_failures_of_one_job(store: Store, owner: Poisoned) -> None:
+async def test_rounds_of_a_general_fault_do_not_count_as_failures_of_one_job(
+    store: StoreHarness, owner: Poisoned
+) -> None:
     fragile = await store.enqueue_many(3, "fragile")
     await store.claim(*fragile)
     await store.clock.advance(ms=15_000)
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
     for _ in range(ROUNDS_ALL_FAILED - 1):
-        await watchdog.tick()
+        await watchdog.run_once()
     owner.poison = {fragile[0]}
-    assert await watchdog.tick() == 2
+    assert await watchdog.run_once() == 2
     assert (await standing(store))[fragile[0]] == ("running", None)
     owner.poison = set()
-    assert await watchdog.tick() == 1
+    assert await watchdog.run_once() == 1
 
 
-async def test_a_success_in_a_batch_clears_the_failures_before_it(store: Store, owner: Poisoned) -> None:
+async def test_a_success_in_a_batch_clears_the_failures_before_it(store: StoreHarness, owner: Poisoned) -> None:
     fragile = await store.enqueue_many(2, "fragile")
     isolation = Isolation(store.database, store.jobs, actor="test")
 
@@ -134,7 +138,7 @@ async def test_a_success_in_a_batch_clears_the_failures_before_it(store: Store, 
 
 
 async def test_expired_jobs_behind_a_whole_batch_of_failing_ones_are_freed(
-    store: Store, owner: Poisoned, monkeypatch: pytest.MonkeyPatch
+    store: StoreHarness, owner: Poisoned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("adjudge.relay.patrol._BATCH", 2)
     fragile = sorted(await store.enqueue_many(4, "fragile"))
@@ -143,34 +147,38 @@ async def test_expired_jobs_behind_a_whole_batch_of_failing_ones_are_freed(
     await store.clock.advance(ms=15_000)
     owner.poison = set(fragile)
     watchdog = Watchdog(store.database, store.jobs, name="watchdog")
-    assert await watchdog.tick() == 1
+    assert await watchdog.run_once() == 1
     assert (await standing(store))[sturdy] == ("pending", None)
     owner.poison = set()
-    assert await watchdog.tick() == 4
+    assert await watchdog.run_once() == 4
 
 
-async def test_the_reconciler_requeues_the_neighbours_of_a_poisoned_job(store: Store, owner: Poisoned) -> None:
+async def test_the_reconciler_requeues_the_neighbours_of_a_poisoned_job(store: StoreHarness, owner: Poisoned) -> None:
     jobs = await store.enqueue_many(3, "fragile")
     stream = MemoryStream()
-    await Pump(store.database, store.jobs, stream, name="pump").deliver()
+    await Dispatcher(store.database, store.jobs, stream, name="pump").dispatch_batch()
     stream.flush()
     await store.clock.advance(ms=60_000)
     owner.poison = {jobs[0]}
     reconciler = Reconciler(store.database, store.jobs, stream, name="reconciler")
-    assert await reconciler.tick() == 2
+    assert await reconciler.run_once() == 2
     for _ in range(TRIES - 1):
-        await reconciler.tick()
+        await reconciler.run_once()
     assert (await standing(store))[jobs[0]] == ("failed", "LISTENER_FAILED")
 
 
 @pytest.mark.parametrize("poisoned", [False, True])
-async def test_a_row_that_can_never_be_delivered_is_buried(store: Store, owner: Poisoned, *, poisoned: bool) -> None:
+async def test_a_row_that_can_never_be_delivered_is_buried(
+    store: StoreHarness, owner: Poisoned, *, poisoned: bool
+) -> None:
     bad, good = await store.enqueue("fragile"), await store.enqueue("fragile")
-    await store.database.transact(lambda tx: tx.execute(raw("UPDATE jobs SET payload = '[1]' WHERE id = :id"), id=bad))
+    await store.database.transact(
+        lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]' WHERE id = :id"), id=bad)
+    )
     owner.poison = {bad} if poisoned else set()
-    pump = Pump(store.database, store.jobs, MemoryStream(), name="pump")
+    pump = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
     for _ in range(8):
-        await pump.deliver()
+        await pump.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
     found = await standing(store)
     assert found[good][0] == str(JobStatus.QUEUED)
@@ -181,27 +189,27 @@ async def test_a_row_that_can_never_be_delivered_is_buried(store: Store, owner: 
     assert (await store.row("SELECT state FROM outbox WHERE job_id = :id", id=bad))["state"] == "dropped"
 
 
-async def test_burials_that_all_fail_do_not_stop_the_pump(store: Store, owner: Poisoned) -> None:
+async def test_burials_that_all_fail_do_not_stop_the_pump(store: StoreHarness, owner: Poisoned) -> None:
     bad, good = await store.enqueue_many(2, "fragile"), await store.enqueue("fragile")
     await store.write("UPDATE jobs SET payload = '[1]' WHERE id <> :id", id=good)
     owner.poison = set(bad)
-    pump = Pump(store.database, store.jobs, MemoryStream(), name="pump")
+    pump = Dispatcher(store.database, store.jobs, MemoryStream(), name="pump")
     for _ in range(6):
-        await pump.deliver()
+        await pump.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
     found = await standing(store)
     assert found[good] == ("queued", None)
     assert {found[job_id] for job_id in bad} == {("pending", None)}
 
 
-async def test_a_stream_that_is_away_buries_nothing(store: Store) -> None:
+async def test_a_stream_that_is_away_buries_nothing(store: StoreHarness) -> None:
     class Away(MemoryStream):
-        async def publish(self, hints: Sequence[Hint]) -> list[Published]:
+        async def publish(self, hints: Sequence[MessageBody]) -> list[PublishResult]:
             raise Unavailable("the stream is away")
 
     job_id = await store.enqueue("sturdy")
-    pump = Pump(store.database, store.jobs, Away(), name="pump")
+    pump = Dispatcher(store.database, store.jobs, Away(), name="pump")
     for _ in range(6):
-        await pump.deliver()
+        await pump.dispatch_batch()
         await store.clock.advance(ms=3_600_000)
     assert (await standing(store))[job_id] == ("pending", None)

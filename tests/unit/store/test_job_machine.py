@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.support.stores import opened
-from tests.unit.store.job_machine import JobMachine
+from tests.support.stores import open_store
+from tests.unit.store.job_machine import JobStateMachine
 
 BOUNDED = settings(
     max_examples=40,
@@ -25,10 +25,10 @@ BOUNDED = settings(
 
 def drive(store_url: str, bounds: settings) -> None:
     with asyncio.Runner() as runner:
-        context = opened(store_url)
+        context = open_store(store_url)
         store = runner.run(context.__aenter__())
         try:
-            run_state_machine_as_test(lambda: JobMachine(store, runner), settings=bounds)  # type: ignore[arg-type]  # any factory will do
+            run_state_machine_as_test(lambda: JobStateMachine(store, runner), settings=bounds)  # type: ignore[arg-type]  # any factory will do
         finally:
             runner.run(context.__aexit__(None, None, None))
 

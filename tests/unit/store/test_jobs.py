@@ -11,43 +11,43 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store.job_statements import RETURNED
-from adjudge.store.job_values import Burial, Fence, Finish, Job, NewJob, Outcome, Release
-from adjudge.store.jobs import Jobs
-from tests.support.stores import Store, fence_of, figure
+from adjudge.store.job_values import BatchResult, Fence, Job, JobRelease, JobResult, NewJob, PoisonJob
+from adjudge.store.jobs import JobCommands
+from tests.support.stores import StoreHarness, fence_of, metric_value
 
 LEASE_MS = 15_000
 GONE = "01890000-0000-7000-8000-000000000000"
 
 
-def reasons(outcome: Outcome[Any]) -> list[str]:
+def reasons(outcome: BatchResult[Any]) -> list[str]:
     return [str(item.reason) for item in outcome.refused]
 
 
-async def finish(store: Store, *fences: Fence, **fields: Any) -> Outcome[Job]:
-    finishes = [Finish(fence, **fields) for fence in fences]
-    return await store.do(lambda tx: store.jobs.finish(tx, finishes))
+async def finish(store: StoreHarness, *fences: Fence, **fields: Any) -> BatchResult[Job]:
+    finishes = [JobResult(fence, **fields) for fence in fences]
+    return await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, finishes))
 
 
-async def log(store: Store, job_id: str) -> list[tuple[object, ...]]:
+async def log(store: StoreHarness, job_id: str) -> list[tuple[object, ...]]:
     rows = await store.rows("SELECT * FROM job_status_log WHERE job_id = :id ORDER BY id", id=job_id)
     return [(row["from_status"], row["to_status"], row["attempt_id"], row["actor"], row["reason"]) for row in rows]
 
 
-async def attempts(store: Store, job_id: str) -> list[tuple[object, ...]]:
+async def attempts(store: StoreHarness, job_id: str) -> list[tuple[object, ...]]:
     rows = await store.rows("SELECT * FROM job_attempts WHERE job_id = :id ORDER BY attempt_id", id=job_id)
     return [(row["attempt_id"], row["lease_owner"], row["outcome"], row["reason"]) for row in rows]
 
 
-async def test_idempotent_enqueue_single_job(store: Store) -> None:
+async def test_idempotent_enqueue_single_job(store: StoreHarness) -> None:
     """OJ-spec §7: the same submission enqueued twice has one job, one message and one terminal verdict."""
     first, second = (NewJob(id=new_id(), kind="judge", dedupe_key="submission-1") for _ in range(2))
     ids = [
-        *await store.do(lambda tx: store.jobs.enqueue(tx, [first])),
-        *await store.do(lambda tx: store.jobs.enqueue(tx, [second])),
+        *await store.transact(lambda tx: store.jobs.enqueue(tx, [first])),
+        *await store.transact(lambda tx: store.jobs.enqueue(tx, [second])),
     ]
     assert ids == [first.id, first.id]
     third, fourth = (NewJob(id=new_id(), kind="judge", dedupe_key="submission-2") for _ in range(2))
-    assert await store.do(lambda tx: store.jobs.enqueue(tx, [third, fourth])) == [third.id, third.id]
+    assert await store.transact(lambda tx: store.jobs.enqueue(tx, [third, fourth])) == [third.id, third.id]
     assert (await store.row("SELECT count(*) AS n FROM jobs"))["n"] == 2
     assert (await store.row("SELECT count(*) AS n FROM outbox"))["n"] == 2
     (job,) = (await store.claim(*ids)).done
@@ -55,7 +55,7 @@ async def test_idempotent_enqueue_single_job(store: Store) -> None:
     assert reasons(await finish(store, fence_of(job))) == ["already_finished"]
 
 
-async def test_guarded_transition_blocks_illegal_update(store: Store) -> None:
+async def test_guarded_transition_blocks_illegal_update(store: StoreHarness) -> None:
     """OJ-spec §7: a terminal write to a job that is not running changes no row and no state."""
     job_id = await store.enqueue()
     before = await store.job(job_id)
@@ -66,7 +66,7 @@ async def test_guarded_transition_blocks_illegal_update(store: Store) -> None:
     assert await log(store, job_id) == []
 
 
-async def test_a_job_from_enqueue_to_finish_leaves_its_whole_history(store: Store) -> None:
+async def test_a_job_from_enqueue_to_finish_leaves_its_whole_history(store: StoreHarness) -> None:
     fence = await store.claimed()
     assert fence.attempt_id == 1
     await store.clock.advance(ms=1_234)
@@ -82,7 +82,7 @@ async def test_a_job_from_enqueue_to_finish_leaves_its_whole_history(store: Stor
     assert await attempts(store, fence.job_id) == [(1, "w1", "succeeded", "done")]
 
 
-async def test_a_claim_is_refused_with_its_reason(store: Store) -> None:
+async def test_a_claim_is_refused_with_its_reason(store: StoreHarness) -> None:
     later = await store.enqueue(delay_ms=1_000)
     running = await store.claimed()
     ended = await store.claimed()
@@ -100,44 +100,44 @@ async def test_a_claim_is_refused_with_its_reason(store: Store) -> None:
     assert reasons(await store.claim(later)) == ["not_in_expected_state"]
 
 
-async def test_a_claim_names_a_job_once_however_often_it_was_asked_for(store: Store) -> None:
+async def test_a_claim_names_a_job_once_however_often_it_was_asked_for(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     outcome = await store.claim(job_id, job_id, GONE, GONE)
     assert ([job.id for job in outcome.done], [item.job_id for item in outcome.refused]) == ([job_id], [GONE])
 
 
-async def test_an_expired_lease_writes_nothing_more(store: Store) -> None:
+async def test_an_expired_lease_writes_nothing_more(store: StoreHarness) -> None:
     fence = await store.claimed()
     await store.clock.advance(ms=LEASE_MS)
     assert reasons(await finish(store, fence)) == ["lease_lost_or_owner_mismatch"]
-    renewed = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+    renewed = await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
     assert reasons(renewed) == ["lease_lost_or_owner_mismatch"]
-    released = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "late")]))
+    released = await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "late")]))
     assert reasons(released) == ["lease_lost_or_owner_mismatch"]
     assert (await store.job(fence.job_id))["status"] == "running"
 
 
-async def test_a_renewed_lease_holds_and_leaves_no_log(store: Store) -> None:
+async def test_a_renewed_lease_holds_and_leaves_no_log(store: StoreHarness) -> None:
     fence = await store.claimed()
     for _ in range(3):
         await store.clock.advance(ms=LEASE_MS - 1)
-        outcome = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
-        assert outcome == Outcome((fence,))
+        outcome = await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+        assert outcome == BatchResult((fence,))
     assert len(await log(store, fence.job_id)) == 1
     assert len((await finish(store, fence)).done) == 1
 
 
-async def test_a_fence_must_name_owner_and_attempt(store: Store) -> None:
+async def test_a_fence_must_name_owner_and_attempt(store: StoreHarness) -> None:
     fence = await store.claimed()
     assert reasons(await finish(store, Fence(fence.job_id, 1, "thief"))) == ["lease_lost_or_owner_mismatch"]
     assert reasons(await finish(store, Fence(GONE, 1, "w1"))) == ["not_found"]
 
 
-async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: Store) -> None:
+async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: StoreHarness) -> None:
     old = await store.claimed()
 
-    async def reclaim() -> Outcome[Job]:
-        return await store.do(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w2", lease_ms=LEASE_MS))
+    async def reclaim() -> BatchResult[Job]:
+        return await store.transact(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w2", lease_ms=LEASE_MS))
 
     assert reasons(await reclaim()) == ["lease_still_valid"]
     await store.clock.advance(ms=LEASE_MS)
@@ -149,22 +149,22 @@ async def test_reclaim_takes_over_and_the_old_claim_is_stale(store: Store) -> No
     assert reasons(await reclaim()) == ["already_finished"]
 
 
-async def test_reclaim_of_a_waiting_job_is_refused(store: Store) -> None:
+async def test_reclaim_of_a_waiting_job_is_refused(store: StoreHarness) -> None:
     job_id = await store.enqueue()
-    outcome = await store.do(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=LEASE_MS))
+    outcome = await store.transact(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=LEASE_MS))
     assert reasons(outcome) == ["not_in_expected_state"]
 
 
-async def confirm(store: Store, fence: Fence) -> None:
+async def confirm(store: StoreHarness, fence: Fence) -> None:
     """What a worker does before it calls the handler of a last attempt."""
-    assert (await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))).done
+    assert (await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))).done
 
 
-async def test_reclaim_past_the_bound_buries(store: Store) -> None:
+async def test_reclaim_past_the_bound_buries(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     await confirm(store, fence)
     await store.clock.advance(ms=LEASE_MS)
-    outcome = await store.do(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
+    outcome = await store.transact(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
     assert reasons(outcome) == ["attempts_exhausted"]
     row = await store.job(fence.job_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKER_LOST")
@@ -172,9 +172,11 @@ async def test_reclaim_past_the_bound_buries(store: Store) -> None:
     assert (letter["job_id"], letter["state"], letter["attempt_id"]) == (fence.job_id, "open", 1)
 
 
-async def test_release_waits_out_its_delay_and_is_announced_again(store: Store) -> None:
+async def test_release_waits_out_its_delay_and_is_announced_again(store: StoreHarness) -> None:
     fence = await store.claimed()
-    outcome = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 2_000, "sandbox_away", "SANDBOX")]))
+    outcome = await store.transact(
+        lambda tx: store.jobs.release(tx, [JobRelease(fence, 2_000, "sandbox_away", "SANDBOX")])
+    )
     assert [job.status for job in outcome.done] == [JobStatus.PENDING]
     assert [str(item.reason) for item in (await store.claim(fence.job_id)).refused] == ["not_due"]
     assert (await store.row("SELECT next_attempt_at AS at FROM outbox"))["at"] == store.clock.now_us + 2_000_000
@@ -183,110 +185,118 @@ async def test_release_waits_out_its_delay_and_is_announced_again(store: Store) 
     assert await attempts(store, fence.job_id) == [(1, "w1", "released", "sandbox_away")]
 
 
-async def test_release_of_the_last_attempt_buries(store: Store) -> None:
+async def test_release_of_the_last_attempt_buries(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
-    outcome = await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "sandbox_away", None, "no box")]))
+    outcome = await store.transact(
+        lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "sandbox_away", None, "no box")])
+    )
     assert [job.status for job in outcome.done] == [JobStatus.FAILED]
     letter = await store.row("SELECT * FROM dead_letters")
     assert (letter["error_code"], letter["error"]) == ("RETRIES_EXHAUSTED", "no box")
     assert (await store.row("SELECT state FROM outbox"))["state"] == "dropped"
 
 
-async def test_a_drained_job_costs_none_of_its_attempts(store: Store) -> None:
+async def test_a_drained_job_costs_none_of_its_attempts(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
-    release = Release(fence, 0, "drain", uses_attempt=False)
-    assert [job.status for job in (await store.do(lambda tx: store.jobs.release(tx, [release]))).done] == ["pending"]
+    release = JobRelease(fence, 0, "drain", uses_attempt=False)
+    assert [job.status for job in (await store.transact(lambda tx: store.jobs.release(tx, [release]))).done] == [
+        "pending"
+    ]
     assert len((await store.claim(fence.job_id)).done) == 1
 
 
-async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: Store) -> None:
+async def test_a_batch_answers_for_every_claim_even_two_of_one_job(store: StoreHarness) -> None:
     old = await store.claimed()
     await store.clock.advance(ms=LEASE_MS)
-    (job,) = (await store.do(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))).done
+    (job,) = (
+        await store.transact(lambda tx: store.jobs.reclaim(tx, [old.job_id], worker="w1", lease_ms=LEASE_MS))
+    ).done
     new = fence_of(job)
     outcome = await finish(store, old, new, new)
     assert len(outcome.done) == 1
     assert reasons(outcome) == ["already_finished", "stale_attempt"]
 
 
-async def test_a_batch_of_releases_names_each_claimant_as_the_actor(store: Store) -> None:
+async def test_a_batch_of_releases_names_each_claimant_as_the_actor(store: StoreHarness) -> None:
     fences = [await store.claimed(worker=worker) for worker in ("w1", "w2")]
-    await store.do(lambda tx: store.jobs.release(tx, [Release(fence, 0, "again") for fence in fences]))
+    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence, 0, "again") for fence in fences]))
     assert [(await store.job(fence.job_id))["actor"] for fence in fences] == ["w1", "w2"]
 
 
-async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(store: Store) -> None:
+async def test_cancel_ends_waiting_and_running_jobs_and_the_worker_hears_of_it(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
     asked = [fence.job_id, waiting, GONE]
 
-    async def cancel() -> Outcome[Job]:
-        return await store.do(lambda tx: store.jobs.cancel(tx, asked, actor="ada", reason="unwanted"))
+    async def cancel() -> BatchResult[Job]:
+        return await store.transact(lambda tx: store.jobs.cancel(tx, asked, actor="ada", reason="unwanted"))
 
     outcome = await cancel()
     assert {job.id for job in outcome.done} == {fence.job_id, waiting}
     assert reasons(outcome) == ["not_found"]
-    renewed = await store.do(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
+    renewed = await store.transact(lambda tx: store.jobs.renew(tx, [fence], lease_ms=LEASE_MS))
     assert reasons(renewed) == ["already_finished"]
     assert sorted(reasons(await cancel())) == ["already_finished", "already_finished", "not_found"]
     assert {row["state"] for row in await store.rows("SELECT state FROM outbox")} == {"dropped"}
 
 
-async def test_bury_quarantines_waiting_jobs_only(store: Store) -> None:
+async def test_bury_quarantines_waiting_jobs_only(store: StoreHarness) -> None:
     fence = await store.claimed()
     waiting = await store.enqueue()
-    burials = [Burial(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
-    outcome = await store.do(lambda tx: store.jobs.bury(tx, burials, actor="relay"))
+    burials = [PoisonJob(job_id, "UNKNOWN_KIND", "nobody knows it") for job_id in (fence.job_id, waiting)]
+    outcome = await store.transact(lambda tx: store.jobs.dead_letter(tx, burials, actor="relay"))
     assert [job.id for job in outcome.done] == [waiting]
     assert reasons(outcome) == ["lease_still_valid"]
     assert (await store.row("SELECT error_code FROM dead_letters"))["error_code"] == "UNKNOWN_KIND"
 
 
-async def test_bury_claimed_is_fenced_like_any_finish(store: Store) -> None:
+async def test_bury_claimed_is_fenced_like_any_finish(store: StoreHarness) -> None:
     fence = await store.claimed()
     thief = Fence(fence.job_id, 1, "thief")
-    burials = [Finish(item, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)]
-    outcome = await store.do(lambda tx: store.jobs.bury_claimed(tx, burials))
+    burials = [JobResult(item, reason="broken", error_code="BROKEN", error="why") for item in (thief, fence)]
+    outcome = await store.transact(lambda tx: store.jobs.finish_as_dead_letter(tx, burials))
     assert [job.error_code for job in outcome.done] == ["BROKEN"]
     assert reasons(outcome) == ["already_finished"]
 
 
-async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(store: Store) -> None:
+async def test_the_watchdog_frees_lost_jobs_with_backoff_and_buries_the_spent(store: StoreHarness) -> None:
     lost, spent, alive = await store.claimed(), await store.claimed(max_attempts=1), None
     await confirm(store, spent)
     await store.clock.advance(ms=LEASE_MS)
     alive = await store.claimed()
-    freed = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+    freed = await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
     assert {job.id: str(job.status) for job in freed} == {lost.job_id: "pending", spent.job_id: "failed"}
     row = await store.job(lost.job_id)
     assert (row["reason"], row["available_at"]) == ("lease_expired", store.clock.now_us + 2_000_000)
     assert (await store.job(alive.job_id))["status"] == "running"
-    assert await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog")) == ()
+    assert await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog")) == ()
 
 
-async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store: Store) -> None:
+async def test_a_last_attempt_that_never_started_is_given_back_a_few_times(store: StoreHarness) -> None:
     fence = await store.claimed(max_attempts=1)
     for given_back in range(1, 4):
         await store.clock.advance(ms=LEASE_MS)
-        reclaim = await store.do(lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS))
+        reclaim = await store.transact(
+            lambda tx: store.jobs.reclaim(tx, [fence.job_id], worker="w2", lease_ms=LEASE_MS)
+        )
         assert reasons(reclaim) == ["attempts_exhausted"], "the attempt is the watchdog's to give back"
-        (job,) = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+        (job,) = await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
         assert (job.status, job.attempt_id, job.max_attempts) == (JobStatus.PENDING, given_back, given_back + 1)
         await store.clock.advance(ms=60_000)
         assert len((await store.claim(fence.job_id)).done) == 1
     assert [item[3] for item in await attempts(store, fence.job_id)] == ["never_started"] * 3
     await store.clock.advance(ms=LEASE_MS)
-    (job,) = await store.do(lambda tx: store.jobs.expire(tx, actor="watchdog"))
+    (job,) = await store.transact(lambda tx: store.jobs.release_expired(tx, actor="watchdog"))
     assert (job.status, job.error_code) == (JobStatus.FAILED, "WORKER_LOST")
 
 
-async def test_replay_is_a_new_job_that_names_the_old(store: Store) -> None:
+async def test_replay_is_a_new_job_that_names_the_old(store: StoreHarness) -> None:
     job_id = await store.enqueue(payload={"x": 1}, priority=0)
-    await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    await store.transact(lambda tx: store.jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "bad")], actor="relay"))
     letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
 
     async def replay() -> dict[str, str | None]:
-        return await store.do(lambda tx: store.jobs.replay(tx, [letter_id, GONE], actor="ops", note="fixed"))
+        return await store.transact(lambda tx: store.jobs.replay(tx, [letter_id, GONE], actor="ops", note="fixed"))
 
     made = await replay()
     row = await store.job(made[letter_id] or "")
@@ -295,18 +305,18 @@ async def test_replay_is_a_new_job_that_names_the_old(store: Store) -> None:
     letter = await store.row("SELECT * FROM dead_letters")
     assert (letter["state"], letter["replayed_by_job_id"], letter["resolved_by"]) == ("replayed", row["id"], "ops")
     assert await replay() == {}
-    assert await store.do(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="")) == []
+    assert await store.transact(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="")) == []
 
 
-async def test_discard_closes_a_letter(store: Store) -> None:
+async def test_discard_closes_a_letter(store: StoreHarness) -> None:
     job_id = await store.enqueue()
-    await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    await store.transact(lambda tx: store.jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "bad")], actor="relay"))
     letter_id = (await store.row("SELECT id FROM dead_letters"))["id"]
-    assert await store.do(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="junk")) == [letter_id]
-    assert await store.do(lambda tx: store.jobs.replay(tx, [letter_id], actor="ops", note="")) == {}
+    assert await store.transact(lambda tx: store.jobs.discard(tx, [letter_id], actor="ops", note="junk")) == [letter_id]
+    assert await store.transact(lambda tx: store.jobs.replay(tx, [letter_id], actor="ops", note="")) == {}
 
 
-async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: Store) -> None:
+async def test_finish_ends_a_job_as_succeeded_or_failed_only(store: StoreHarness) -> None:
     fence = await store.claimed()
     with pytest.raises(InvalidTransition):
         await finish(store, fence, status=JobStatus.CANCELED)
@@ -318,31 +328,31 @@ def test_statements_return_the_columns_in_the_order_of_a_jobs_fields() -> None:
     assert [name.strip() for name in RETURNED.split(",")] == of_the_row
 
 
-async def test_batches_of_nothing_are_nothing(store: Store) -> None:
+async def test_batches_of_nothing_are_nothing(store: StoreHarness) -> None:
     jobs = store.jobs
-    assert await store.do(lambda tx: jobs.enqueue(tx, [])) == []
-    assert await store.claim() == Outcome(())
-    assert await store.do(lambda tx: jobs.finish(tx, [])) == Outcome(())
-    assert await store.do(lambda tx: jobs.release(tx, [])) == Outcome(())
-    assert await store.do(lambda tx: jobs.renew(tx, [], lease_ms=1)) == Outcome(())
-    assert await store.do(lambda tx: jobs.bury_claimed(tx, [])) == Outcome(())
+    assert await store.transact(lambda tx: jobs.enqueue(tx, [])) == []
+    assert await store.claim() == BatchResult(())
+    assert await store.transact(lambda tx: jobs.finish_and_claim_next(tx, [])) == BatchResult(())
+    assert await store.transact(lambda tx: jobs.release(tx, [])) == BatchResult(())
+    assert await store.transact(lambda tx: jobs.renew(tx, [], lease_ms=1)) == BatchResult(())
+    assert await store.transact(lambda tx: jobs.finish_as_dead_letter(tx, [])) == BatchResult(())
 
 
-async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(store: Store) -> None:
+async def test_transitions_durations_and_conflicts_of_judge_runs_are_counted(store: StoreHarness) -> None:
     labels = {"from": "pending", "to": "running"}
-    before = figure("judge_run_status_transitions_total", **labels)
-    ended = figure("judge_run_duration_seconds_count", status="succeeded")
-    conflicts = figure("judge_run_conflicts_total")
+    before = metric_value("judge_run_status_transitions_total", **labels)
+    ended = metric_value("judge_run_duration_seconds_count", status="succeeded")
+    conflicts = metric_value("judge_run_conflicts_total")
     fence = await store.claimed(kind="judge")
-    assert figure("judge_run_status_transitions_total", **labels) == before + 1
+    assert metric_value("judge_run_status_transitions_total", **labels) == before + 1
     await finish(store, fence)
-    assert figure("judge_run_duration_seconds_count", status="succeeded") == ended + 1
+    assert metric_value("judge_run_duration_seconds_count", status="succeeded") == ended + 1
     await finish(store, fence)
-    assert figure("judge_run_conflicts_total") == conflicts + 1
+    assert metric_value("judge_run_conflicts_total") == conflicts + 1
 
 
-async def test_a_job_gets_as_many_attempts_as_the_policy_allows_unless_it_says_otherwise(store: Store) -> None:
-    jobs = Jobs({}, policy=RetryPolicy(max_retries=6))
+async def test_a_job_gets_as_many_attempts_as_the_policy_allows_unless_it_says_otherwise(store: StoreHarness) -> None:
+    jobs = JobCommands({}, policy=RetryPolicy(max_retries=6))
     new = [NewJob(id=new_id(), kind="node"), NewJob(id=new_id(), kind="node", max_attempts=2)]
-    await store.do(lambda tx: jobs.enqueue(tx, new))
+    await store.transact(lambda tx: jobs.enqueue(tx, new))
     assert [(await store.job(job.id))["max_attempts"] for job in new] == [7, 2]

@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 
 from adjudge.store import outbox
-from adjudge.store.bells import OUTBOX
-from adjudge.store.job_values import Delivery, Release
+from adjudge.store.bells import CHANNEL_OUTBOX
+from adjudge.store.job_values import DispatchedMessage, JobRelease
 from adjudge.store.outbox import DueRow
 from adjudge.store.statement import Statement
-from tests.support.stores import Store, fence_of
+from tests.support.stores import StoreHarness, fence_of
 
 
-async def take(store: Store, at_most: int = 100) -> list[DueRow]:
-    return await store.do(lambda tx: outbox.take_due(tx, at_most=at_most))
+async def take(store: StoreHarness, limit: int = 100) -> list[DueRow]:
+    return await store.transact(lambda tx: outbox.take_due(tx, limit=limit))
 
 
-async def note(store: Store, *due: DueRow, entry_id: str = "1-1") -> None:
-    deliveries = [Delivery(row.job_id, entry_id, row.taking) for row in due]
-    await store.do(lambda tx: store.jobs.mark_queued(tx, deliveries, actor="relay"))
+async def note(store: StoreHarness, *due: DueRow, entry_id: str = "1-1") -> None:
+    deliveries = [DispatchedMessage(row.job_id, entry_id, row.dispatch_seq) for row in due]
+    await store.transact(lambda tx: store.jobs.mark_queued(tx, deliveries, actor="relay"))
 
 
-async def test_a_delivered_job_is_queued_and_announced_no_more(store: Store) -> None:
+async def test_a_delivered_job_is_queued_and_announced_no_more(store: StoreHarness) -> None:
     job_id = await store.enqueue(payload={"x": 1}, priority=0, trace_id="t")
     (row,) = await take(store)
     assert (row.job_id, row.kind, row.priority, row.trace_id, row.attempts) == (job_id, "node", 0, "t", 1)
@@ -33,11 +33,11 @@ async def test_a_delivered_job_is_queued_and_announced_no_more(store: Store) -> 
     assert await take(store) == []
 
 
-async def test_a_taken_row_comes_due_again_later_each_time(store: Store) -> None:
+async def test_a_taken_row_comes_due_again_later_each_time(store: StoreHarness) -> None:
     await store.enqueue()
     for attempt, wait_ms in enumerate((1_000, 2_000, 4_000), 1):
         (row,) = await take(store)
-        assert (row.attempts, row.taking) == (attempt, attempt)
+        assert (row.attempts, row.dispatch_seq) == (attempt, attempt)
         due = await store.row("SELECT next_attempt_at AS at FROM outbox")
         assert due["at"] == store.clock.now_us + wait_ms * 1_000
         assert await take(store) == []
@@ -45,25 +45,25 @@ async def test_a_taken_row_comes_due_again_later_each_time(store: Store) -> None
     assert len(await take(store)) == 1
 
 
-async def test_relays_at_once_take_each_row_once(store: Store) -> None:
+async def test_relays_at_once_take_each_row_once(store: StoreHarness) -> None:
     job_ids = await store.enqueue_many(40)
-    batches = await asyncio.gather(*(take(store, at_most=10) for _ in range(6)))
+    batches = await asyncio.gather(*(take(store, limit=10) for _ in range(6)))
     assert sorted(row.job_id for batch in batches for row in batch) == sorted(job_ids)
 
 
-async def test_a_delay_is_waited_out(store: Store) -> None:
+async def test_a_delay_is_waited_out(store: StoreHarness) -> None:
     await store.enqueue(delay_ms=500)
     assert await take(store) == []
     await store.clock.advance(ms=500)
     assert len(await take(store)) == 1
 
 
-async def test_a_delivery_noted_late_does_not_count_for_a_job_that_was_put_back(store: Store) -> None:
+async def test_a_delivery_noted_late_does_not_count_for_a_job_that_was_put_back(store: StoreHarness) -> None:
     """Its message was read, its job claimed and released before the relay could say that it was delivered."""
     job_id = await store.enqueue()
     (old,) = await take(store)
     (job,) = (await store.claim(job_id)).done
-    await store.do(lambda tx: store.jobs.release(tx, [Release(fence_of(job), 2_000, "again")]))
+    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence_of(job), 2_000, "again")]))
     await note(store, old)
     assert (await store.job(job_id))["status"] == "pending"
     await store.clock.advance(ms=2_000)
@@ -74,7 +74,7 @@ async def test_a_delivery_noted_late_does_not_count_for_a_job_that_was_put_back(
     assert (await store.job(job_id))["status"] == "queued"
 
 
-async def test_a_job_claimed_before_its_delivery_was_noted_keeps_running(store: Store) -> None:
+async def test_a_job_claimed_before_its_delivery_was_noted_keeps_running(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     (row,) = await take(store)
     await store.claim(job_id)
@@ -83,32 +83,32 @@ async def test_a_job_claimed_before_its_delivery_was_noted_keeps_running(store: 
     assert (await store.row("SELECT state FROM outbox"))["state"] == "delivered"
 
 
-async def test_a_failed_delivery_is_remembered_and_tried_again(store: Store) -> None:
+async def test_a_failed_delivery_is_remembered_and_tried_again(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     await take(store)
-    await store.do(lambda tx: outbox.not_delivered(tx, [(job_id, "stream away")]))
+    await store.transact(lambda tx: outbox.mark_failed(tx, [(job_id, "stream away")]))
     row = await store.row("SELECT state, last_error FROM outbox")
     assert (row["state"], row["last_error"]) == ("pending", "stream away")
-    assert await store.do(outbox.count_pending) == 1
+    assert await store.transact(outbox.count_pending) == 1
 
 
-async def test_a_lost_message_is_announced_again(store: Store) -> None:
+async def test_a_lost_message_is_announced_again(store: StoreHarness) -> None:
     job_id = await store.enqueue(priority=1)
     await note(store, *await take(store), entry_id="7-0")
     await store.clock.advance(ms=10_000)
     find = store.database.read
-    assert await find(lambda tx: store.jobs.queued_long(tx, older_ms=20_000)) == []
-    (stuck,) = await find(lambda tx: store.jobs.queued_long(tx, older_ms=10_000))
+    assert await find(lambda tx: store.jobs.find_long_queued(tx, older_than_ms=20_000)) == []
+    (stuck,) = await find(lambda tx: store.jobs.find_long_queued(tx, older_than_ms=10_000))
     assert (stuck.job_id, stuck.priority, stuck.entry_id) == (job_id, 1, "7-0")
-    (back,) = await store.do(lambda tx: store.jobs.requeue(tx, [job_id], actor="reconciler"))
+    (back,) = await store.transact(lambda tx: store.jobs.requeue(tx, [job_id], actor="reconciler"))
     assert (back.status, back.reason) == ("pending", "message_lost")
     assert [row.job_id for row in await take(store)] == [job_id]
 
 
-async def test_a_deferred_job_waits_longer_and_is_announced_then(store: Store) -> None:
+async def test_a_deferred_job_waits_longer_and_is_announced_then(store: StoreHarness) -> None:
     job_id = await store.enqueue()
     await note(store, *await take(store))
-    (job,) = await store.do(
+    (job,) = await store.transact(
         lambda tx: store.jobs.defer(tx, [job_id], delay_ms=3_000, actor="worker", reason="group_full")
     )
     assert (job.status, job.reason) == ("pending", "group_full")
@@ -117,11 +117,13 @@ async def test_a_deferred_job_waits_longer_and_is_announced_then(store: Store) -
     assert [row.job_id for row in await take(store)] == [job_id]
 
 
-async def test_a_job_is_deferred_before_its_delivery_is_noted_too(store: Store) -> None:
+async def test_a_job_is_deferred_before_its_delivery_is_noted_too(store: StoreHarness) -> None:
     """A worker is quicker than the note: were the job not deferred, its message would lie with the worker unheeded."""
     job_id = await store.enqueue()
     taken = await take(store)
-    (job,) = await store.do(lambda tx: store.jobs.defer(tx, [job_id], delay_ms=3_000, actor="worker", reason="busy"))
+    (job,) = await store.transact(
+        lambda tx: store.jobs.defer(tx, [job_id], delay_ms=3_000, actor="worker", reason="busy")
+    )
     assert (job.status, job.reason) == ("pending", "busy")
     await note(store, *taken)
     assert (await store.job(job_id))["status"] == "pending"
@@ -130,38 +132,40 @@ async def test_a_job_is_deferred_before_its_delivery_is_noted_too(store: Store) 
     assert [row.job_id for row in await take(store)] == [job_id]
 
 
-async def test_what_is_not_due_is_not_made_due_sooner_by_deferring_it(store: Store) -> None:
+async def test_what_is_not_due_is_not_made_due_sooner_by_deferring_it(store: StoreHarness) -> None:
     """A late message about a job that waits for its next attempt says nothing about how long it should wait."""
     job_id = await store.enqueue(delay_ms=60_000)
-    assert not await store.do(lambda tx: store.jobs.defer(tx, [job_id], delay_ms=250, actor="worker", reason="busy"))
+    assert not await store.transact(
+        lambda tx: store.jobs.defer(tx, [job_id], delay_ms=250, actor="worker", reason="busy")
+    )
     await store.clock.advance(ms=30_000)
     assert await take(store) == []
 
 
-async def test_a_commit_with_something_to_deliver_rings(store: Store) -> None:
+async def test_a_commit_with_something_to_deliver_rings(store: StoreHarness) -> None:
     rung = asyncio.Event()
-    silence = store.database.listen(OUTBOX, rung.set)
+    silence = store.database.listen(CHANNEL_OUTBOX, rung.set)
     await store.enqueue()
     await asyncio.wait_for(rung.wait(), 120)
     silence()
 
 
-async def test_a_band_without_room_stays_and_holds_up_no_other(store: Store) -> None:
+async def test_a_band_without_room_stays_and_holds_up_no_other(store: StoreHarness) -> None:
     low = [await store.enqueue(priority=9) for _ in range(3)]
     urgent = await store.enqueue(priority=-1)
-    taken = await store.do(lambda tx: outbox.take_due(tx, at_most=10, rooms=[5, 5, 5, 0]))
+    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, rooms=[5, 5, 5, 0]))
     assert [row.job_id for row in taken] == [urgent]
-    taken = await store.do(lambda tx: outbox.take_due(tx, at_most=10, rooms=[0, 0, 0, 2]))
+    taken = await store.transact(lambda tx: outbox.take_due(tx, limit=10, rooms=[0, 0, 0, 2]))
     assert [row.job_id for row in taken] == low[:2]
 
 
-async def test_no_plan_takes_more_than_there_is_room_for(postgres_store: Store) -> None:
+async def test_no_plan_takes_more_than_there_is_room_for(postgres_store: StoreHarness) -> None:
     """A locked choice of rows must be made once, however PostgreSQL goes through the table.
 
     It believes that this one has a single row, and so would begin with the table and choose anew for each row it
     meets: a choice that passes by what it has locked already.
     """
     jobs = [await postgres_store.enqueue()]
-    await postgres_store.do(lambda tx: tx.execute(Statement("analyze", "Asked by a test.", "ANALYZE outbox")))
+    await postgres_store.transact(lambda tx: tx.execute(Statement("analyze", "Asked by a test.", "ANALYZE outbox")))
     jobs += [await postgres_store.enqueue() for _ in range(19)]
-    assert [row.job_id for row in await take(postgres_store, at_most=4)] == jobs[:4]
+    assert [row.job_id for row in await take(postgres_store, limit=4)] == jobs[:4]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.support.stores import opened
+from tests.support.stores import open_store
 from tests.unit.store.submission_machine import SubmissionMachine
 
 BOUNDED = settings(
@@ -26,7 +26,7 @@ BOUNDED = settings(
 @pytest.mark.slow
 def test_submissions_follow_legal_edges_in_any_order_of_events(store_url: str) -> None:
     with asyncio.Runner() as runner:
-        context = opened(store_url)
+        context = open_store(store_url)
         store = runner.run(context.__aenter__())
         try:
             machine = lambda: SubmissionMachine(store, runner)  # noqa: E731

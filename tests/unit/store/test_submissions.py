@@ -8,32 +8,36 @@ from adjudge.domain.errors import Conflict, InvalidInput, InvalidStatus, Invalid
 from adjudge.domain.states import JobStatus, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import submissions
-from adjudge.store.job_values import Burial, Finish, Release
-from adjudge.store.submissions import CaseResult, Change, Judgement, Submitted
-from tests.support.stores import Store, fence_of, figure
+from adjudge.store.job_values import JobRelease, JobResult, PoisonJob
+from adjudge.store.submissions import CaseResultRow, Judgement, SubmissionIds, SubmissionUpdate
+from tests.support.stores import StoreHarness, fence_of, metric_value
 
 
-async def standing(store: Store, item: Submitted) -> tuple[object, ...]:
+async def standing(store: StoreHarness, item: SubmissionIds) -> tuple[object, ...]:
     row = await store.row("SELECT * FROM submissions WHERE id = :id", id=item.submission_id)
     return row["status"], row["verdict"], row["version"]
 
 
-async def judge(store: Store, item: Submitted, verdict: Verdict = Verdict.AC) -> None:
+async def judge(store: StoreHarness, item: SubmissionIds, verdict: Verdict = Verdict.AC) -> None:
     (job,) = (await store.claim(item.job_id)).done
-    cases = tuple(CaseResult(f"test {n}", verdict, 10, 12, 1_024, score=0.5) for n in (1, 2))
+    cases = tuple(CaseResultRow(f"test {n}", verdict, 10, 12, 1_024, score=0.5) for n in (1, 2))
     outcome = Judgement(verdict, score=0.5, time_ms=10, mem_kb=1_024, cases=cases)
-    await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence_of(job), outcome=outcome)]))
+    await store.transact(
+        lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job), typed_result=outcome)])
+    )
 
 
-async def set_status(store: Store, item: Submitted, version: int, status: str, verdict: str | None = None) -> int:
-    return await store.do(
+async def set_status(
+    store: StoreHarness, item: SubmissionIds, version: int, status: str, verdict: str | None = None
+) -> int:
+    return await store.transact(
         lambda tx: store.submissions.change_status(
             tx, item.submission_id, version=version, status=status, actor="ops", reason="by hand", verdict=verdict
         )
     )
 
 
-async def test_submission_job_and_outbox_row_appear_together(store: Store) -> None:
+async def test_submission_job_and_outbox_row_appear_together(store: StoreHarness) -> None:
     items = await store.submit(3)
     jobs = await store.rows("SELECT id, submission_id, status FROM jobs")
     assert {(row["submission_id"], row["id"]) for row in jobs} == {(i.submission_id, i.job_id) for i in items}
@@ -41,7 +45,7 @@ async def test_submission_job_and_outbox_row_appear_together(store: Store) -> No
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-async def test_a_verdict_its_tests_and_the_status_appear_together(store: Store, verdict: Verdict) -> None:
+async def test_a_verdict_its_tests_and_the_status_appear_together(store: StoreHarness, verdict: Verdict) -> None:
     (item,) = await store.submit()
     await judge(store, item, verdict)
     assert await standing(store, item) == (verdict.status, verdict, 3)
@@ -54,52 +58,56 @@ async def test_a_verdict_its_tests_and_the_status_appear_together(store: Store, 
     ]
 
 
-async def test_a_submission_stays_judging_while_its_run_is_retried(store: Store) -> None:
+async def test_a_submission_stays_judging_while_its_run_is_retried(store: StoreHarness) -> None:
     (item,) = await store.submit()
     (job,) = (await store.claim(item.job_id)).done
-    await store.do(lambda tx: store.jobs.release(tx, [Release(fence_of(job), 0, "again")]))
+    await store.transact(lambda tx: store.jobs.release(tx, [JobRelease(fence_of(job), 0, "again")]))
     assert await standing(store, item) == ("judging", None, 2)
     await judge(store, item)
     assert await standing(store, item) == ("accepted", "AC", 3)
 
 
-async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_error(store: Store) -> None:
+async def test_a_run_buried_before_its_claim_ends_the_submission_in_a_system_error(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    await store.do(lambda tx: store.jobs.bury(tx, [Burial(item.job_id, "POISON", "bad")], actor="relay"))
+    await store.transact(
+        lambda tx: store.jobs.dead_letter(tx, [PoisonJob(item.job_id, "POISON", "bad")], actor="relay")
+    )
     assert await standing(store, item) == ("error", "SE", 3)
 
 
-async def test_a_replayed_run_gives_the_verdict_that_the_buried_one_owed(store: Store) -> None:
+async def test_a_replayed_run_gives_the_verdict_that_the_buried_one_owed(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    await store.do(lambda tx: store.jobs.bury(tx, [Burial(item.job_id, "POISON", "bad")], actor="relay"))
+    await store.transact(
+        lambda tx: store.jobs.dead_letter(tx, [PoisonJob(item.job_id, "POISON", "bad")], actor="relay")
+    )
     letter = (await store.row("SELECT id FROM dead_letters"))["id"]
-    made = await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
-    await judge(store, Submitted(item.submission_id, made[letter] or ""))
+    made = await store.transact(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
+    await judge(store, SubmissionIds(item.submission_id, made[letter] or ""))
     assert await standing(store, item) == ("accepted", "AC", 4)
 
 
-async def test_canceling_a_submission_cancels_its_run(store: Store) -> None:
+async def test_canceling_a_submission_cancels_its_run(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    await store.do(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="typo"))
+    await store.transact(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="typo"))
     assert await standing(store, item) == ("canceled", None, 2)
     assert (await store.job(item.job_id))["status"] == JobStatus.CANCELED
     with pytest.raises(InvalidTransition):
-        await store.do(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="again"))
+        await store.transact(lambda tx: store.submissions.cancel(tx, item.submission_id, actor="ada", reason="again"))
     with pytest.raises(NotFound) as missing:
-        await store.do(lambda tx: store.submissions.cancel(tx, "nobody", actor="ada", reason="typo"))
+        await store.transact(lambda tx: store.submissions.cancel(tx, "nobody", actor="ada", reason="typo"))
     assert missing.value.code == "SUBMISSION_NOT_FOUND"
 
 
-async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: Store) -> None:
+async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    conflicts = figure("submission_conflicts_total")
+    conflicts = metric_value("submission_conflicts_total")
     with pytest.raises(InvalidStatus):
         await set_status(store, item, 1, "done")
     with pytest.raises(InvalidTransition):
         await set_status(store, item, 1, "accepted", "AC")
     with pytest.raises(Conflict):
         await set_status(store, item, 7, "judging")
-    assert figure("submission_conflicts_total") == conflicts + 1
+    assert metric_value("submission_conflicts_total") == conflicts + 1
     with pytest.raises(InvalidInput, match="leave it out"):
         await set_status(store, item, 1, "judging", "AC")
     assert await set_status(store, item, 1, "judging") == 2
@@ -108,7 +116,7 @@ async def test_a_change_by_hand_is_refused_with_a_code_for_each_mistake(store: S
     assert await standing(store, item) == ("judging", None, 2)
 
 
-async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: Store) -> None:
+async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: StoreHarness) -> None:
     (item,) = await store.submit()
     await set_status(store, item, 1, "judging")
     assert await set_status(store, item, 2, "error", "RE") == 3
@@ -116,21 +124,21 @@ async def test_a_verdict_given_by_hand_ends_the_run_and_stands(store: Store) -> 
     assert (await store.job(item.job_id))["status"] == "canceled"
 
 
-async def test_two_changes_of_one_version_are_one_conflict(store: Store) -> None:
+async def test_two_changes_of_one_version_are_one_conflict(store: StoreHarness) -> None:
     (item,) = await store.submit()
-    change = Change(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "first")
-    await store.do(lambda tx: submissions.change(tx, [change]))
+    change = SubmissionUpdate(item.submission_id, 1, SubmissionStatus.JUDGING, "a", "first")
+    await store.transact(lambda tx: submissions.update(tx, [change]))
     with pytest.raises(Conflict):
-        await store.do(lambda tx: submissions.change(tx, [change]))
+        await store.transact(lambda tx: submissions.update(tx, [change]))
     assert await standing(store, item) == ("judging", None, 2)
 
 
-async def test_transitions_of_submissions_are_counted_once_committed(store: Store) -> None:
+async def test_transitions_of_submissions_are_counted_once_committed(store: StoreHarness) -> None:
     (item,) = await store.submit()
     labels = {"from": "pending", "to": "judging"}
-    before = figure("submission_status_transitions_total", **labels)
+    before = metric_value("submission_status_transitions_total", **labels)
     await store.claim(item.job_id)
-    assert figure("submission_status_transitions_total", **labels) == before + 1
+    assert metric_value("submission_status_transitions_total", **labels) == before + 1
 
 
 RAW_CHANGES = {
@@ -145,7 +153,7 @@ RAW_CHANGES = {
 
 
 @pytest.mark.parametrize("sql", RAW_CHANGES.values(), ids=RAW_CHANGES.keys())
-async def test_a_terminal_submission_refuses_sql_typed_by_hand(store: Store, sql: str) -> None:
+async def test_a_terminal_submission_refuses_sql_typed_by_hand(store: StoreHarness, sql: str) -> None:
     (item,) = await store.submit()
     await judge(store, item, Verdict.WA)
     with pytest.raises(InvalidTransition):

@@ -17,25 +17,27 @@ from sqlalchemy.schema import CreateTable
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.ids import new_id
 from adjudge.store import Tx
-from adjudge.store.job_values import Burial, Finish
+from adjudge.store.job_values import JobResult, PoisonJob
 from adjudge.store.tables import METADATA
-from adjudge.store.triggers import SWEEPS, WATCHES
-from tests.support.stores import Store, fence_of, raw
+from adjudge.store.triggers import LOG_CLEANUPS, TABLE_TRIGGERS
+from tests.support.stores import StoreHarness, adhoc_statement, fence_of
 
 Logs = dict[str, list[dict[str, Any]]]
 
 
-async def make_jobs(store: Store, count: int) -> list[str]:
+async def make_jobs(store: StoreHarness, count: int) -> list[str]:
     """Jobs that ran twice, and then well."""
     job_ids = await store.enqueue_many(count)
     await store.claim(*job_ids)
     await store.clock.advance(ms=20_000)
-    again = await store.do(lambda tx: store.jobs.reclaim(tx, job_ids, worker="w2", lease_ms=15_000))
-    await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence_of(job)) for job in again.done]))
+    again = await store.transact(lambda tx: store.jobs.reclaim(tx, job_ids, worker="w2", lease_ms=15_000))
+    await store.transact(
+        lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(job)) for job in again.done])
+    )
     return job_ids
 
 
-async def make_submissions(store: Store, count: int) -> list[str]:
+async def make_submissions(store: StoreHarness, count: int) -> list[str]:
     """Submissions whose runs are gone already: they would hold them."""
     items = await store.submit(count)
     await store.claim(*(item.job_id for item in items))
@@ -50,7 +52,7 @@ RUN = """
 NODE = "INSERT INTO chain_nodes (run_id, node_id, type, updated_at) VALUES (:run_id, 'node', 'noop', 0)"
 
 
-async def make_runs(store: Store, count: int) -> list[str]:
+async def make_runs(store: StoreHarness, count: int) -> list[str]:
     """Runs that go, each with a node that does."""
     await store.write("INSERT INTO chains (id, name, dag, created_at, updated_at) VALUES ('chain', 'c', '{}', 0, 0)")
     run_ids = [new_id() for _ in range(count)]
@@ -62,31 +64,31 @@ async def make_runs(store: Store, count: int) -> list[str]:
     return run_ids
 
 
-async def replay(store: Store, job_id: str) -> None:
+async def replay(store: StoreHarness, job_id: str) -> None:
     """A job that was made to do it again holds the one it was made for."""
     await store.enqueue(origin_job_id=job_id)
 
 
-async def judge(store: Store, submission_id: str) -> None:
+async def judge(store: StoreHarness, submission_id: str) -> None:
     """A run of a submission holds it."""
     await store.enqueue(submission_id=submission_id)
 
 
-async def work_on(store: Store, run_id: str) -> None:
+async def work_on(store: StoreHarness, run_id: str) -> None:
     """A job of a run holds it."""
     await store.enqueue(chain_run_id=run_id)
 
 
-MAKERS: dict[str, Callable[[Store, int], Awaitable[list[str]]]] = {
+MAKERS: dict[str, Callable[[StoreHarness, int], Awaitable[list[str]]]] = {
     "jobs": make_jobs,
     "submissions": make_submissions,
     "chain_runs": make_runs,
 }
 HOLDERS = {"jobs": replay, "submissions": judge, "chain_runs": work_on}
-LOGS = {sweep.table: sweep.logs for sweep in SWEEPS}
+LOGS = {sweep.table: sweep.logs for sweep in LOG_CLEANUPS}
 
 
-async def read(store: Store, table: str, *, without: tuple[str, ...] = ()) -> Logs:
+async def read(store: StoreHarness, table: str, *, without: tuple[str, ...] = ()) -> Logs:
     """All that is said of rows of ``table``, or of all but a few."""
     found = {}
     for log, key in LOGS[table]:
@@ -101,7 +103,7 @@ def test_every_log_is_swept() -> None:
 
 
 @pytest.mark.parametrize("table", MAKERS)
-async def test_logs_go_with_the_rows_they_speak_of(store: Store, table: str) -> None:
+async def test_logs_go_with_the_rows_they_speak_of(store: StoreHarness, table: str) -> None:
     one, two, three, kept = await MAKERS[table](store, 4)
     everything = await read(store, table)
     for log, key in LOGS[table]:
@@ -118,7 +120,7 @@ async def test_logs_go_with_the_rows_they_speak_of(store: Store, table: str) -> 
 
 
 @pytest.mark.parametrize("table", MAKERS)
-async def test_a_refused_delete_takes_nothing_along(store: Store, table: str) -> None:
+async def test_a_refused_delete_takes_nothing_along(store: StoreHarness, table: str) -> None:
     free, held = await MAKERS[table](store, 2)
     await HOLDERS[table](store, held)
     before = await read(store, table)
@@ -127,11 +129,11 @@ async def test_a_refused_delete_takes_nothing_along(store: Store, table: str) ->
     assert await read(store, table) == before
 
 
-async def test_the_replay_of_a_dead_letter_cannot_be_deleted_with_its_log(store: Store) -> None:
+async def test_the_replay_of_a_dead_letter_cannot_be_deleted_with_its_log(store: StoreHarness) -> None:
     job_id = await store.enqueue()
-    await store.do(lambda tx: store.jobs.bury(tx, [Burial(job_id, "POISON", "bad")], actor="relay"))
+    await store.transact(lambda tx: store.jobs.dead_letter(tx, [PoisonJob(job_id, "POISON", "bad")], actor="relay"))
     letter = (await store.row("SELECT id FROM dead_letters"))["id"]
-    made = await store.do(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
+    made = await store.transact(lambda tx: store.jobs.replay(tx, [letter], actor="ops", note="fixed"))
     await store.claim(made[letter] or "")
     before = await read(store, "jobs")
     with pytest.raises(InvalidInput):
@@ -139,7 +141,7 @@ async def test_the_replay_of_a_dead_letter_cannot_be_deleted_with_its_log(store:
     assert await read(store, "jobs") == before
 
 
-async def test_what_is_logged_while_a_run_is_being_deleted_is_swept_too(postgres_store: Store) -> None:
+async def test_what_is_logged_while_a_run_is_being_deleted_is_swept_too(postgres_store: StoreHarness) -> None:
     """Who moves a node holds the node alone; who deletes its run waits for it, and reads the log after that."""
     (run_id,) = await make_runs(postgres_store, 1)
     mover, deleter = [await asyncpg.connect(postgres_store.url) for _ in range(2)]
@@ -161,25 +163,25 @@ async def test_what_is_logged_while_a_run_is_being_deleted_is_swept_too(postgres
 
 
 @pytest.mark.parametrize("table", MAKERS)
-async def test_a_sweep_goes_by_key_however_short_the_log_seems(postgres_store: Store, table: str) -> None:
+async def test_a_sweep_goes_by_key_however_short_the_log_seems(postgres_store: StoreHarness, table: str) -> None:
     """A session keeps the plan, and the log grows under it."""
     thing, _ = await MAKERS[table](postgres_store, 2)
-    scans = raw("SELECT relname, seq_scan, idx_scan FROM pg_stat_xact_user_tables")
+    scans = adhoc_statement("SELECT relname, seq_scan, idx_scan FROM pg_stat_xact_user_tables")
 
     async def count(tx: Tx) -> dict[str, tuple[int, int]]:
         return {row["relname"]: (row["seq_scan"], row["idx_scan"]) for row in await tx.fetch(scans)}
 
     async def delete(tx: Tx) -> None:
         for log, _ in LOGS[table]:
-            await tx.execute(raw(f"ANALYZE {log}"))
+            await tx.execute(adhoc_statement(f"ANALYZE {log}"))
         before = await count(tx)
-        await tx.execute(raw(f"DELETE FROM {table} WHERE id = :id"), id=thing)
+        await tx.execute(adhoc_statement(f"DELETE FROM {table} WHERE id = :id"), id=thing)
         after = await count(tx)
         for log, _ in LOGS[table]:
             sequential, by_key = (now - then for now, then in zip(after[log], before[log], strict=True))
             assert (sequential, by_key > 0) == (0, True), log
 
-    await postgres_store.do(delete)
+    await postgres_store.transact(delete)
 
 
 @pytest.mark.parametrize("table", ["jobs", "chain_runs"])
@@ -203,6 +205,6 @@ def test_postgres_lacks_those_foreign_keys_that_a_sweep_stands_for() -> None:
             for found in named.findall(str(CreateTable(table).compile(dialect=speaks)))
         }
 
-    logs = {(log.into, log.key, log.of) for watch in WATCHES for log in watch.logs}
+    logs = {(log.into, log.key, log.of) for watch in TABLE_TRIGGERS for log in watch.logs}
     assert keys("sqlite") - keys("postgresql") == logs
     assert keys("postgresql") <= keys("sqlite")

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from adjudge.domain.errors import InvalidInput
-from adjudge.stream import BANDS, Hint, band_of, codec, consumer_name
-from adjudge.stream.turns import Turns
+from adjudge.stream import BANDS, MessageBody, band_of, codec, consumer_name
+from adjudge.stream.turns import FairShare
 
 
 def test_a_consumer_is_named_by_the_first_that_names_it() -> None:
@@ -30,14 +30,14 @@ def test_a_name_that_cannot_be_one_is_refused_by_its_variable(
 @pytest.mark.parametrize(("priority", "band"), [(-9, 0), (0, 0), (2, 2), (3, 3), (99, 3)])
 def test_every_priority_has_a_band(priority: int, band: int) -> None:
     assert band_of(priority) == band
-    assert Hint("j", priority, "judge").band == band
+    assert MessageBody("j", priority, "judge").band == band
 
 
 @pytest.mark.parametrize("step", [1, 3, 16, 100])
 def test_each_lower_band_keeps_one_place_in_sixteen(step: int) -> None:
-    turns, kept = Turns(), Counter[int]()
+    turns, kept = FairShare(), Counter[int]()
     for _ in range(1600 // step):
-        kept.update(turns.kept_places(step))
+        kept.update(turns.reserved_quota(step))
     for band in BANDS[1:]:
         assert abs(kept[band] - 1600 // step * step / 16) <= 1
     assert kept[0] == 0
@@ -46,32 +46,32 @@ def test_each_lower_band_keeps_one_place_in_sixteen(step: int) -> None:
 @pytest.mark.parametrize(
     ("hint", "field"),
     [
-        (Hint("", 2, "judge"), "job_id"),
-        (Hint("j" * 257, 2, "judge"), "job_id"),
-        (Hint("j", 2, "ju\ndge"), "kind"),
-        (Hint("j", 2, "judge", "t\x00"), "trace_id"),
-        (Hint("j", 2, "judge", None, {"source": "print(1)\nprint(2)"}), "payload.source"),
-        (Hint("j", 2, "judge", None, {"log": "x" * 257}), "payload.log"),
-        (Hint("j", 2, "judge", None, {f"k{number}": 1 for number in range(33)}), "payload"),
-        (Hint("j", 2, "judge", None, {"flag": True}), "payload.flag"),
+        (MessageBody("", 2, "judge"), "job_id"),
+        (MessageBody("j" * 257, 2, "judge"), "job_id"),
+        (MessageBody("j", 2, "ju\ndge"), "kind"),
+        (MessageBody("j", 2, "judge", "t\x00"), "trace_id"),
+        (MessageBody("j", 2, "judge", None, {"source": "print(1)\nprint(2)"}), "payload.source"),
+        (MessageBody("j", 2, "judge", None, {"log": "x" * 257}), "payload.log"),
+        (MessageBody("j", 2, "judge", None, {f"k{number}": 1 for number in range(33)}), "payload"),
+        (MessageBody("j", 2, "judge", None, {"flag": True}), "payload.flag"),
     ],
 )
-def test_only_identifiers_may_enter(hint: Hint, field: str) -> None:
+def test_only_identifiers_may_enter(hint: MessageBody, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        codec.check(hint)
+        codec.check_identifiers_only(hint)
     assert caught.value.fields == {"field": field}
 
 
 def test_an_envelope_decodes_to_what_was_encoded() -> None:
-    hint = Hint("j-1", 1, "node", None, {"run": "r-1", "attempt": 2, "parent": None})
+    hint = MessageBody("j-1", 1, "node", None, {"run": "r-1", "attempt": 2, "parent": None})
     fields = {"job_id": "j-1", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"}
     message = codec.decode("5-0", 1, fields, codec.encode(hint), deliveries=3)
-    assert message.hint == hint
-    assert (message.problem, message.enqueued_at_ms, message.receipt, message.deliveries) == (None, 17, "key", 3)
+    assert message.body == hint
+    assert (message.defect, message.enqueued_at_ms, message.payload_ref, message.delivery_count) == (None, 17, "key", 3)
 
 
 @pytest.mark.parametrize("spoilt", [{"priority": "high"}, {"enqueue_ts": "noon"}, {"enqueue_ts": "²"}, {"job_id": ""}])
 def test_a_field_that_cannot_be_read_counts_as_missing(spoilt: dict[str, str]) -> None:
     fields = {"job_id": "j", "enqueue_ts": "17", "payload_ref": "key", "priority": "1"} | spoilt
-    message = codec.decode("5-0", 1, fields, codec.encode(Hint("j", 1, "judge")))
-    assert (message.problem, message.hint) == ("missing_field", None)
+    message = codec.decode("5-0", 1, fields, codec.encode(MessageBody("j", 1, "judge")))
+    assert (message.defect, message.body) == ("missing_field", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.stream import Hint, MemoryStream
+from adjudge.stream import MemoryStream, MessageBody
 
 
 class Clock:
@@ -27,18 +27,18 @@ async def stream(clock: Clock) -> MemoryStream:
     return MemoryStream(now_us=clock)
 
 
-def hints(*job_ids: str) -> list[Hint]:
-    return [Hint(job_id, 2, "judge") for job_id in job_ids]
+def hints(*job_ids: str) -> list[MessageBody]:
+    return [MessageBody(job_id, 2, "judge") for job_id in job_ids]
 
 
 async def test_a_message_is_claimed_when_it_has_been_idle_long_enough(stream: MemoryStream, clock: Clock) -> None:
     await stream.publish(hints("a"))
-    await stream.read(consumer="dead", at_most=1, wait_ms=0)
+    await stream.read(consumer="dead", limit=1, wait_ms=0)
     clock.now_us += 16_999_999
-    assert await stream.autoclaim(consumer="b", idle_ms=17_000, at_most=1) == []
+    assert await stream.autoclaim(consumer="b", idle_ms=17_000, limit=1) == []
     clock.now_us += 1
-    assert len(await stream.autoclaim(consumer="b", idle_ms=17_000, at_most=1)) == 1
-    assert await stream.autoclaim(consumer="c", idle_ms=17_000, at_most=1) == []
+    assert len(await stream.autoclaim(consumer="b", idle_ms=17_000, limit=1)) == 1
+    assert await stream.autoclaim(consumer="c", idle_ms=17_000, limit=1) == []
 
 
 async def test_ids_grow_while_the_clock_stands_still_or_goes_back(stream: MemoryStream, clock: Clock) -> None:
@@ -56,17 +56,17 @@ async def test_ids_grow_while_the_clock_stands_still_or_goes_back(stream: Memory
 async def test_a_message_says_when_it_was_published(stream: MemoryStream, clock: Clock) -> None:
     await stream.publish(hints("a"))
     clock.now_us += 5_000_000
-    (message,) = await stream.read(consumer="a", at_most=1, wait_ms=0)
+    (message,) = await stream.read(consumer="a", limit=1, wait_ms=0)
     assert message.enqueued_at_ms == 1_700_000_000_000
 
 
 async def test_a_long_pending_list_is_looked_through_in_parts(stream: MemoryStream, clock: Clock) -> None:
     """A look passes over ten messages for each that it may take, and goes on from there."""
     await stream.publish(hints(*(f"{number}" for number in range(25))))
-    busy = await stream.read(consumer="a", at_most=24, wait_ms=0)
+    busy = await stream.read(consumer="a", limit=24, wait_ms=0)
     clock.now_us -= 60_000_000
-    await stream.read(consumer="dead", at_most=1, wait_ms=0)
+    await stream.read(consumer="dead", limit=1, wait_ms=0)
     clock.now_us += 60_000_000
-    looks = [await stream.autoclaim(consumer="b", idle_ms=30_000, at_most=1) for _ in range(3)]
+    looks = [await stream.autoclaim(consumer="b", idle_ms=30_000, limit=1) for _ in range(3)]
     assert [[message.job_id for message in look] for look in looks] == [[], [], ["24"]]
     assert len(busy) == 24

@@ -19,7 +19,7 @@ import pytest
 from tests.support import install, service, services
 from tests.support.databases import PostgresDatabases
 from tests.support.install import InstallError
-from tests.support.service import MissingService, ServiceFailed, sweep
+from tests.support.service import ServerNotInstalled, ServerStartFailed, remove_stale_folders
 from tests.support.services import PostgresServer, RedisServer
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def _refuse(reason: str) -> object:
 def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "by_apt", _refuse("not root, so apt cannot be used"))
     monkeypatch.setattr(service, "by_wheel", _refuse("the wheels could not be fetched"))
-    with pytest.raises(MissingService) as caught:
+    with pytest.raises(ServerNotInstalled) as caught:
         _Absent().start()
     assert str(caught.value) == (
         "Pretend is missing (not root, so apt cannot be used; the wheels could not be fetched). Install it: "
@@ -56,7 +56,7 @@ def test_missing_service_names_itself_its_packages_and_why(monkeypatch: pytest.M
 def test_an_installation_that_brings_nothing_usable_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "by_apt", lambda _packages: None)
     monkeypatch.setattr(service, "by_wheel", lambda: None)
-    with pytest.raises(MissingService, match="no binary that the server's user may run"):
+    with pytest.raises(ServerNotInstalled, match="no binary that the server's user may run"):
         _Absent.locate()
 
 
@@ -75,15 +75,15 @@ def test_what_stays_missing_is_named_and_fails_only_ci(
 def test_apt_is_not_tried_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(InstallError, match="not root"):
-        install.by_apt(["anything"])
+        install.install_with_apt(["anything"])
 
 
 def test_a_server_that_cannot_start_shows_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RedisServer, "command", lambda self, binary: [str(binary), "--no-such-option", "x"])
     server = RedisServer()
-    with pytest.raises(ServiceFailed, match=r"(?s)did not start.*no-such-option"):
+    with pytest.raises(ServerStartFailed, match=r"(?s)did not start.*no-such-option"):
         server.start()
-    with pytest.raises(ServiceFailed, match="not running"):
+    with pytest.raises(ServerStartFailed, match="not running"):
         _ = server.folder
 
 
@@ -158,7 +158,7 @@ def test_servers_end_with_the_test_run_however_it_ends(end: signal.Signals, apar
     assert Path(folder).parent == apart
     if end is signal.SIGKILL:
         assert Path(folder).exists()
-        sweep()
+        remove_stale_folders()
     assert not Path(folder).exists()
 
 
@@ -175,7 +175,7 @@ def test_a_port_is_told_once_and_to_one_process_only() -> None:
 
 def test_only_folders_of_runs_that_are_gone_are_swept(redis_server: RedisServer) -> None:
     strange = Path(tempfile.mkdtemp(prefix="adjudge-"))
-    sweep()
+    remove_stale_folders()
     assert strange.exists(), "it names no owner"
     assert redis_server.folder.exists(), "its owner lives"
     strange.rmdir()

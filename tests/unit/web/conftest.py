@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api import Api, make_api
+from tests.support.api import AsgiApp, make_app
 from tests.support.app import add_pages
-from tests.support.stores import Store
+from tests.support.stores import StoreHarness
 
 
 @pytest.fixture
-async def pages(sqlite_store: Store, tmp_path: Path) -> AsyncIterator[Api]:
+async def pages(sqlite_store: StoreHarness, tmp_path: Path) -> AsyncIterator[AsgiApp]:
     """The application with its pages, on SQLite."""
-    async with make_api(sqlite_store, tmp_path) as api:
+    async with make_app(sqlite_store, tmp_path) as api:
         add_pages(api.app, api.parts)
         yield api

@@ -6,15 +6,15 @@ import re
 
 import httpx
 
-from adjudge.api.actions.users import UserOrder, make_user
+from adjudge.api.actions.users import UserSpec, create_user
 from adjudge.domain.access import Role
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 PASSWORD = "a long enough passphrase"
 
 
-async def _user(pages: Api, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> None:
-    await make_user(pages.parts, UserOrder(name, role, password=PASSWORD, must_change_password=must_change), actor="t")
+async def _user(pages: AsgiApp, name: str = "ada", role: Role = Role.CONTESTANT, *, must_change: bool = False) -> None:
+    await create_user(pages.parts, UserSpec(name, role, password=PASSWORD, must_change_password=must_change), actor="t")
 
 
 async def _log_in(
@@ -29,7 +29,7 @@ def _csrf(page: httpx.Response) -> str:
     return found[1]
 
 
-async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: Api) -> None:
+async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         turned_away = await browser.get("/me")
@@ -39,7 +39,7 @@ async def test_logging_in_leads_back_to_where_one_wanted_to_go(pages: Api) -> No
         assert "ada" in (await browser.get("/me")).text
 
 
-async def test_a_wrong_password_is_said_and_the_name_kept(pages: Api) -> None:
+async def test_a_wrong_password_is_said_and_the_name_kept(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         answer = await _log_in(browser, password="wrong", name='ada"><script>')
@@ -48,7 +48,7 @@ async def test_a_wrong_password_is_said_and_the_name_kept(pages: Api) -> None:
     assert "<script>" not in answer.text.replace("<script src", "").replace("<script type", "")
 
 
-async def test_a_form_without_the_sessions_token_changes_nothing(pages: Api) -> None:
+async def test_a_form_without_the_sessions_token_changes_nothing(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -61,7 +61,7 @@ async def test_a_form_without_the_sessions_token_changes_nothing(pages: Api) -> 
         assert "Ada L." in (await browser.get("/me")).text
 
 
-async def test_a_one_time_password_must_be_changed_first(pages: Api) -> None:
+async def test_a_one_time_password_must_be_changed_first(pages: AsgiApp) -> None:
     await _user(pages, must_change=True)
     async with pages.client() as browser:
         assert (await _log_in(browser, next="/me/tokens")).headers["Location"] == "/me/password"
@@ -74,7 +74,7 @@ async def test_a_one_time_password_must_be_changed_first(pages: Api) -> None:
         assert (await browser.get("/me")).status_code == 200
 
 
-async def test_a_token_is_shown_once_and_can_be_revoked(pages: Api) -> None:
+async def test_a_token_is_shown_once_and_can_be_revoked(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -95,7 +95,7 @@ async def test_a_token_is_shown_once_and_can_be_revoked(pages: Api) -> None:
             assert (await program.get("/api/v1/me")).status_code == 401
 
 
-async def test_logging_out_ends_the_session(pages: Api) -> None:
+async def test_logging_out_ends_the_session(pages: AsgiApp) -> None:
     await _user(pages)
     async with pages.client() as browser:
         await _log_in(browser)
@@ -103,7 +103,7 @@ async def test_logging_out_ends_the_session(pages: Api) -> None:
         assert (await browser.get("/me")).status_code == 303
 
 
-async def test_a_newcomer_with_an_invitation_finds_it_filled_in(pages: Api) -> None:
+async def test_a_newcomer_with_an_invitation_finds_it_filled_in(pages: AsgiApp) -> None:
     async with pages.client() as visitor:
         answer = await visitor.get("/register", params={"invitation": "abc-1"})
         assert (answer.status_code, 'value="abc-1"' in answer.text) == (200, True)

@@ -9,10 +9,10 @@ import re
 import pytest
 
 from adjudge.store import chain_runs
-from adjudge.store.chain_values import NODE, Artifact, Done, Suspended
-from adjudge.store.job_values import Finish
-from adjudge.store.jobs import Jobs
-from tests.support.api import Api
+from adjudge.store.chain_values import JOB_KIND_NODE, Artifact, NodeDone, NodeSuspended
+from adjudge.store.job_values import JobResult
+from adjudge.store.jobs import JobCommands
+from tests.support.api import AsgiApp
 from tests.support.stores import fence_of
 
 HOSTILE = "<script>alert(1)</script>"
@@ -24,23 +24,25 @@ DAG = {
 }
 
 
-async def _finish_next(pages: Api, outcome: object = None) -> str:
-    jobs = Jobs({NODE: pages.parts.engine.owner})
+async def _finish_next(pages: AsgiApp, outcome: object = None) -> str:
+    jobs = JobCommands({JOB_KIND_NODE: pages.parts.engine.owner})
     row = await pages.store.row("SELECT id FROM jobs WHERE status = 'pending'")
-    job = (await pages.store.do(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))).done[0]
-    await pages.store.do(lambda tx: jobs.finish(tx, [Finish(fence_of(job), outcome=outcome)]))
+    job = (await pages.store.transact(lambda tx: jobs.claim(tx, [row["id"]], worker="w1", lease_ms=60_000))).done[0]
+    await pages.store.transact(
+        lambda tx: jobs.finish_and_claim_next(tx, [JobResult(fence_of(job), typed_result=outcome)])
+    )
     return job.node_id or ""
 
 
 @pytest.fixture
-async def chain(pages: Api) -> None:
+async def chain(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as admin:
         body = {"name": "release", "description": HOSTILE, "dag": DAG}
         assert (await admin.post("/api/v1/chains", json=body)).status_code == 201
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
+async def test_a_run_is_started_watched_asked_and_approved(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         listed = await setter.get("/chains")
         assert "/chains/release" in listed.text
@@ -53,7 +55,7 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
         assert await _finish_next(pages) == "check"
         run_id = path.rpartition("/")[2]
         question = Artifact(f'{{"question": "Go on {HOSTILE}?"}}')
-        assert await _finish_next(pages, Suspended("approval", f"{run_id}/ask/1", question)) == "ask"
+        assert await _finish_next(pages, NodeSuspended("approval", f"{run_id}/ask/1", question)) == "ask"
         state = (await setter.get(f"{path}/state")).text
         assert "data-live-done" not in state
         assert "ask asks: Go on &lt;script&gt;" in state, "the run's page says who is waited for"
@@ -70,12 +72,12 @@ async def test_a_run_is_started_watched_asked_and_approved(pages: Api) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-async def test_files_that_a_node_left_are_linked_by_their_names(pages: Api) -> None:
+async def test_files_that_a_node_left_are_linked_by_their_names(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         digest = await pages.parts.blobs.put(b"what it printed")
         left = Artifact(json.dumps({"collected": {f"{HOSTILE}.txt": {"digest": digest, "size_bytes": 15}}}))
-        assert await _finish_next(pages, Done(left)) == "check"
+        assert await _finish_next(pages, NodeDone(left)) == "check"
         page = (await setter.get(f"{path}/nodes/check")).text
         assert HOSTILE not in page
         (link,) = re.findall(rf'href="([^"]*/files/{digest}[^"]*)"', page)
@@ -83,7 +85,7 @@ async def test_files_that_a_node_left_are_linked_by_their_names(pages: Api) -> N
         assert (fetched.content, "attachment" in fetched.headers["content-disposition"]) == (b"what it printed", True)
 
 
-async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_null(pages: Api) -> None:
+async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_null(pages: AsgiApp) -> None:
     plain = {"nodes": [{"id": "a", "type": "noop", "deps": None}]}
     dense = {"nodes": [{"id": f"n{i}", "type": "noop", "deps": [f"n{j}" for j in range(i)]} for i in range(120)]}
     async with pages.as_role("admin") as admin:
@@ -94,7 +96,7 @@ async def test_what_nobody_could_read_is_not_drawn_and_what_is_left_out_may_be_n
             assert drawn == [name == "plain"] * 2
 
 
-async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: Api) -> None:
+async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: AsgiApp) -> None:
     nodes = [{"id": name, "type": "noop"} for name in ("one", "other")]
     over_runs = {"max_runs": 1, "when_full": "wait"}
     async with pages.as_role("admin") as admin:
@@ -119,7 +121,7 @@ async def test_who_waits_for_a_place_says_so_until_there_is_one(pages: Api) -> N
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: Api) -> None:
+async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter, pages.as_role("judge") as judge:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         assert (await judge.post(f"{path}/stop", data={"reason": "x"})).status_code == 403
@@ -133,12 +135,12 @@ async def test_a_run_is_stopped_and_repeated_with_a_reason(pages: Api) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-async def test_a_long_log_is_read_from_its_end(pages: Api) -> None:
+async def test_a_long_log_is_read_from_its_end(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         path = (await setter.post("/chains/release/start")).headers["Location"]
         run_id = path.rpartition("/")[2]
         lines = [f"line {number};" for number in range(1, 503)]
-        await pages.store.do(lambda tx: chain_runs.append_log(tx, run_id, "check", attempt=1, lines=lines))
+        await pages.store.transact(lambda tx: chain_runs.append_log(tx, run_id, "check", attempt=1, lines=lines))
         shown = (await setter.get(f"{path}/nodes/check/state")).text
     assert "line 502;" in shown
     assert "line 2;" not in shown

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from adjudge.web.comparing import Pair, compared
+from adjudge.web.comparing import LinePair, align_lines
 
 
 def test_lines_stand_beside_what_they_should_have_been() -> None:
-    assert compared("1\n2 \n3\n", "1\nx\n2\n4\n") == [
-        Pair("1", "1", is_same=True),
-        Pair(None, "x", is_same=False),
-        Pair("2 ", "2", is_same=True),
-        Pair("3", "4", is_same=False),
+    assert align_lines("1\n2 \n3\n", "1\nx\n2\n4\n") == [
+        LinePair("1", "1", is_same=True),
+        LinePair(None, "x", is_same=False),
+        LinePair("2 ", "2", is_same=True),
+        LinePair("3", "4", is_same=False),
     ]
 
 
 def test_nothing_written_leaves_every_line_expected() -> None:
-    assert compared("1\n2\n", "") == [Pair("1", None, is_same=False), Pair("2", None, is_same=False)]
+    assert align_lines("1\n2\n", "") == [LinePair("1", None, is_same=False), LinePair("2", None, is_same=False)]

@@ -13,9 +13,9 @@ import pytest
 
 from adjudge.store.sqlite import SqliteTx
 from adjudge.store.statement import Statement
-from tests.support.api import Api
-from tests.support.judging import Hall, open_hall
-from tests.support.problems import archive, imported, package
+from tests.support.api import AsgiApp
+from tests.support.judging import PublishedProblem, publish_problem
+from tests.support.problems import icpc_package, import_package, zip_files
 
 _BESIDE = {"cache_revisions.select_since"}
 """Asked every while by the server itself, whoever looks at what."""
@@ -47,12 +47,12 @@ async def cost(client: httpx.AsyncClient, path: str) -> Counter[str]:
 
 
 @pytest.fixture
-async def hall(pages: Api) -> Hall:
-    return await open_hall(pages)
+async def hall(pages: AsgiApp) -> PublishedProblem:
+    return await publish_problem(pages)
 
 
-async def test_a_list_of_submissions_costs_the_same_however_long(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_a_list_of_submissions_costs_the_same_however_long(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         await hall.submit(client)
         short = await cost(client, "/submissions")
         for _ in range(9):
@@ -65,14 +65,14 @@ async def test_a_list_of_submissions_costs_the_same_however_long(hall: Hall) -> 
     assert sum(one.values()) <= 10, one
 
 
-async def test_the_catalogue_costs_the_same_however_long(pages: Api, tmp_path: Path) -> None:
+async def test_the_catalogue_costs_the_same_however_long(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
-    await imported(pages, tmp_path, setter, archive(package("One")), slug="one", publish=True)
+    await import_package(pages, tmp_path, setter, zip_files(icpc_package("One")), slug="one", publish=True)
     costs = []
     async with pages.as_role("contestant") as client:
         costs.append(await cost(client, "/problems"))
         for slug in ("two", "three", "four"):
-            await imported(pages, tmp_path, setter, archive(package(slug)), slug=slug, publish=True)
+            await import_package(pages, tmp_path, setter, zip_files(icpc_package(slug)), slug=slug, publish=True)
         costs.append(await cost(client, "/problems"))
         problem = await cost(client, "/problems/one")
     async with pages.client(setter) as own:
@@ -81,16 +81,16 @@ async def test_the_catalogue_costs_the_same_however_long(pages: Api, tmp_path: P
     assert max([0, *costs[0].values(), *problem.values(), *desk.values()]) <= 2, (costs, problem, desk)
 
 
-async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(hall: Hall) -> None:
+async def test_problems_are_counted_once_whatever_is_searched_for_and_by_whom(hall: PublishedProblem) -> None:
     with counted() as seen:
         for role in ("contestant", "setter"):
-            async with hall.somebody(role) as client:
+            async with hall.user_client(role) as client:
                 for words in ("sum", "su", "nothing", ""):
                     assert (await client.get("/problems", params={"q": words})).status_code == 200
     assert (seen["problems.count_all"], seen["problems.list_newest"]) == (1, 8)
 
 
 @pytest.mark.parametrize("path", ["/chains", "/rejudge", "/ops", "/ops/dead-letters", "/ops/audit", "/ops/secrets"])
-async def test_no_page_of_staff_asks_the_same_again_and_again(pages: Api, path: str) -> None:
+async def test_no_page_of_staff_asks_the_same_again_and_again(pages: AsgiApp, path: str) -> None:
     async with pages.as_role("admin") as admin:
         assert max((await cost(admin, path)).values(), default=0) <= 2

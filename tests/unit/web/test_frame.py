@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.api.browser import own_path
+from adjudge.api.browser import safe_redirect_path
 from adjudge.web.static_files import Assets
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 
-async def test_an_address_that_leads_nowhere_gets_a_page(pages: Api) -> None:
+async def test_an_address_that_leads_nowhere_gets_a_page(pages: AsgiApp) -> None:
     async with pages.client() as client:
         answer = await client.get("/nowhere", headers={"Accept-Language": "zh"})
     assert (answer.status_code, answer.headers["Content-Language"]) == (404, "zh-Hans")
@@ -17,13 +17,13 @@ async def test_an_address_that_leads_nowhere_gets_a_page(pages: Api) -> None:
     assert "'unsafe-inline'" not in answer.headers["Content-Security-Policy"]
 
 
-async def test_the_api_still_answers_for_itself(pages: Api) -> None:
+async def test_the_api_still_answers_for_itself(pages: AsgiApp) -> None:
     async with pages.client() as client:
         assert (await client.get("/api/v1/version")).json()["name"] == "adjudge"
         assert (await client.get("/api/v1/nowhere")).json()["code"] == "ROUTE_NOT_FOUND"
 
 
-async def test_a_chosen_language_is_kept(pages: Api) -> None:
+async def test_a_chosen_language_is_kept(pages: AsgiApp) -> None:
     async with pages.client() as client:
         answer = await client.post("/language", data={"language": "zh", "next": "/problems"})
         assert (answer.status_code, answer.headers["Location"]) == (303, "/problems")
@@ -43,10 +43,10 @@ async def test_a_chosen_language_is_kept(pages: Api) -> None:
     ],
 )
 def test_nobody_is_sent_elsewhere(wanted: str) -> None:
-    assert own_path(wanted) == "/"
+    assert safe_redirect_path(wanted) == "/"
 
 
-async def test_static_files_are_named_by_content_and_kept(pages: Api) -> None:
+async def test_static_files_are_named_by_content_and_kept(pages: AsgiApp) -> None:
     url = Assets().url("app.css")
     async with pages.client() as client:
         answer = await client.get(url)

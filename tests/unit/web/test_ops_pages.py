@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from adjudge.store import figures
-from adjudge.store.figures import Figure
-from adjudge.store.job_values import Burial
+from adjudge.store.figures import MetricSampleRow
+from adjudge.store.job_values import PoisonJob
 from adjudge.web import trends
-from tests.support.api import Api
-from tests.support.judging import open_hall
+from tests.support.api import AsgiApp
+from tests.support.judging import publish_problem
 
 HOSTILE = "<script>alert(1)</script>"
 
 
-async def _bury(pages: Api) -> str:
+async def _bury(pages: AsgiApp) -> str:
     job_id = await pages.store.enqueue("judge-nothing")
-    burial = Burial(job_id, "UNKNOWN_KIND", HOSTILE)
-    await pages.store.do(lambda tx: pages.store.jobs.bury(tx, [burial], actor="w1"))
+    burial = PoisonJob(job_id, "UNKNOWN_KIND", HOSTILE)
+    await pages.store.transact(lambda tx: pages.store.jobs.dead_letter(tx, [burial], actor="w1"))
     return job_id
 
 
-async def test_a_dead_letter_is_replayed_with_a_reason(pages: Api) -> None:
+async def test_a_dead_letter_is_replayed_with_a_reason(pages: AsgiApp) -> None:
     job_id = await _bury(pages)
     letter = (await pages.store.row("SELECT id FROM dead_letters"))["id"]
     async with pages.as_role("admin") as admin, pages.as_role("judge") as judge:
@@ -36,11 +36,11 @@ async def test_a_dead_letter_is_replayed_with_a_reason(pages: Api) -> None:
     assert replayed["origin_job_id"] == job_id
 
 
-async def test_the_story_of_a_job_says_who_did_what(pages: Api) -> None:
-    hall = await open_hall(pages)
-    async with hall.somebody() as author, hall.somebody("judge") as judge:
+async def test_the_story_of_a_job_says_who_did_what(pages: AsgiApp) -> None:
+    hall = await publish_problem(pages)
+    async with hall.user_client() as author, hall.user_client("judge") as judge:
         made = await hall.submit(author)
-        await hall.judge(made["job_id"])
+        await hall.finish(made["job_id"])
         found = await judge.get("/ops/find", params={"job": made["job_id"]})
         story = (await judge.get(found.headers["Location"])).text
         assert ("w1" in story, made["submission_id"] in story) == (True, True)
@@ -50,19 +50,19 @@ async def test_the_story_of_a_job_says_who_did_what(pages: Api) -> None:
         assert (await author.get("/ops")).status_code == 403
 
 
-async def test_the_house_is_shown_with_its_plots(pages: Api) -> None:
+async def test_the_house_is_shown_with_its_plots(pages: AsgiApp) -> None:
     sample = {"counters": {"jobs_started": {"kind=judge": 5}}, "gauges": {}, "histograms": {}}
-    await pages.store.do(lambda tx: figures.keep(tx, "a", sample, older_ms=1_000_000))
+    await pages.store.transact(lambda tx: figures.insert(tx, "a", sample, older_than_ms=1_000_000))
     async with pages.as_role("admin") as admin:
         shown = (await admin.get("/ops?hours=6")).text
     assert shown.count('<svg class="plot"') == 8
 
 
 def test_figures_of_many_processes_become_one_line() -> None:
-    def at(second: int, source: str, **fields: object) -> Figure:
-        return Figure(source, second * 1_000_000, {"counters": {}, "gauges": {}, "histograms": {}, **fields})
+    def at(second: int, source: str, **fields: object) -> MetricSampleRow:
+        return MetricSampleRow(source, second * 1_000_000, {"counters": {}, "gauges": {}, "histograms": {}, **fields})
 
-    found = trends.moments(
+    found = trends.time_buckets(
         [
             at(1_005, "a", counters={"jobs_started": {"kind=judge": 20}}, histograms={"w": {"1.0": 9, "+Inf": 10}}),
             at(1_006, "b", counters={"jobs_started": {"kind=judge": 10}}, histograms={"w": {"1.0": 1, "+Inf": 10}}),
@@ -70,6 +70,6 @@ def test_figures_of_many_processes_become_one_line() -> None:
         ],
         back_sec=600,
     )
-    assert trends.rate(found, "started", "jobs_started").points[0][1] == 3.0
-    assert found[1].level("queue_depth") == 5
+    assert trends.rate_series(found, "started", "jobs_started").points[0][1] == 3.0
+    assert found[1].gauge("queue_depth") == 5
     assert found[0].quantile("w", 0.5) == 1.0

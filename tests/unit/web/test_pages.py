@@ -10,17 +10,17 @@ from typing import Any
 import httpx
 import pytest
 
-from adjudge.cache.entities import Entity
+from adjudge.cache.entities import CacheEntity
 from adjudge.domain.verdict import Verdict
-from adjudge.registry.driver import Health, WorkerInfo
-from adjudge.store.job_values import Finish
+from adjudge.registry.driver import WorkerHealth, WorkerInfo
+from adjudge.store.job_values import JobResult
 from adjudge.store.submissions import Judgement
-from adjudge.web.maths import with_maths
-from tests.support.api import Api, make_api
+from adjudge.web.maths import render_math
+from tests.support.api import AsgiApp, make_app
 from tests.support.app import add_pages
-from tests.support.judging import Hall, document, open_hall
-from tests.support.problems import archive, imported, package, work
-from tests.support.stores import Store
+from tests.support.judging import PublishedProblem, publish_problem, result_document
+from tests.support.problems import icpc_package, import_package, run_pending_imports, zip_files
+from tests.support.stores import StoreHarness
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -54,15 +54,15 @@ async def _shown(client: httpx.AsyncClient, path: str, status: int = 200) -> str
 
 
 @pytest.fixture
-async def hall(pages: Api) -> Hall:
-    return await open_hall(pages)
+async def hall(pages: AsgiApp) -> PublishedProblem:
+    return await publish_problem(pages)
 
 
-async def test_the_catalogue_can_be_searched(pages: Api, tmp_path: Path) -> None:
+async def test_the_catalogue_can_be_searched(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
     for slug, title in (("sum", f"Sum {HOSTILE}"), ("trees", "Many Trees")):
-        data = archive(package(f'"{title}"' if "<" not in title else "Sum"))
-        await imported(pages, tmp_path, setter, data, slug=slug, title=title, publish=True, tag=["easy"])
+        data = zip_files(icpc_package(f'"{title}"' if "<" not in title else "Sum"))
+        await import_package(pages, tmp_path, setter, data, slug=slug, title=title, publish=True, tag=["easy"])
     async with pages.client() as visitor:
         assert (await visitor.get("/")).headers["Location"] == "/problems"
         every = await _shown(visitor, "/problems")
@@ -73,10 +73,10 @@ async def test_the_catalogue_can_be_searched(pages: Api, tmp_path: Path) -> None
         assert 'class="empty"' in await _shown(visitor, "/problems?q=nothing")
 
 
-async def test_a_problem_shows_its_statement_maths_and_samples(pages: Api, tmp_path: Path) -> None:
+async def test_a_problem_shows_its_statement_maths_and_samples(pages: AsgiApp, tmp_path: Path) -> None:
     _, setter = await pages.user("setter")
     files = {"statement/problem.en.md": f"Add $a_1$ and <b onclick=x>b</b> {HOSTILE} $$\\text{{{HOSTILE}}}$$\n"}
-    await imported(pages, tmp_path, setter, archive(package("Sum", **files)), slug="sum", publish=True)
+    await import_package(pages, tmp_path, setter, zip_files(icpc_package("Sum", **files)), slug="sum", publish=True)
     async with pages.client() as visitor, pages.as_role("contestant") as contestant:
         shown = await _shown(visitor, "/problems/sum")
         assert "<msub><mi>a</mi><mn>1</mn></msub>" in shown
@@ -98,14 +98,14 @@ async def test_a_problem_shows_its_statement_maths_and_samples(pages: Api, tmp_p
 )
 def test_maths_that_is_not_harmless_stays_text(tex: str) -> None:
     escaped = tex.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    shown = with_maths(f'<p><span class="math inline">{escaped}</span></p>')
+    shown = render_math(f'<p><span class="math inline">{escaped}</span></p>')
     assert _Scripts(shown).inline == []
     assert "<img" not in shown
     assert "href" not in shown.replace("\\href", "")
 
 
-async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_a_program_is_handed_in_watched_and_judged(pages: AsgiApp, hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         form = {"language": "cpp20", "source": f"// {HOSTILE}\r\nint main() {{}}\r\n"}
         sent = await client.post("/problems/sum/submit", data=form)
         assert sent.status_code == 303, sent.text
@@ -114,24 +114,24 @@ async def test_a_program_is_handed_in_watched_and_judged(pages: Api, hall: Hall)
         assert "data-live-done" not in waiting
         assert "&lt;script&gt;" in waiting
         job_id = (await pages.store.row("SELECT id FROM jobs"))["id"]
-        await hall.judge(job_id)
+        await hall.finish(job_id)
         state = await _shown(client, f"{path}/state")
         assert "data-live-done" in state
         assert "Accepted" in state
         assert path in await _shown(client, "/submissions")
-    async with hall.somebody() as stranger:
+    async with hall.user_client() as stranger:
         assert (await stranger.get(path)).status_code == 404
 
 
-async def _judged(hall: Hall, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:
+async def _judged(hall: PublishedProblem, made: dict[str, Any], verdict: Verdict, **changes: Any) -> None:
     """End a run with a document of our own."""
-    started = await hall.start(made["job_id"])
-    finish = Finish(started.fence, result={**document(verdict), **changes}, outcome=Judgement(verdict))
-    await hall.api.store.do(lambda tx: hall.api.store.jobs.finish(tx, [finish]))
+    started = await hall.claim(made["job_id"])
+    finish = JobResult(started.fence, result={**result_document(verdict), **changes}, typed_result=Judgement(verdict))
+    await hall.api.store.transact(lambda tx: hall.api.store.jobs.finish_and_claim_next(tx, [finish]))
 
 
-async def test_what_a_compiler_says_leads_to_the_lines_it_names(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_what_a_compiler_says_leads_to_the_lines_it_names(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         made = await hall.submit(client, source="int main() {\n  return x;\n}\n")
         log = f"main.cpp:2:10: error: 'x' {HOSTILE}\n/usr/include/stdio.h:2:1: note\ngrader.cpp:2:1: note"
         await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
@@ -141,8 +141,8 @@ async def test_what_a_compiler_says_leads_to_the_lines_it_names(hall: Hall) -> N
     assert '<span id="L2">  return x;\n</span>' in shown
 
 
-async def test_a_java_program_is_known_by_its_class(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_a_java_program_is_known_by_its_class(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         made = await hall.submit(client, language="java", source="public class Sum {\n  int x\n}\n")
         log = "Sum.java:2: error: ';' expected\nGrader.java:2: note"
         await _judged(hall, made, Verdict.CE, cases=[], compile={"ok": False, "message": "", "log": log})
@@ -162,10 +162,10 @@ async def test_a_java_program_is_known_by_its_class(hall: Hall) -> None:
     ],
 )
 async def test_only_what_the_program_said_itself_leads_to_its_lines(
-    hall: Hall, verdict: Verdict, fields: dict[str, str], links: int
+    hall: PublishedProblem, verdict: Verdict, fields: dict[str, str], links: int
 ) -> None:
-    (sample, _) = document(verdict)["cases"]
-    async with hall.somebody() as client:
+    (sample, _) = result_document(verdict)["cases"]
+    async with hall.user_client() as client:
         made = await hall.submit(client)
         await _judged(hall, made, verdict, cases=[{**sample, **fields}])
         shown = await _shown(client, f"/submissions/{made['submission_id']}")
@@ -173,8 +173,8 @@ async def test_only_what_the_program_said_itself_leads_to_its_lines(
     assert shown.count('href="#L') == links
 
 
-async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
-    async with hall.somebody() as client:
+async def test_a_wrong_language_is_said_on_a_page(hall: PublishedProblem) -> None:
+    async with hall.user_client() as client:
         answer = await client.post("/problems/sum/submit", data={"language": "klingon", "source": "x"})
         assert answer.status_code == 400
         assert "klingon" in answer.text
@@ -185,12 +185,14 @@ async def test_a_wrong_language_is_said_on_a_page(hall: Hall) -> None:
     assert "// &lt;script&gt;" in kept.text, "nothing that was typed is lost"
 
 
-async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_api(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
+async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
         add_pages(api.app, api.parts)
-        hall = await open_hall(api)
-        await api.parts.registry.announce(WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=Health.READY))
-        async with hall.somebody() as client:
+        hall = await publish_problem(api)
+        await api.parts.registry.register(
+            WorkerInfo("w-1", "host", 1, "1", 1, {"python3": "3"}, health=WorkerHealth.READY)
+        )
+        async with hall.user_client() as client:
             page = await _shown(client, "/problems/sum?language=cpp20")
             refused = await client.post("/problems/sum/submit", data={"language": "cpp20", "source": "kept"})
     options = dict(re.findall(r'<option value="(\w+)" data-extensions="[^"]*"([^>]*)>', page))
@@ -198,15 +200,19 @@ async def test_a_language_that_no_worker_runs_cannot_be_chosen(sqlite_store: Sto
     assert (refused.status_code, "No worker can run cpp20" in refused.text, "kept" in refused.text) == (503, True, True)
 
 
-async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: Store, tmp_path: Path) -> None:
-    async with make_api(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
+async def test_while_no_worker_is_up_every_language_can_be_chosen(sqlite_store: StoreHarness, tmp_path: Path) -> None:
+    async with make_app(sqlite_store, tmp_path, {"admission.health_gate": True}) as api:
         add_pages(api.app, api.parts)
-        async with (await open_hall(api)).somebody() as client:
+        async with (await publish_problem(api)).user_client() as client:
             assert " disabled" not in await _shown(client, "/problems/sum")
 
 
-async def test_submissions_are_filtered_where_they_are_listed(pages: Api, hall: Hall) -> None:
-    async with hall.somebody() as client, pages.client(hall.setter_token) as setter, hall.somebody("judge") as judge:
+async def test_submissions_are_filtered_where_they_are_listed(pages: AsgiApp, hall: PublishedProblem) -> None:
+    async with (
+        hall.user_client() as client,
+        pages.client(hall.setter_token) as setter,
+        hall.user_client("judge") as judge,
+    ):
         mine = (await hall.submit(client))["submission_id"]
         assert mine in await _shown(client, "/submissions?problem=sum&language=cpp20")
         assert "No submission fits" in await _shown(client, "/submissions?verdict=WA")
@@ -219,11 +225,11 @@ async def test_submissions_are_filtered_where_they_are_listed(pages: Api, hall: 
         assert mine not in await _shown(client, "/submissions?everybody=1&user=nobody-here&verdict=WA")
 
 
-async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: Api, hall: Hall) -> None:
-    async with hall.somebody() as client, pages.client(hall.setter_token) as setter:
+async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: AsgiApp, hall: PublishedProblem) -> None:
+    async with hall.user_client() as client, pages.client(hall.setter_token) as setter:
         accepted = await hall.submit(client)
         assert "✓ solved" not in await _shown(client, "/problems/sum")
-        await hall.judge(accepted["job_id"])
+        await hall.finish(accepted["job_id"])
         solved = await _shown(client, "/problems/sum")
         assert "✓ solved" in solved
         assert "/setting/problems/sum" not in solved
@@ -231,14 +237,16 @@ async def test_a_solved_problem_says_so_and_its_owner_is_led_to_it(pages: Api, h
         assert "/problems/sum" in await _shown(client, "/me")
 
 
-async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pages: Api, hall: Hall) -> None:
-    async with hall.somebody() as client, pages.client() as visitor:
+async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(
+    pages: AsgiApp, hall: PublishedProblem
+) -> None:
+    async with hall.user_client() as client, pages.client() as visitor:
         made = await hall.submit(client)
         waiting = await _shown(client, "/problems")
         assert ("tried, not solved yet</span>" in waiting, ">solved</span>" in waiting) == (False, False)
-        await hall.judge(made["job_id"], Verdict.WA)
+        await hall.finish(made["job_id"], Verdict.WA)
         await _shown(client, f"/submissions/{made['submission_id']}")
-        pages.parts.cache.drop(Entity.TALLIES, "all")  # a minute later
+        pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")  # a minute later
         tried = await _shown(client, "/problems")
         assert "tried, not solved yet</span>" in tried
         assert "0 of 1 submissions accepted" in tried
@@ -247,9 +255,9 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pag
         assert "/problems/sum" in await _shown(client, "/problems?solved=tried")
         assert "/problems/sum" not in await _shown(client, "/problems?solved=untried")
         again = await hall.submit(client)
-        await hall.judge(again["job_id"])
+        await hall.finish(again["job_id"])
         await _shown(client, f"/submissions/{again['submission_id']}")
-        pages.parts.cache.drop(Entity.TALLIES, "all")
+        pages.parts.cache.invalidate(CacheEntity.PROBLEM_STATS, "all")
         solved = await _shown(client, "/problems")
         assert ("tried, not solved yet</span>" in solved, ">solved</span>" in solved) == (False, True)
         assert "50 %" in solved
@@ -257,12 +265,12 @@ async def test_the_catalogue_marks_what_was_tried_and_says_how_problems_fare(pag
         assert "not solved yet" not in await _shown(visitor, "/problems?solved=tried"), "visitors have no marks"
 
 
-async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(hall: Hall) -> None:
+async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(hall: PublishedProblem) -> None:
     marks = ("tried, not solved yet</span>", "✓ solved")
-    async with hall.somebody() as client:
+    async with hall.user_client() as client:
 
         async def marked_below_later(verdict: Verdict) -> tuple[bool, ...]:
-            await hall.judge((await hall.submit(client))["job_id"], verdict)
+            await hall.finish((await hall.submit(client))["job_id"], verdict)
             for _ in range(5):
                 waiting = (await hall.submit(client))["submission_id"]
                 assert (await client.post(f"/api/v1/submissions/{waiting}:cancel", json={})).status_code == 200
@@ -273,7 +281,9 @@ async def test_a_problem_is_marked_by_all_that_was_handed_in_not_by_the_latest(h
         assert await marked_below_later(Verdict.AC) == (False, True)
 
 
-async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(pages: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(
+    pages: AsgiApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError(HOSTILE)
 
@@ -285,7 +295,7 @@ async def test_a_failure_of_ours_is_a_page_with_a_number_to_tell(pages: Api, mon
         assert "That could not be understood" in await _shown(visitor, "/problems?sort=upwards", 400)
 
 
-async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: Api) -> None:
+async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         sent = await client.post("/me", data={"display_name": "Ada"})
         assert sent.headers["Location"] == "/me?done=saved"
@@ -293,16 +303,16 @@ async def test_what_was_done_is_said_once_and_only_if_it_is_one_of_ours(pages: A
         assert "pwned" not in await _shown(client, "/me?done=pwned")
 
 
-async def test_a_setter_uploads_compares_and_publishes(pages: Api, tmp_path: Path) -> None:
+async def test_a_setter_uploads_compares_and_publishes(pages: AsgiApp, tmp_path: Path) -> None:
     _, token = await pages.user("setter")
     async with pages.client(token) as setter, pages.client() as visitor:
         assert 'class="empty"' in await _shown(setter, "/setting")
         for hint in ("One.", "Two."):
-            data = archive(package("Sum", **{"attachments/hint.txt": f"{hint}\n"}))
+            data = zip_files(icpc_package("Sum", **{"attachments/hint.txt": f"{hint}\n"}))
             sent = await setter.post("/setting/import", data={"slug": "sum"}, files={"package": ("sum.zip", data)})
             assert sent.status_code == 303, sent.text
             assert "data-live-done" not in await _shown(setter, sent.headers["Location"])
-            await work(pages, tmp_path)
+            await run_pending_imports(pages, tmp_path)
             assert "data-live-done" in await _shown(setter, f"{sent.headers['Location']}/state")
         assert "<ins>+Two.</ins>" in await _shown(setter, "/setting/problems/sum/diff?old=1&new=2")
         await _shown(setter, "/setting/problems/sum/revisions/2")
@@ -315,7 +325,7 @@ async def test_a_setter_uploads_compares_and_publishes(pages: Api, tmp_path: Pat
         assert stale.status_code == 409
 
 
-async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: Api) -> None:
+async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: AsgiApp) -> None:
     async with pages.as_role("setter") as setter:
         answer = await setter.post("/setting/import", files={"package": ("a.txt", b"hello")})
     assert answer.status_code == 400
@@ -323,7 +333,7 @@ async def test_what_is_no_archive_is_refused_where_it_was_chosen(pages: Api) -> 
 
 
 @pytest.mark.parametrize("path", ["/setting", "/me", "/submissions"])
-async def test_visitors_are_asked_to_log_in(pages: Api, path: str) -> None:
+async def test_visitors_are_asked_to_log_in(pages: AsgiApp, path: str) -> None:
     async with pages.client() as visitor:
         assert (await visitor.get(path)).headers["Location"].startswith("/login")
     if path == "/setting":

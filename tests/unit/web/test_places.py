@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adjudge.web.places import Piece, pieces
+from adjudge.web.places import TextSegment, link_lines
 
 
 @pytest.mark.parametrize(
@@ -30,26 +30,28 @@ from adjudge.web.places import Piece, pieces
     ],
 )
 def test_lines_are_found_as_compilers_name_them(file_name: str, message: str, named: list[str]) -> None:
-    found = pieces(message, file_name)
+    found = link_lines(message, file_name)
     assert [piece.text for piece in found if piece.line is not None] == named
     assert "".join(piece.text for piece in found) == message
 
 
 def test_what_names_no_line_is_one_piece() -> None:
-    assert pieces("ld returned 1 exit status", "main.cpp") == [Piece("ld returned 1 exit status")]
-    assert pieces("", "main.cpp") == []
-    assert pieces("error:3: of a language that is no more", "") == [Piece("error:3: of a language that is no more")]
+    assert link_lines("ld returned 1 exit status", "main.cpp") == [TextSegment("ld returned 1 exit status")]
+    assert link_lines("", "main.cpp") == []
+    assert link_lines("error:3: of a language that is no more", "") == [
+        TextSegment("error:3: of a language that is no more")
+    ]
     long = "A" * 1_000 + ".java"
-    assert pieces(f"{long}:3: no such file", long) == [Piece(f"{long}:3: no such file")]
+    assert link_lines(f"{long}:3: no such file", long) == [TextSegment(f"{long}:3: no such file")]
 
 
 def test_a_message_of_one_word_is_read_at_once() -> None:
     message = "a" * 1_000_000
-    assert pieces(message, "main.cpp") == [Piece(message)]
+    assert link_lines(message, "main.cpp") == [TextSegment(message)]
 
 
 def test_of_very_many_lines_only_the_first_are_led_to() -> None:
     message = "main.c:1 " * 5_000
-    found = pieces(message, "main.c")
+    found = link_lines(message, "main.c")
     assert len([piece for piece in found if piece.line is not None]) == 200
     assert "".join(piece.text for piece in found) == message

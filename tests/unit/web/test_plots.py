@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from adjudge.web.drawing import draw_dag
-from adjudge.web.plots import Bar, Series, Span, Window, bars, gantt, lasted, lines, rows
+from adjudge.web.drawing import render_dag
+from adjudge.web.plots import Bar, GanttSpan, Series, TimeWindow, bars, format_duration, gantt, lines, rows
 
 HOSTILE = "</svg><script>alert(1)</script>\"'&"
 
@@ -26,7 +26,7 @@ def test_lines_draw_any_figures(points: list[tuple[float, float]]) -> None:
 
 
 def test_lines_share_a_stretch_of_time_and_are_not_drawn_where_nothing_was_seen() -> None:
-    window = Window(0, 100, "then", "now", gap=10)
+    window = TimeWindow(0, 100, "then", "now", gap=10)
     root = _parsed(lines("wait", [Series("p50", [(10, 1), (15, 2), (90, 1)])], window=window))
     first, second = [line.get("points", "").split() for line in root.iter("polyline")]
     assert (len(first), len(second)) == (2, 2), "a point alone is a dot"
@@ -46,7 +46,7 @@ def test_rows_carry_names_values_and_the_limit() -> None:
     [(0.0121, "12 ms"), (5.62, "5.62 s"), (174, "2 min 54 s"), (1_680, "28 min"), (9_000, "2 h 30 min")],
 )
 def test_durations_are_said_as_people_say_them(seconds: float, said: str) -> None:
-    assert lasted(seconds) == said
+    assert format_duration(seconds) == said
 
 
 def test_bars_and_their_limit_are_drawn_to_scale() -> None:
@@ -58,7 +58,7 @@ def test_bars_and_their_limit_are_drawn_to_scale() -> None:
 
 
 def test_a_gantt_row_starts_where_its_work_did() -> None:
-    root = _parsed(gantt("run", [Span("a", 0, 1), Span("b", 1, 3)]))
+    root = _parsed(gantt("run", [GanttSpan("a", 0, 1), GanttSpan("b", 1, 3)]))
     first, second = [*root.iter("rect")]
     begin, wide = float(first.get("x", "")), float(first.get("width", ""))
     assert float(second.get("x", "")) == pytest.approx(begin + wide, abs=0.2)
@@ -69,8 +69,8 @@ def test_nothing_that_is_drawn_can_break_out() -> None:
         lines(HOSTILE, [Series(HOSTILE, [(0, 1), (1, 2)])], unit=HOSTILE),
         bars(HOSTILE, [Bar(HOSTILE, 1)]),
         rows(HOSTILE, [Bar(HOSTILE, 1)], unit=HOSTILE),
-        gantt(HOSTILE, [Span(HOSTILE, 0, 1)]),
-        draw_dag(HOSTILE, {HOSTILE: []}, meaning=lambda _: "good", caption=str, link=str),
+        gantt(HOSTILE, [GanttSpan(HOSTILE, 0, 1)]),
+        render_dag(HOSTILE, {HOSTILE: []}, meaning=lambda _: "good", caption=str, link=str),
     ):
         root = _parsed(markup)
         assert {element.tag for element in root.iter()} <= {
@@ -86,6 +86,6 @@ def test_nothing_that_is_drawn_can_break_out() -> None:
 
 
 def test_a_graph_shows_every_node_and_edge() -> None:
-    root = _parsed(draw_dag("chain", {"a": [], "b": ["a"], "c": ["a", "b"]}, meaning=lambda _: "info", caption=str))
+    root = _parsed(render_dag("chain", {"a": [], "b": ["a"], "c": ["a", "b"]}, meaning=lambda _: "info", caption=str))
     assert len([*root.iter("rect")]) == 3
     assert len([*root.iter("path")]) == 3

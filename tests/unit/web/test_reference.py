@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from adjudge.web.reference import reference, type_of
-from tests.support.api import Api
+from adjudge.web.reference import build_reference, type_of
+from tests.support.api import AsgiApp
 
 
-async def test_every_operation_and_model_is_on_the_page(pages: Api) -> None:
+async def test_every_operation_and_model_is_on_the_page(pages: AsgiApp) -> None:
     document = pages.app.openapi()
     async with pages.client() as client:
         answer = await client.get("/api/v1/docs")
@@ -23,15 +23,15 @@ async def test_every_operation_and_model_is_on_the_page(pages: Api) -> None:
     assert len(places) == len(set(places))
 
 
-async def test_the_page_is_in_the_readers_language(pages: Api) -> None:
+async def test_the_page_is_in_the_readers_language(pages: AsgiApp) -> None:
     async with pages.client() as client:
         assert "API 接口" in (await client.get("/api/v1/docs", headers={"Accept-Language": "zh"})).text
 
 
-async def test_an_operation_shows_what_to_type(pages: Api) -> None:
+async def test_an_operation_shows_what_to_type(pages: AsgiApp) -> None:
     (submit,) = (
         item
-        for item in reference(pages.app.openapi()).groups["submissions"]
+        for item in build_reference(pages.app.openapi()).groups["submissions"]
         if item.path.endswith("ions") and item.method == "POST"
     )
     assert submit.curl.startswith("curl -X POST")

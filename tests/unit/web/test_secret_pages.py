@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from tests.support.api import Api
+from tests.support.api import AsgiApp
 
 ROOT = "/ops/secrets"
 VALUE = "correct-horse-battery"
@@ -19,7 +19,7 @@ async def shown(client: httpx.AsyncClient, path: str, **headers: str) -> str:
     return answer.text
 
 
-async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages: Api) -> None:
+async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as client:
         assert "There are none." in await shown(client, ROOT)
         for value in (VALUE, f"{VALUE}-2"):
@@ -50,7 +50,7 @@ async def test_a_secret_is_set_replaced_listed_and_deleted_and_never_shown(pages
     ],
 )
 async def test_what_is_wrong_stands_beside_its_field_and_the_value_is_not_repeated(
-    pages: Api, name: str, value: str, wrong: str, word: str
+    pages: AsgiApp, name: str, value: str, wrong: str, word: str
 ) -> None:
     async with pages.as_role("admin") as client:
         refused = await client.post(ROOT, data={"name": name, "value": value})
@@ -64,7 +64,7 @@ async def test_what_is_wrong_stands_beside_its_field_and_the_value_is_not_repeat
         assert await pages.store.rows("SELECT name FROM chain_secrets") == []
 
 
-async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: Api) -> None:
+async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: AsgiApp) -> None:
     keys = pages.parts.settings.server.data_dir / "secrets.key"
     keys.parent.mkdir(parents=True, exist_ok=True)
     keys.write_text("no key\n")
@@ -75,7 +75,7 @@ async def test_a_key_that_cannot_be_read_is_said_above_the_form(pages: Api) -> N
 
 
 @pytest.mark.parametrize("role", ["setter", "judge", "contestant"])
-async def test_only_those_who_may_write_secrets_reach_the_page_or_a_link_to_it(pages: Api, role: str) -> None:
+async def test_only_those_who_may_write_secrets_reach_the_page_or_a_link_to_it(pages: AsgiApp, role: str) -> None:
     async with pages.as_role("admin") as admin, pages.as_role(role) as other, pages.client() as visitor:
         await admin.post(ROOT, data={"name": "TOKEN", "value": VALUE})
         assert (await other.get(ROOT)).status_code == 403
@@ -91,7 +91,7 @@ async def test_only_those_who_may_write_secrets_reach_the_page_or_a_link_to_it(p
         assert "<code>TOKEN</code>" in await shown(admin, ROOT)
 
 
-async def test_the_page_speaks_chinese(pages: Api) -> None:
+async def test_the_page_speaks_chinese(pages: AsgiApp) -> None:
     async with pages.as_role("admin") as client:
         await client.post(ROOT, data={"name": "TOKEN", "value": VALUE})
         text = await shown(client, ROOT, **{"Accept-Language": "zh"})

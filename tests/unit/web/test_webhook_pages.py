@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from adjudge.domain.states import JobStatus
-from adjudge.store.job_values import Finish
-from adjudge.store.webhooks import Delivered, Undelivered
-from tests.support.api import Api
+from adjudge.store.job_values import JobResult
+from adjudge.store.webhooks import WebhookDelivered, WebhookFailed
+from tests.support.api import AsgiApp
 from tests.support.stores import fence_of
 from tests.unit.web.test_costs import cost
 
@@ -41,17 +41,17 @@ async def done(client: httpx.AsyncClient, path: str, **fields: object) -> str:
     return str(answer.headers["Location"])
 
 
-async def ended(pages: Api, *, well: bool) -> None:
+async def ended(pages: AsgiApp, *, well: bool) -> None:
     """Let the delivery that waits end."""
     (row,) = await pages.store.rows("SELECT id FROM jobs WHERE kind = 'webhook' AND finished_at IS NULL")
     (job,) = (await pages.store.claim(row["id"])).done
-    finish = Finish(fence_of(job), outcome=Delivered(204))
+    finish = JobResult(fence_of(job), typed_result=WebhookDelivered(204))
     if not well:
-        finish = Finish(fence_of(job), JobStatus.FAILED, outcome=Undelivered("<b>refused</b>", 500))
-    await pages.store.do(lambda tx: pages.store.jobs.finish(tx, [finish]))
+        finish = JobResult(fence_of(job), JobStatus.FAILED, typed_result=WebhookFailed("<b>refused</b>", 500))
+    await pages.store.transact(lambda tx: pages.store.jobs.finish_and_claim_next(tx, [finish]))
 
 
-async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: Api) -> None:
+async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         assert "You have no webhooks" in await shown(client, ROOT)
         assert ROOT in await shown(client, "/me")
@@ -71,7 +71,7 @@ async def test_a_webhook_is_made_and_its_secret_is_shown_once(pages: Api) -> Non
     ("fields", "word"), [({"url": "ftp://example.org/"}, "https://HOST/PATH"), ({"event": []}, "at least one")]
 )
 async def test_what_is_wrong_with_a_webhook_is_said_and_the_form_kept(
-    pages: Api, fields: dict[str, object], word: str
+    pages: AsgiApp, fields: dict[str, object], word: str
 ) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
@@ -85,7 +85,7 @@ async def test_what_is_wrong_with_a_webhook_is_said_and_the_form_kept(
         assert len((await client.get("/api/v1/webhooks")).json()["items"]) == 1
 
 
-async def test_a_webhook_is_changed_switched_off_and_removed(pages: Api) -> None:
+async def test_a_webhook_is_changed_switched_off_and_removed(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         form = {"url": "https://new.example.org/", "event": "submission.rejudged"}
@@ -102,7 +102,7 @@ async def test_a_webhook_is_changed_switched_off_and_removed(pages: Api) -> None
         assert (await client.get(path)).status_code == 404
 
 
-async def test_deliveries_are_logged_watched_and_repeated(pages: Api) -> None:
+async def test_deliveries_are_logged_watched_and_repeated(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         assert "Nothing has been delivered yet" in await shown(client, path)
@@ -130,7 +130,7 @@ async def test_deliveries_are_logged_watched_and_repeated(pages: Api) -> None:
     ("wait_sec", "asked_ms"), [(-5, (2_000, 2_000)), (60, (50_000, 60_000)), (3_600, (300_000, 300_000))]
 )
 async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
-    pages: Api, wait_sec: int, asked_ms: tuple[int, int]
+    pages: AsgiApp, wait_sec: int, asked_ms: tuple[int, int]
 ) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
@@ -144,7 +144,7 @@ async def test_a_delivery_that_waits_is_looked_at_no_sooner_than_it_is_tried(
         assert asked_ms[0] <= int(found[1]) <= asked_ms[1]
 
 
-async def test_a_webhook_that_fails_says_so_and_what_of(pages: Api) -> None:
+async def test_a_webhook_that_fails_says_so_and_what_of(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         await pages.store.write("UPDATE webhooks SET failures = 2")
@@ -157,7 +157,7 @@ async def test_a_webhook_that_fails_says_so_and_what_of(pages: Api) -> None:
         assert "failed too often" not in await shown(client, path)
 
 
-async def test_webhooks_are_nobody_elses(pages: Api) -> None:
+async def test_webhooks_are_nobody_elses(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client, pages.as_role("admin") as other, pages.client() as visitor:
         path = await made(client)
         assert "example.org" not in await shown(other, ROOT)
@@ -168,7 +168,7 @@ async def test_webhooks_are_nobody_elses(pages: Api) -> None:
         assert (await client.get(f"/api/v1/webhooks/{path.rpartition('/')[2]}")).json()["is_active"] is True
 
 
-async def test_a_log_costs_the_same_however_long(pages: Api) -> None:
+async def test_a_log_costs_the_same_however_long(pages: AsgiApp) -> None:
     async with pages.as_role("contestant") as client:
         path = await made(client)
         short = await cost(client, path)

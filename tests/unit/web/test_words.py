@@ -24,9 +24,9 @@ def _fields(text: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
-@pytest.mark.parametrize("language", sorted(words.languages()))
+@pytest.mark.parametrize("language", sorted(words.available_languages()))
 def test_every_language_has_the_same_keys_and_places(language: str) -> None:
-    english, other = words.languages()["en"].texts, words.languages()[language].texts
+    english, other = words.available_languages()["en"].texts, words.available_languages()[language].texts
     assert set(other) == set(english)
     assert {key for key in english if _fields(english[key]) != _fields(other[key])} == set()
     assert not [key for key, text in other.items() if not text.strip()]
@@ -43,7 +43,7 @@ def _used_keys() -> set[str]:
 
 
 def test_every_key_that_is_asked_for_exists() -> None:
-    assert {key for key in _used_keys() if key not in words.languages()["en"].texts} == set()
+    assert {key for key in _used_keys() if key not in words.available_languages()["en"].texts} == set()
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: path.name)
@@ -64,18 +64,18 @@ def test_templates_carry_no_words_of_their_own(path: Path) -> None:
     ],
 )
 def test_the_reader_chooses_the_language(cookie: str | None, accepted: str, language: str) -> None:
-    assert words.choose(cookie, accepted).language == language
+    assert words.choose_language(cookie, accepted).language == language
 
 
 def test_a_count_chooses_the_form() -> None:
-    spoken = words.Words("en", "English", {"x.one": "{count} test", "x.other": "{count} tests"})
+    spoken = words.Translations("en", "English", {"x.one": "{count} test", "x.other": "{count} tests"})
     assert (spoken("x", count=1), spoken("x", count=0)) == ("1 test", "0 tests")
 
 
 def test_pages_call_verdicts_what_the_domain_calls_them() -> None:
-    english = words.languages()["en"]
-    assert {verdict: english.named("verdict", verdict) for verdict in Verdict} == {
+    english = words.available_languages()["en"]
+    assert {verdict: english.label("verdict", verdict) for verdict in Verdict} == {
         verdict: verdict.title for verdict in Verdict
     }
-    assert english.named("verdict", "TLE") == "Time limit exceeded"
-    assert english.named("verdict", "SE") == "System error"
+    assert english.label("verdict", "TLE") == "Time limit exceeded"
+    assert english.label("verdict", "SE") == "System error"

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from adjudge.domain.errors import InternalFault, Unavailable
-from adjudge.stream import Hint, MemoryStream
+from adjudge.stream import MemoryStream, MessageBody
 from adjudge.stream.driver import Message
 from adjudge.worker.acks import Acknowledger
 
 
-class Slow(MemoryStream):
+class BlockedStream(MemoryStream):
     """A stream that notes its calls, waits for a sign, and fails as it is told to."""
 
     def __init__(self) -> None:
@@ -30,13 +30,13 @@ class Slow(MemoryStream):
         return await super().ack(messages)
 
 
-async def _read(stream: Slow, count: int) -> list[Message]:
-    await stream.publish([Hint(f"job-{number}", 2, "noop") for number in range(count)])
-    return await stream.read(consumer="w", at_most=count, wait_ms=0)
+async def _read(stream: BlockedStream, count: int) -> list[Message]:
+    await stream.publish([MessageBody(f"job-{number}", 2, "noop") for number in range(count)])
+    return await stream.read(consumer="w", limit=count, wait_ms=0)
 
 
 async def test_what_waits_is_acknowledged_in_one_call() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 10)
     waiting = [asyncio.create_task(acks.ack([message])) for message in messages]
     while not stream.calls:
@@ -47,11 +47,11 @@ async def test_what_waits_is_acknowledged_in_one_call() -> None:
     stream.go_on.set()
     await asyncio.gather(*waiting)
     assert stream.calls == [10, 2]
-    assert sum((await stream.pending()).values()) == 0
+    assert sum((await stream.pending_counts()).values()) == 0
 
 
 async def test_one_who_no_longer_waits_takes_nothing_from_the_others() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     gone, stays = (asyncio.create_task(acks.ack([message])) for message in messages)
     while not stream.calls:
@@ -59,21 +59,21 @@ async def test_one_who_no_longer_waits_takes_nothing_from_the_others() -> None:
     gone.cancel()
     stream.go_on.set()
     await stays
-    assert sum((await stream.pending()).values()) == 0
+    assert sum((await stream.pending_counts()).values()) == 0
 
 
 async def test_a_stream_that_is_away_is_asked_once_more_and_then_left() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 1)
     stream.go_on.set()
     stream.failures = [Unavailable("away"), Unavailable("away")]
     await acks.ack(messages)
     assert stream.calls == [1, 1]
-    assert sum((await stream.pending()).values()) == 1
+    assert sum((await stream.pending_counts()).values()) == 1
 
 
 async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     stream.go_on.set()
     stream.failures = [InternalFault("not understood")]
@@ -81,11 +81,11 @@ async def test_a_fault_reaches_whoever_asked_and_the_next_call_works() -> None:
         await acks.ack(messages[:1])
     await acks.ack(messages)
     await acks.close()
-    assert sum((await stream.pending()).values()) == 0
+    assert sum((await stream.pending_counts()).values()) == 0
 
 
 async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 3)
     for message in messages:
         acks.offer([message])
@@ -94,11 +94,11 @@ async def test_what_is_told_without_waiting_is_acknowledged_before_the_end() -> 
     await acks.flush()
     assert (idle_before, acks.is_idle) == (False, True)
     assert stream.calls == [3]
-    assert sum((await stream.pending()).values()) == 0
+    assert sum((await stream.pending_counts()).values()) == 0
 
 
 async def test_a_fault_that_nobody_waits_for_takes_nothing_from_those_who_come_later() -> None:
-    stream = Slow()
+    stream = BlockedStream()
     acks, messages = Acknowledger(stream), await _read(stream, 2)
     stream.go_on.set()
     stream.failures = [InternalFault("not understood")]
@@ -106,4 +106,4 @@ async def test_a_fault_that_nobody_waits_for_takes_nothing_from_those_who_come_l
     await acks.flush()
     acks.offer(messages)
     await acks.flush()
-    assert sum((await stream.pending()).values()) == 0
+    assert sum((await stream.pending_counts()).values()) == 0

@@ -11,12 +11,12 @@ from adjudge.domain.errors import OutcomeUnknown, Unavailable
 from adjudge.store import Database, Tx
 from adjudge.store.driver import Operation
 from adjudge.store.job_isolation import TRIES
-from adjudge.store.job_values import Ended, Job
-from adjudge.store.jobs import Jobs
-from adjudge.stream.driver import Hint, Message
+from adjudge.store.job_values import FinishedJob, Job
+from adjudge.store.jobs import JobCommands
+from adjudge.stream.driver import Message, MessageBody
 from adjudge.worker.claims import Claimer
-from adjudge.worker.triage import Triage
-from tests.support.stores import Store, raw
+from adjudge.worker.triage import MessageValidator
+from tests.support.stores import StoreHarness, adhoc_statement
 
 T = TypeVar("T")
 
@@ -31,20 +31,20 @@ class FailingOwner:
         if found := self.failing.intersection(job.id for job in jobs):
             raise KeyError(f"a bug in {sorted(found)}")
 
-    async def started(self, _tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_started(self, _tx: Tx, jobs: Sequence[Job]) -> None:
         self._check(jobs)
 
-    async def released(self, _tx: Tx, jobs: Sequence[Job]) -> None:
+    async def on_released(self, _tx: Tx, jobs: Sequence[Job]) -> None:
         self._check(jobs)
 
-    async def ended(self, _tx: Tx, ended: Sequence[Ended]) -> None:
+    async def on_finished(self, _tx: Tx, ended: Sequence[FinishedJob]) -> None:
         self._check([item.job for item in ended])
 
 
 class GoesAway:
     """A database whose answer to the n-th transaction is lost, before or after the commit."""
 
-    def __init__(self, store: Store, nth: int, *, commits: bool, reads: bool = True) -> None:
+    def __init__(self, store: StoreHarness, nth: int, *, commits: bool, reads: bool = True) -> None:
         self._inner, self._left, self._commits, self.reads = store.database, nth, commits, reads
         self.dialect = store.database.dialect
 
@@ -64,18 +64,18 @@ class GoesAway:
 
 
 @pytest.fixture
-def owner(store: Store) -> FailingOwner:
+def owner(store: StoreHarness) -> FailingOwner:
     owner = FailingOwner()
-    store.jobs = Jobs({"fragile": owner}, random_unit=lambda: 0.0)
+    store.jobs = JobCommands({"fragile": owner}, random_unit=lambda: 0.0)
     return owner
 
 
 def messages(job_ids: Sequence[str], kind: str = "fragile") -> dict[str, Message]:
-    hints = [Hint(job_id, 2, kind) for job_id in job_ids]
+    hints = [MessageBody(job_id, 2, kind) for job_id in job_ids]
     return {hint.job_id: Message(f"{number}-0", 2, hint, None, hint.job_id, 1) for number, hint in enumerate(hints, 1)}
 
 
-def claimer_of(store: Store, database: GoesAway | None = None) -> Claimer:
+def claimer_of(store: StoreHarness, database: GoesAway | None = None) -> Claimer:
     reached = store.database if database is None else cast("Database", database)
     return Claimer(reached, store.jobs, {}, name="w1", lease_ms=15_000)
 
@@ -86,7 +86,7 @@ async def claimed(claimer: Claimer, job_ids: Sequence[str]) -> list[str]:
 
 @pytest.mark.parametrize("commits", [False, True])
 async def test_jobs_claimed_one_by_one_before_an_outage_are_started(
-    store: Store, owner: FailingOwner, *, commits: bool
+    store: StoreHarness, owner: FailingOwner, *, commits: bool
 ) -> None:
     """Otherwise they would be held by a worker that does not run them, until their leases expire."""
     bad, first, second = job_ids = sorted(await store.enqueue_many(3, "fragile"))
@@ -98,7 +98,7 @@ async def test_jobs_claimed_one_by_one_before_an_outage_are_started(
 
 
 async def test_jobs_claimed_one_by_one_are_released_if_they_cannot_be_looked_up(
-    store: Store, owner: FailingOwner
+    store: StoreHarness, owner: FailingOwner
 ) -> None:
     bad, first, second = job_ids = sorted(await store.enqueue_many(3, "fragile"))
     owner.failing = {bad}
@@ -114,7 +114,7 @@ async def test_jobs_claimed_one_by_one_are_released_if_they_cannot_be_looked_up(
     assert {row["reason"] for row in await store.rows("SELECT reason FROM job_attempts")} == {"never_started"}
 
 
-async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: Store, owner: FailingOwner) -> None:
+async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: StoreHarness, owner: FailingOwner) -> None:
     """An error here would end the worker; its messages stay pending and come back."""
     job_ids = await store.enqueue_many(2, "fragile")
     owner.failing = set(job_ids)
@@ -126,7 +126,7 @@ async def test_claims_that_all_fail_raise_nothing_and_give_no_job_up(store: Stor
     assert sorted(await claimed(claimer, job_ids)) == sorted(job_ids)
 
 
-async def test_a_release_whose_owner_fails_stops_no_other_release(store: Store, owner: FailingOwner) -> None:
+async def test_a_release_whose_owner_fails_stops_no_other_release(store: StoreHarness, owner: FailingOwner) -> None:
     """An error here would end the worker; the watchdog frees what could not be released."""
     bad, good = await store.enqueue_many(2, "fragile")
     await store.claim(bad, good)
@@ -138,18 +138,18 @@ async def test_a_release_whose_owner_fails_stops_no_other_release(store: Store, 
     assert [(await store.job(job_id))["status"] for job_id in (bad, good)] == ["running", "pending"]
 
 
-async def test_a_burial_whose_owner_fails_stops_no_other_burial(store: Store, owner: FailingOwner) -> None:
+async def test_a_burial_whose_owner_fails_stops_no_other_burial(store: StoreHarness, owner: FailingOwner) -> None:
     bad, good = await store.enqueue_many(2, "fragile")
-    await store.database.transact(lambda tx: tx.execute(raw("UPDATE jobs SET payload = '[1]'")))
+    await store.database.transact(lambda tx: tx.execute(adhoc_statement("UPDATE jobs SET payload = '[1]'")))
     owner.failing = {bad}
-    triage = Triage(store.database, store.jobs, ["fragile"], actor="w1")
+    triage = MessageValidator(store.database, store.jobs, ["fragile"], actor="w1")
     unreadable = [
         Message(f"{number}-0", 2, None, "payload_missing_or_invalid", job_id, 1)
         for number, job_id in enumerate([bad, good], 1)
     ]
-    assert [message.job_id for message in (await triage.sort(unreadable)).done_with] == [good]
+    assert [message.job_id for message in (await triage.validate(unreadable)).to_acknowledge] == [good]
     assert (await store.job(good))["error_code"] == "PAYLOAD_MISSING_OR_INVALID"
     for _ in range(TRIES - 1):
-        await triage.sort(unreadable)
+        await triage.validate(unreadable)
     assert (await store.job(bad))["error_code"] == "LISTENER_FAILED"
-    assert [message.job_id for message in (await triage.sort(unreadable)).done_with] == [bad, good]
+    assert [message.job_id for message in (await triage.validate(unreadable)).to_acknowledge] == [bad, good]

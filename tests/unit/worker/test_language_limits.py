@@ -16,12 +16,12 @@ KNOWN = {"language": {"cpp", "cpp17", "java"}, "kind": {"judge"}, "node": {"sand
 
 def test_a_limit_of_a_family_holds_for_all_its_languages_together() -> None:
     slots = Slots(4, parse_limits("language:cpp=2, language:cpp17=1"))
-    slots.take(language_needs(LANGUAGES, {"language": "cpp17"}))
-    assert not slots.admits(language_needs(LANGUAGES, {"language": "cpp17"}), Counter())
-    assert slots.admits(language_needs(LANGUAGES, {"language": "cpp20"}), Counter())
-    slots.take(language_needs(LANGUAGES, {"language": "cpp20"}))
-    assert not slots.admits(language_needs(LANGUAGES, {"language": "cpp23"}), Counter())
-    assert slots.admits(language_needs(LANGUAGES, {"language": "c"}), Counter())
+    slots.acquire(language_needs(LANGUAGES, {"language": "cpp17"}))
+    assert not slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp17"}), Counter())
+    assert slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp20"}), Counter())
+    slots.acquire(language_needs(LANGUAGES, {"language": "cpp20"}))
+    assert not slots.has_capacity_for(language_needs(LANGUAGES, {"language": "cpp23"}), Counter())
+    assert slots.has_capacity_for(language_needs(LANGUAGES, {"language": "c"}), Counter())
 
 
 def test_a_language_that_is_its_own_family_takes_one_place() -> None:

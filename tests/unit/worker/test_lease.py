@@ -11,12 +11,12 @@ from typing import Any, cast
 from adjudge.domain.errors import InternalFault, RefusalReason
 from adjudge.store import Database, Tx
 from adjudge.store.driver import Operation
-from adjudge.store.job_values import Fence, Outcome, Refused
-from adjudge.store.jobs import Jobs
+from adjudge.store.job_values import BatchResult, Fence, RefusedWrite
+from adjudge.store.jobs import JobCommands
 from adjudge.worker.lease import LeaseKeeper
 
 
-class Renewals:
+class RecordingDatabase:
     """A database on which every renewal succeeds, and what was renewed."""
 
     def __init__(self) -> None:
@@ -25,23 +25,23 @@ class Renewals:
     async def transact(self, operation: Operation[Any]) -> Any:
         return await operation(cast("Any", None))
 
-    async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> Outcome[Fence]:
+    async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> BatchResult[Fence]:
         self.fences += fences
-        return Outcome(tuple(fences))
+        return BatchResult(tuple(fences))
 
 
 async def test_an_attempt_is_lost_when_its_worker_wins_the_job_anew() -> None:
     """The lease had run out unnoticed, and the job came back to the same worker: the older attempt must not go on."""
-    renewals, lost = Renewals(), list[tuple[int, RefusalReason]]()
+    renewals, lost = RecordingDatabase(), list[tuple[int, RefusalReason]]()
     keeper = LeaseKeeper(
-        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
+        cast("Database", renewals), cast("JobCommands", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
     )
     older, newer = Fence("job", 1, "worker"), Fence("job", 2, "worker")
-    keeper.hold(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
-    keeper.hold(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
+    keeper.add(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
+    keeper.add(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
     assert lost == [(1, RefusalReason.STALE_ATTEMPT)]
-    keeper.drop(older)  # as its task ends
-    await keeper.beat()
+    keeper.remove(older)  # as its task ends
+    await keeper.renew_all()
     assert renewals.fences == [newer]
     assert len(lost) == 1
 
@@ -51,21 +51,21 @@ async def test_what_is_refused_to_an_older_attempt_does_not_end_the_next_one() -
     lost = list[tuple[int, RefusalReason]]()
     older, newer = Fence("job", 1, "worker"), Fence("job", 2, "worker")
 
-    class Overtaken(Renewals):
-        async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> Outcome[Fence]:
+    class Overtaken(RecordingDatabase):
+        async def renew(self, _: object, fences: list[Fence], *, lease_ms: int) -> BatchResult[Fence]:
             if fences == [newer]:
                 return await super().renew(_, fences, lease_ms=lease_ms)
-            keeper.hold(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
-            return Outcome((), (Refused("job", RefusalReason.STALE_ATTEMPT),))
+            keeper.add(newer, lambda reason: lost.append((2, reason)), claimed_at=0, fields={})
+            return BatchResult((), (RefusedWrite("job", RefusalReason.STALE_ATTEMPT),))
 
     renewals = Overtaken()
     keeper = LeaseKeeper(
-        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
+        cast("Database", renewals), cast("JobCommands", renewals), lease_ms=1_000, heartbeat_ms=100, clock=lambda: 0.0
     )
-    keeper.hold(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
-    await keeper.beat()
+    keeper.add(older, lambda reason: lost.append((1, reason)), claimed_at=0, fields={})
+    await keeper.renew_all()
     assert lost == [(1, RefusalReason.STALE_ATTEMPT)]
-    await keeper.beat()
+    await keeper.renew_all()
     assert renewals.fences == [newer]
 
 
@@ -79,13 +79,13 @@ class Clock:
 
 
 @asynccontextmanager
-async def beating(renewals: Renewals, clock: Clock) -> AsyncIterator[asyncio.Queue[RefusalReason]]:
+async def beating(renewals: RecordingDatabase, clock: Clock) -> AsyncIterator[asyncio.Queue[RefusalReason]]:
     """A keeper at work that holds one lease, half over, and what it says when that is lost."""
     keeper = LeaseKeeper(
-        cast("Database", renewals), cast("Jobs", renewals), lease_ms=1_000, heartbeat_ms=1, clock=clock
+        cast("Database", renewals), cast("JobCommands", renewals), lease_ms=1_000, heartbeat_ms=1, clock=clock
     )
     lost: asyncio.Queue[RefusalReason] = asyncio.Queue()
-    keeper.hold(Fence("job", 1, "worker"), lost.put_nowait, claimed_at=-0.5, fields={})
+    keeper.add(Fence("job", 1, "worker"), lost.put_nowait, claimed_at=-0.5, fields={})
     running = asyncio.create_task(keeper.run())
     try:
         yield lost
@@ -98,7 +98,7 @@ async def test_work_is_stopped_when_the_database_does_not_answer_for_as_long_as_
     """A database that is frozen refuses nothing: the renewal waits, and the lease runs out meanwhile."""
     asked = asyncio.Event()
 
-    class Silent(Renewals):
+    class Silent(RecordingDatabase):
         async def transact(self, operation: Operation[Any]) -> Any:
             asked.set()
             await asyncio.Event().wait()
@@ -112,7 +112,7 @@ async def test_work_is_stopped_when_the_database_does_not_answer_for_as_long_as_
 
 
 async def test_a_renewal_that_fails_for_whatever_reason_is_not_the_last() -> None:
-    class Troubled(Renewals):
+    class Troubled(RecordingDatabase):
         async def transact(self, operation: Operation[Any]) -> Any:
             if not self.tried:
                 self.tried = True
@@ -133,7 +133,7 @@ async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
     canceled, kept = Fence("canceled", 1, "worker"), Fence("kept", 1, "worker")
     lost: asyncio.Queue[tuple[str, RefusalReason]] = asyncio.Queue()
 
-    class Asked(Renewals):
+    class Asked(RecordingDatabase):
         async def read(self, operation: Operation[Any]) -> Any:
             return await operation(cast("Tx", None))
 
@@ -145,15 +145,19 @@ async def test_a_ring_asks_for_what_was_canceled_and_renews_nothing() -> None:
 
     asked = Asked()
     keeper = LeaseKeeper(
-        cast("Database", asked), cast("Jobs", asked), lease_ms=7_200_000, heartbeat_ms=3_600_000, clock=lambda: 0.0
+        cast("Database", asked),
+        cast("JobCommands", asked),
+        lease_ms=7_200_000,
+        heartbeat_ms=3_600_000,
+        clock=lambda: 0.0,
     )
     for fence in (canceled, kept):
-        keeper.hold(fence, partial(_tell, lost, fence), claimed_at=0, fields={})
+        keeper.add(fence, partial(_tell, lost, fence), claimed_at=0, fields={})
     running = asyncio.create_task(keeper.run())
     await asyncio.sleep(0)
-    await asyncio.to_thread(keeper.look_again)
+    await asyncio.to_thread(keeper.request_cancel_check)
     assert await asyncio.wait_for(lost.get(), 60) == ("canceled", RefusalReason.ALREADY_FINISHED)
-    keeper.look_again()
+    keeper.request_cancel_check()
     await asyncio.sleep(0)
     assert lost.empty()
     running.cancel()

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from adjudge.store import Database
-from adjudge.worker.node import StopWatch
+from adjudge.worker.node import ChainRunStopWatcher
 
 
-class Stumbling:
+class FailingDatabase:
     """A database whose first answer is a fault that nobody foresaw."""
 
     def __init__(self, stopping: set[str]) -> None:
@@ -27,8 +27,8 @@ class Stumbling:
 
 
 async def test_a_look_that_fails_leaves_running_nodes_watched() -> None:
-    watch = StopWatch(cast("Database", Stumbling({"run"})), poll_ms=1)
-    with watch.watching("run") as stop:
+    watch = ChainRunStopWatcher(cast("Database", FailingDatabase({"run"})), poll_ms=1)
+    with watch.watch_run("run") as stop:
         async with asyncio.timeout(120):
             await stop.wait()
     assert stop.is_set(), "by the look after the one that failed"

@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 from adjudge.domain.errors import Unavailable
-from adjudge.domain.problem import Case, Feedback, Group, Origin, Problem
+from adjudge.domain.problem import Case, Feedback, Group, PackageFormat, Problem
 from adjudge.domain.verdict import Verdict
 from adjudge.judge.cases import CaseResult
 from adjudge.judge.pipeline import CaseDone
 from adjudge.store import progress
-from adjudge.store.job_values import Finish
-from adjudge.worker.judging import Watched
-from adjudge.worker.progress import TAIL, ProgressBoard
-from tests.support.stores import Store, fence_of
+from adjudge.store.job_values import JobResult
+from adjudge.worker.judging import JudgeProgressReporter
+from adjudge.worker.progress import MAX_STEPS, ProgressWriter
+from tests.support.stores import StoreHarness, fence_of
 
 
-async def test_the_latest_word_of_every_job_is_written_together(store: Store) -> None:
+async def test_the_latest_word_of_every_job_is_written_together(store: StoreHarness) -> None:
     ids = await store.enqueue_many(3)
     jobs = (await store.claim(*ids, worker="w1")).done
-    board = ProgressBoard(store.database, worker="w1")
+    board = ProgressWriter(store.database, worker="w1")
     for job in jobs:
         reporter = board.reporter(job)
-        for number in range(1, TAIL + 9):
+        for number in range(1, MAX_STEPS + 9):
             reporter.report("testing", number, 100, step={"name": str(number)})
     await board.flush()
-    found = await store.database.read(lambda tx: progress.of_jobs(tx, ids))
-    assert {(item.stage, item.done, item.total) for item in found.values()} == {("testing", TAIL + 8, 100)}
-    assert [case["name"] for case in found[ids[0]].cases][-1] == str(TAIL + 8)
-    assert len(found[ids[0]].cases) == TAIL
+    found = await store.database.read(lambda tx: progress.find_by_jobs(tx, ids))
+    assert {(item.stage, item.done, item.total) for item in found.values()} == {("testing", MAX_STEPS + 8, 100)}
+    assert [case["name"] for case in found[ids[0]].cases][-1] == str(MAX_STEPS + 8)
+    assert len(found[ids[0]].cases) == MAX_STEPS
 
 
-async def test_a_claim_that_is_over_reports_nothing(store: Store) -> None:
+async def test_a_claim_that_is_over_reports_nothing(store: StoreHarness) -> None:
     (job_id,) = await store.enqueue_many(1)
     (job,) = (await store.claim(job_id, worker="w1")).done
-    board = ProgressBoard(store.database, worker="w1")
+    board = ProgressWriter(store.database, worker="w1")
     board.reporter(job).report("testing", 1, 2)
     await board.flush()
     await store.clock.advance(ms=16_000)
-    (again,) = (await store.do(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=15_000))).done
+    (again,) = (await store.transact(lambda tx: store.jobs.reclaim(tx, [job_id], worker="w2", lease_ms=15_000))).done
     board.reporter(job).report("testing", 2, 2)
     await board.flush()
-    found = await store.database.read(lambda tx: progress.of_jobs(tx, [job_id]))
+    found = await store.database.read(lambda tx: progress.find_by_jobs(tx, [job_id]))
     assert (found[job_id].attempt_id, found[job_id].done) == (1, 1)
-    await store.do(lambda tx: store.jobs.finish(tx, [Finish(fence_of(again))]))
+    await store.transact(lambda tx: store.jobs.finish_and_claim_next(tx, [JobResult(fence_of(again))]))
     await store.clock.advance(ms=60_000)
-    assert await store.do(lambda tx: progress.forget(tx, older_ms=1_000)) == 1
+    assert await store.transact(lambda tx: progress.delete_old(tx, older_than_ms=1_000)) == 1
 
 
-async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_store: Store) -> None:
+async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_store: StoreHarness) -> None:
     fence_holder = await sqlite_store.enqueue_many(1)
     (job,) = (await sqlite_store.claim(*fence_holder, worker="w1")).done
 
@@ -54,7 +54,7 @@ async def test_a_database_that_is_away_costs_a_report_and_nothing_else(sqlite_st
         async def transact(self, _: object) -> None:
             raise Unavailable
 
-    board = ProgressBoard(Away(), worker="w1")  # type: ignore[arg-type]  # it is away
+    board = ProgressWriter(Away(), worker="w1")  # type: ignore[arg-type]  # it is away
     board.reporter(job).report("testing")
     await board.flush()
 
@@ -74,7 +74,7 @@ def test_authors_are_shown_what_the_result_will_show_them() -> None:
         ("f2", "first", False),
     ]
     cases = tuple(Case(name, group, f"{name}.in", is_sample=sample) for name, group, sample in names)
-    problem = Problem("p", Origin("plain"), cases=cases, groups=groups)
+    problem = Problem("p", PackageFormat("plain"), cases=cases, groups=groups)
     steps: list[tuple[str, bool]] = []
 
     class Reporter:
@@ -82,7 +82,7 @@ def test_authors_are_shown_what_the_result_will_show_them() -> None:
             assert isinstance(step, dict)
             steps.append((step["name"], step["shown"]))
 
-    watched = Watched(problem, Reporter())
+    watched = JudgeProgressReporter(problem, Reporter())
     for index, case in enumerate(cases):
         watched(CaseDone(CaseResult(case.name, case.group, Verdict.WA, case.is_sample), index, len(cases)))
     assert steps == [("s", True), ("o", True), ("n", False), ("f1", True), ("f2", False)]

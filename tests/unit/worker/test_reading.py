@@ -17,13 +17,13 @@ from adjudge.domain.retry import RetryPolicy
 from adjudge.domain.states import JobStatus
 from adjudge.store import Database
 from adjudge.store.job_values import Fence, Job
-from adjudge.store.jobs import Jobs
-from adjudge.stream import Hint, MemoryStream, Message, Stream
-from adjudge.worker.finisher import End, Finisher, Places
-from adjudge.worker.handler import Completion
+from adjudge.store.jobs import JobCommands
+from adjudge.stream import MemoryStream, Message, MessageBody, Stream
+from adjudge.worker.finisher import AttemptResult, Finisher, Places
+from adjudge.worker.handler import HandlerResult
 from adjudge.worker.loop import Worker
 from tests.simulation.virtual_time import run
-from tests.support.logged import logged
+from tests.support.logged import capture_logs
 
 
 def _now() -> float:
@@ -38,15 +38,15 @@ class RecordingStream:
         self.autoclaims: list[tuple[float, int, int]] = []
         self._failures = failures
 
-    async def read(self, *, consumer: str, at_most: int, wait_ms: int) -> list[Message]:
+    async def read(self, *, consumer: str, limit: int, wait_ms: int) -> list[Message]:
         self.reads.append(_now())
         if len(self.reads) <= self._failures:
             raise Unavailable("the stream is away")
         await asyncio.sleep(wait_ms / 1_000)
         return []
 
-    async def autoclaim(self, *, consumer: str, idle_ms: int, at_most: int) -> list[Message]:
-        self.autoclaims.append((_now(), idle_ms, at_most))
+    async def autoclaim(self, *, consumer: str, idle_ms: int, limit: int) -> list[Message]:
+        self.autoclaims.append((_now(), idle_ms, limit))
         return []
 
 
@@ -77,7 +77,7 @@ def _run_worker(
     async def work() -> None:
         worker = Worker(
             cast("Database", AwayDatabase(10**9)),
-            Jobs({}),
+            JobCommands({}),
             cast("Stream", stream),
             {},
             _worker_settings(settings.load(environ=told), "w", slots),
@@ -102,7 +102,7 @@ def test_87_lost_jobs_are_looked_for_as_often_as_the_setting_says() -> None:
 def test_88_one_look_takes_over_no_more_than_the_setting_and_the_free_slots(count: str, slots: int, asked: int) -> None:
     stream = RecordingStream()
     _run_worker(stream, seconds=5, slots=slots, JOB_RECLAIM_COUNT=count)
-    assert {at_most for _, _, at_most in stream.autoclaims} == {asked}
+    assert {limit for _, _, limit in stream.autoclaims} == {asked}
 
 
 def test_89_messages_are_left_alone_for_the_lease_and_the_grace() -> None:
@@ -126,8 +126,8 @@ def test_89_a_message_of_a_silent_worker_is_taken_over_after_the_lease_and_the_g
     async def prepare() -> None:
         nonlocal stream
         stream = Taken(now_us=lambda: round(asyncio.get_running_loop().time() * 1_000_000))
-        await stream.publish([Hint("job", 2, "judge", None, {})])
-        assert await stream.read(consumer="silent", at_most=1, wait_ms=0)
+        await stream.publish([MessageBody("job", 2, "judge", None, {})])
+        assert await stream.read(consumer="silent", limit=1, wait_ms=0)
 
     run(prepare())
     _run_worker(stream, seconds=60, JOB_LEASE_SEC="40", JOB_RECLAIM_GRACE_SEC="6", JOB_RECLAIM_INTERVAL_SEC="1")
@@ -149,16 +149,16 @@ def _events(lines: str) -> list[str]:
 
 def test_17_the_reader_pauses_longer_each_time_and_logs_an_outage_once() -> None:
     stream, units = RecordingStream(failures=8), _units()
-    with logged() as lines:
+    with capture_logs() as lines:
         _run_worker(stream, seconds=60, random_unit=lambda: next(units), JOB_RECLAIM_INTERVAL_SEC="1000")
     assert _gaps(stream.reads)[:8] == [0.1, 0.4, 0.6, 1.6, 3.2, 5.0, 5.0, 5.0]
     assert _events(lines.getvalue()) == ["reader_retrying", "reading_waits_over"]
 
 
-def _end() -> End:
+def _end() -> AttemptResult:
     fields: dict[str, Any] = dict.fromkeys(Job._fields)
     fields |= {"id": "job", "kind": "judge", "status": JobStatus.RUNNING, "attempt_id": 1, "payload": {}}
-    return End(Job(**fields), Fence("job", 1, "w"), Completion(JobStatus.SUCCEEDED, {}))
+    return AttemptResult(Job(**fields), Fence("job", 1, "w"), HandlerResult(JobStatus.SUCCEEDED, {}))
 
 
 class NoPlaces:
@@ -174,14 +174,14 @@ def test_48_the_finisher_pauses_longer_each_time_and_logs_an_outage_once() -> No
     async def write() -> object:
         finisher = Finisher(
             cast("Database", database),
-            Jobs({}),
+            JobCommands({}),
             policy=RetryPolicy(),
             random_unit=lambda: next(units),
             places=cast("Places", NoPlaces()),
         )
-        return await finisher.write(_end())
+        return await finisher.finish(_end())
 
-    with logged() as lines:
+    with capture_logs() as lines:
         assert run(write()) is None, "written in the end, and not refused"
     assert _gaps(database.tries) == [0.1, 0.4, 0.6, 1.6, 3.2, 5.0, 5.0, 5.0]
     assert _events(lines.getvalue()) == ["finish_retrying", "finish_waits_over"]

@@ -8,10 +8,10 @@ from math import ceil
 from typing import Final
 
 from adjudge.api.account_parts import AccountParts
-from adjudge.api.actions.login import email_address, shown_name
-from adjudge.api.passwords import check_choice
-from adjudge.api.viewer import Via, Viewer
-from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Permission
+from adjudge.api.actions.login import validate_display_name, validate_email
+from adjudge.api.passwords import validate_new_password
+from adjudge.api.viewer import AuthMethod, Viewer
+from adjudge.domain.access import ALL_SCOPES, ROLE_PERMISSIONS, Permission
 from adjudge.domain.errors import (
     Conflict,
     Forbidden,
@@ -20,45 +20,45 @@ from adjudge.domain.errors import (
     PasswordChangeRequired,
     RateLimited,
 )
-from adjudge.domain.ids import named_id
+from adjudge.domain.ids import parse_id_or_not_found
 from adjudge.store import Tx, audit, sessions, tokens, users
-from adjudge.store.sessions import Session
-from adjudge.store.tokens import Token
-from adjudge.store.users import User
+from adjudge.store.sessions import SessionRow
+from adjudge.store.tokens import ApiTokenRow
+from adjudge.store.users import UserRow
 
 _DAY_US: Final = 86_400_000_000
 _TOKENS_EACH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class MadeToken:
+class CreatedToken:
     """A new token; its secret is shown now and never again."""
 
-    token: Token
+    token: ApiTokenRow
     secret: str
 
 
-def viewer_for(user: User) -> Viewer:
+def viewer_for_user(user: UserRow) -> Viewer:
     """A user who has just proved who they are, before they hold any credential."""
-    return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], Via.NOTHING)
+    return Viewer(user.id, user.name, user.role, ROLE_PERMISSIONS[user.role], AuthMethod.NOTHING)
 
 
-async def me(parts: AccountParts, viewer: Viewer) -> User:
+async def get_account(parts: AccountParts, viewer: Viewer) -> UserRow:
     """Who I am."""
     user_id = viewer.id
     return await parts.database.read(lambda tx: users.find(tx, user_id))
 
 
-async def update_me(parts: AccountParts, viewer: Viewer, changes: Mapping[str, str | None]) -> User:
+async def update_account(parts: AccountParts, viewer: Viewer, changes: Mapping[str, str | None]) -> UserRow:
     """Change what I say of myself: ``email`` and ``display_name``, those that are given."""
     user_id = viewer.id
 
-    async def update(tx: Tx) -> User:
+    async def update(tx: Tx) -> UserRow:
         old = await users.find(tx, user_id)
-        email = email_address(changes["email"]) if "email" in changes else old.email
-        shown = shown_name(changes["display_name"]) if "display_name" in changes else old.display_name
+        email = validate_email(changes["email"]) if "email" in changes else old.email
+        shown = validate_display_name(changes["display_name"]) if "display_name" in changes else old.display_name
         await users.update_profile(tx, user_id, email=email, display_name=shown)
-        await _record(tx, viewer, "update", ("user", user_id), {"fields": sorted(changes)})
+        await _audit(tx, viewer, "update", ("user", user_id), {"fields": sorted(changes)})
         return await users.find(tx, user_id)
 
     return await parts.database.transact(update)
@@ -73,13 +73,13 @@ async def change_password(
     choice of one's own keeps tokens: the password that was given could make none, so they are the operator's.
     """
     user_id = viewer.id
-    known = await parts.database.read(lambda tx: users.known(tx, user_id))
+    known = await parts.database.read(lambda tx: users.find_with_password(tx, user_id))
     if known.password_hash is None:
         raise Conflict("This account has no password; it uses single sign-on.")
-    await _throttle(parts, user_id)
+    await _limit_password_attempts(parts, user_id)
     if not (await parts.passwords.check(known.password_hash, current)).right:
         raise LoginFailed("current: wrong password.", field="current")
-    check_choice(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
+    validate_new_password(new, name=known.user.name, min_length=parts.settings.accounts.password_min_length)
     if new == current:
         raise InvalidInput("new: must differ from the current password.", field="new")
     password_hash = await parts.passwords.hash(new)
@@ -87,16 +87,16 @@ async def change_password(
 
     async def change(tx: Tx) -> None:
         await users.update_password(tx, user_id, password_hash, must_change=False)
-        ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, but=here)}
+        ended = {"sessions_ended": await sessions.revoke_others(tx, user_id, except_id=here)}
         if revoke_tokens is True or (revoke_tokens is None and not known.user.must_change_password):
-            ended["tokens_ended"] = await tokens.revoke_all(tx, user_id, but=here)
-        await _record(tx, viewer, "change_password", ("user", user_id), ended)
+            ended["tokens_ended"] = await tokens.revoke_all(tx, user_id, except_id=here)
+        await _audit(tx, viewer, "change_password", ("user", user_id), ended)
 
     await parts.database.transact(change)
-    parts.credentials.forget(user_id)
+    parts.credentials.invalidate_user(user_id)
 
 
-async def _throttle(parts: AccountParts, user_id: str) -> None:
+async def _limit_password_attempts(parts: AccountParts, user_id: str) -> None:
     """Slow guessing down: whoever found a session open must not find the password out by it."""
     per_min = parts.settings.accounts.login_per_min
     wait_sec = await parts.buckets.take(f"password:{user_id}", rate_per_sec=per_min / 60, burst=max(1.0, per_min))
@@ -104,71 +104,71 @@ async def _throttle(parts: AccountParts, user_id: str) -> None:
         raise RateLimited("Too many attempts: retry later.", retry_after_sec=ceil(wait_sec))
 
 
-async def my_tokens(parts: AccountParts, viewer: Viewer) -> list[Token]:
+async def list_tokens(parts: AccountParts, viewer: Viewer) -> list[ApiTokenRow]:
     """My tokens that can still be used."""
     user_id = viewer.id
-    return await parts.database.read(lambda tx: tokens.of_user(tx, user_id))
+    return await parts.database.read(lambda tx: tokens.list_by_user(tx, user_id))
 
 
 async def create_token(
     parts: AccountParts, viewer: Viewer, *, name: str, scopes: Sequence[str], expires_in_days: float | None
-) -> MadeToken:
+) -> CreatedToken:
     """Make a token that may do a part of what I may, or all of it; not with a password that somebody else gave."""
     if viewer.must_change_password:
         raise PasswordChangeRequired
     wanted = _scopes(viewer, scopes)
     secret = tokens.new_secret()
     life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
-    new = tokens.NewToken(parts.mint(), viewer.id, shown_name(name) or "token", secret, wanted, life_us)
+    new = tokens.NewApiToken(parts.new_id(), viewer.id, validate_display_name(name) or "token", secret, wanted, life_us)
 
-    async def create(tx: Tx) -> Token:
-        if len(await tokens.of_user(tx, new.user_id)) >= _TOKENS_EACH:
+    async def create(tx: Tx) -> ApiTokenRow:
+        if len(await tokens.list_by_user(tx, new.user_id)) >= _TOKENS_EACH:
             raise Conflict(f"Token limit reached ({_TOKENS_EACH}): revoke some first.")
-        await tokens.add(tx, new)
-        await _record(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
-        return next(token for token in await tokens.of_user(tx, new.user_id) if token.id == new.id)
+        await tokens.insert(tx, new)
+        await _audit(tx, viewer, "create", ("token", new.id), {"name": new.name, "scopes": list(wanted)})
+        return next(token for token in await tokens.list_by_user(tx, new.user_id) if token.id == new.id)
 
-    return MadeToken(await parts.database.transact(create), secret)
+    return CreatedToken(await parts.database.transact(create), secret)
 
 
 async def revoke_token(parts: AccountParts, viewer: Viewer, token_id: str) -> None:
     """End one of my tokens."""
-    user_id, token_id = viewer.id, named_id(token_id, "token")
+    user_id, token_id = viewer.id, parse_id_or_not_found(token_id, "token")
 
     async def revoke(tx: Tx) -> None:
         await tokens.revoke(tx, user_id, token_id)
-        await _record(tx, viewer, "revoke", ("token", token_id), {})
+        await _audit(tx, viewer, "revoke", ("token", token_id), {})
 
     await parts.database.transact(revoke)
-    parts.credentials.forget(user_id)
+    parts.credentials.invalidate_user(user_id)
 
 
-async def my_sessions(parts: AccountParts, viewer: Viewer) -> list[Session]:
+async def list_sessions(parts: AccountParts, viewer: Viewer) -> list[SessionRow]:
     """My sessions that still last."""
     user_id = viewer.id
-    return await parts.database.read(lambda tx: sessions.of_user(tx, user_id))
+    return await parts.database.read(lambda tx: sessions.list_by_user(tx, user_id))
 
 
 async def revoke_session(parts: AccountParts, viewer: Viewer, session_id: str) -> None:
     """End one of my sessions."""
-    user_id, session_id = viewer.id, named_id(session_id, "session")
+    user_id, session_id = viewer.id, parse_id_or_not_found(session_id, "session")
 
     async def revoke(tx: Tx) -> None:
         await sessions.revoke(tx, user_id, session_id)
-        await _record(tx, viewer, "revoke", ("session", session_id), {})
+        await _audit(tx, viewer, "revoke", ("session", session_id), {})
 
     await parts.database.transact(revoke)
-    parts.credentials.forget(user_id)
+    parts.credentials.invalidate_user(user_id)
 
 
 def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
     """Hold a token's scopes to what its maker may do: a narrow token cannot make a wider one."""
     if viewer.role is None:
         raise Forbidden
-    if EVERYTHING in wanted:
+    if ALL_SCOPES in wanted:
         if viewer.permissions != ROLE_PERMISSIONS[viewer.role]:
             raise Forbidden("scopes: '*' is not available to a restricted token; list the scopes.", field="scopes")
-        return (EVERYTHING,)
+        return (ALL_SCOPES,)
     unknown = sorted(set(wanted) - set(Permission))
     if unknown or not wanted:
         known = ", ".join(sorted(viewer.permissions))
@@ -182,7 +182,7 @@ def _scopes(viewer: Viewer, wanted: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(wanted)))
 
 
-async def _record(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
+async def _audit(tx: Tx, viewer: Viewer, action: str, of: tuple[str, str], details: Mapping[str, object]) -> None:
     kind, object_id = of
     await audit.record(
         tx, actor=viewer.id, action=action, object_kind=kind, objects={object_id: details}, reason="self-service"

@@ -12,19 +12,29 @@ from adjudge.api.actions import run_access, secrets
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains import applying, artifacts
-from adjudge.chains.applying import Applied
+from adjudge.chains.applying import ChainApplyResult
 from adjudge.chains.dags import check_dag
-from adjudge.chains.definition import Definition as ChainFile
-from adjudge.chains.executors.approval import APPROVAL, decide
-from adjudge.chains.sugar import without_sugar
-from adjudge.chains.triggers import Created, Triggers
+from adjudge.chains.definition import ChainDefinition as ChainFile
+from adjudge.chains.executors.approval import WAIT_APPROVAL, answer_approval
+from adjudge.chains.sugar import expand_map_nodes
+from adjudge.chains.triggers import CreatedTrigger, TriggerCommands
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
-from adjudge.domain.states import CHAIN_RUN, RunStatus
+from adjudge.domain.states import CHAIN_RUN, ChainRunStatus
 from adjudge.store import Tx, audit, chain_runs, chain_triggers, chains
 from adjudge.store.bells import Wakeup
-from adjudge.store.chain_triggers import Trigger
-from adjudge.store.chain_values import Artifact, Chain, ChainPage, LogLine, NewRun, NodeView, Run, Started, StatusChange
+from adjudge.store.chain_triggers import TriggerRow
+from adjudge.store.chain_values import (
+    Artifact,
+    ChainNodeRow,
+    ChainPage,
+    ChainRow,
+    ChainRunRow,
+    ChainStatusChange,
+    NewChainRun,
+    NodeLogRow,
+    StartedChainRun,
+)
 
 _POLL_MS: Final = 1_000
 _REST_SEC: Final = 0.1
@@ -32,7 +42,7 @@ _REST_SEC: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ChainDraft:
     """A chain as somebody wants it."""
 
     name: str
@@ -40,17 +50,17 @@ class Definition:
     description: str | None = None
 
 
-def _checked(parts: Parts, viewer: Viewer, wanted: Definition) -> Mapping[str, Any]:
+def _checked(parts: Parts, viewer: Viewer, wanted: ChainDraft) -> Mapping[str, Any]:
     """The DAG without sugar, held to the executors' schemas; everything that is wrong is said at once."""
     if not wanted.name.strip():
         raise InvalidInput("name: required.", field="name")
-    dag: Mapping[str, Any] = without_sugar(wanted.dag)
+    dag: Mapping[str, Any] = expand_map_nodes(wanted.dag)
     check_dag(dag, parts.executors)
     secrets.require_use(viewer, dag)
     return dag
 
 
-async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: bool) -> Chain:
+async def create_chain(parts: Parts, viewer: Viewer, wanted: ChainDraft, *, enabled: bool) -> ChainRow:
     """Define a chain."""
     dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
@@ -62,12 +72,12 @@ async def create(parts: Parts, viewer: Viewer, wanted: Definition, *, enabled: b
             description=wanted.description,
             enabled=enabled,
             authority=run_access.authority_of(viewer),
-            mint=parts.mint,
+            new_id=parts.new_id,
         )
     )
 
 
-async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition, *, version: int) -> Chain:
+async def update_chain(parts: Parts, viewer: Viewer, chain_id: str, wanted: ChainDraft, *, version: int) -> ChainRow:
     """Change a chain; runs that have begun keep the DAG they began with."""
     dag = _checked(parts, viewer, wanted)
     return await parts.database.transact(
@@ -84,31 +94,31 @@ async def update(parts: Parts, viewer: Viewer, chain_id: str, wanted: Definition
     )
 
 
-async def apply(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[Applied, Chain]:
+async def apply_chain(parts: Parts, viewer: Viewer, wanted: ChainFile) -> tuple[ChainApplyResult, ChainRow]:
     """Make a chain and its triggers as a file has them, all of it or nothing."""
-    plain = replace(wanted, dag=without_sugar(wanted.dag))
+    plain = replace(wanted, dag=expand_map_nodes(wanted.dag))
     by = applying.By(viewer.name, run_access.authority_of(viewer))
 
-    async def write(tx: Tx) -> tuple[Applied, Chain]:
+    async def write(tx: Tx) -> tuple[ChainApplyResult, ChainRow]:
         check_dag(plain.dag, parts.executors)
         secrets.require_use(viewer, plain.dag)
-        done = await applying.apply(tx, plain, parts.executors, Triggers(parts.mint), by=by)
+        done = await applying.apply(tx, plain, parts.executors, TriggerCommands(parts.new_id), by=by)
         return done, await chains.find(tx, done.chain_id)
 
     return await parts.database.transact(write)
 
 
-async def switch(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> Chain:
+async def set_chain_enabled(parts: Parts, viewer: Viewer, chain_id: str, *, enabled: bool) -> ChainRow:
     """Enable or disable a chain."""
     return await parts.database.transact(
-        lambda tx: chains.switch(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
+        lambda tx: chains.set_enabled(tx, chain_id, enabled=enabled, actor=viewer.name, reason="manual")
     )
 
 
-async def find(parts: Parts, chain: str) -> Chain:
+async def find_chain(parts: Parts, chain: str) -> ChainRow:
     """A chain by its id or its name."""
 
-    async def read(tx: Tx) -> Chain:
+    async def read(tx: Tx) -> ChainRow:
         try:
             return await chains.find(tx, chain)
         except NotFound:
@@ -117,7 +127,7 @@ async def find(parts: Parts, chain: str) -> Chain:
     return await parts.database.read(read)
 
 
-async def listed(parts: Parts, *, page: int, size: int, keyword: str, enabled: bool | None) -> ChainPage:
+async def list_chains(parts: Parts, *, page: int, size: int, keyword: str, enabled: bool | None) -> ChainPage:
     """A numbered page of chains."""
     return await parts.database.read(
         lambda tx: chains.page_number(tx, page=page, size=size, keyword=keyword, enabled=enabled)
@@ -127,7 +137,7 @@ async def listed(parts: Parts, *, page: int, size: int, keyword: str, enabled: b
 # Runs.
 
 
-async def start(
+async def start_run(
     parts: Parts,
     viewer: Viewer,
     chain: str,
@@ -136,14 +146,14 @@ async def start(
     key: str | None = None,
     reason: str = "",
     trace_id: str | None = None,
-) -> Started:
+) -> StartedChainRun:
     """Start a chain; the same key of theirs answers with the run it started the first time."""
-    chain_id = (await find(parts, chain)).id
+    chain_id = (await find_chain(parts, chain)).id
     await parts.gate.check_room(viewer)
-    wanted = NewRun(
+    wanted = NewChainRun(
         chain_id,
         parameters,
-        _own(viewer, key),
+        _scoped_key(viewer, key),
         viewer.name,
         "manual",
         reason or None,
@@ -153,53 +163,55 @@ async def start(
     return await parts.database.transact(lambda tx: parts.engine.start(tx, wanted))
 
 
-def _own(viewer: Viewer, key: str | None) -> str | None:
+def _scoped_key(viewer: Viewer, key: str | None) -> str | None:
     """A key is its owner's: nobody's is answered with somebody else's run, nor does it stand for a trigger's tick."""
     return None if key is None else f"{viewer.id}:{key}"
 
 
-async def runs(
+async def list_runs(
     parts: Parts,
     viewer: Viewer,
     *,
     chain: str | None,
-    status: RunStatus | None,
+    status: ChainRunStatus | None,
     before: str | None,
-    at_most: int,
-) -> list[Run]:
+    limit: int,
+) -> list[ChainRunRow]:
     """Runs that the viewer may know of, the newest first."""
-    chain_id = (await find(parts, chain)).id if chain else ""
-    return await run_access.listed(parts, viewer, chain_id=chain_id, status=status, before=before, at_most=at_most)
+    chain_id = (await find_chain(parts, chain)).id if chain else ""
+    return await run_access.list_readable(parts, viewer, chain_id=chain_id, status=status, before=before, limit=limit)
 
 
-async def run(parts: Parts, viewer: Viewer, run_id: str) -> Run:
+async def get_run(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
     """One run."""
-    return await run_access.readable(parts, viewer, run_id)
+    return await run_access.find_readable(parts, viewer, run_id)
 
 
-async def nodes(parts: Parts, viewer: Viewer, run_id: str) -> list[NodeView]:
+async def list_nodes(parts: Parts, viewer: Viewer, run_id: str) -> list[ChainNodeRow]:
     """The nodes of a run."""
-    await run_access.readable(parts, viewer, run_id)
+    await run_access.find_readable(parts, viewer, run_id)
     return await _nodes(parts, run_id)
 
 
-async def _nodes(parts: Parts, run_id: str) -> list[NodeView]:
-    return await parts.database.read(lambda tx: chain_runs.nodes(tx, run_id))
+async def _nodes(parts: Parts, run_id: str) -> list[ChainNodeRow]:
+    return await parts.database.read(lambda tx: chain_runs.list_nodes(tx, run_id))
 
 
-async def node(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> NodeView:
+async def get_node(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> ChainNodeRow:
     """One node of a run."""
-    await run_access.readable(parts, viewer, run_id)
-    return await parts.database.read(lambda tx: chain_runs.node(tx, run_id, node_id))
+    await run_access.find_readable(parts, viewer, run_id)
+    return await parts.database.read(lambda tx: chain_runs.find_node(tx, run_id, node_id))
 
 
-async def changes(parts: Parts, viewer: Viewer, run_id: str, *, after: int = 0, at_most: int) -> list[StatusChange]:
+async def list_status_changes(
+    parts: Parts, viewer: Viewer, run_id: str, *, after: int = 0, limit: int
+) -> list[ChainStatusChange]:
     """What has become of a run and its nodes, from after a known change."""
-    await run_access.readable(parts, viewer, run_id)
-    return await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, at_most=at_most))
+    await run_access.find_readable(parts, viewer, run_id)
+    return await parts.database.read(lambda tx: chain_runs.status_log(tx, run_id, after=after, limit=limit))
 
 
-async def dag_of(parts: Parts, standing: Run) -> Mapping[str, list[str]]:
+async def get_dag(parts: Parts, standing: ChainRunRow) -> Mapping[str, list[str]]:
     """What each node of a run depends on, by the snapshot that the run began with."""
     dag = await parts.database.read(
         lambda tx: parts.engine.dags.of_run(tx, standing.id, standing.chain_id, standing.chain_version)
@@ -209,23 +221,23 @@ async def dag_of(parts: Parts, standing: Run) -> Mapping[str, list[str]]:
 
 async def snapshot(parts: Parts, viewer: Viewer, run_id: str) -> Mapping[str, Any]:
     """The definition that a run goes by, as it was when the run began."""
-    await run_access.readable(parts, viewer, run_id)
+    await run_access.find_readable(parts, viewer, run_id)
     return await parts.database.read(lambda tx: chain_runs.snapshot(tx, run_id))
 
 
-async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> bytes:
+async def get_artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> bytes:
     """What a node left behind as JSON, however large; of a mapped node, the list of what its instances did."""
-    run, found = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
+    run, found = await run_access.find_readable(parts, viewer, run_id), await get_node(parts, viewer, run_id, node_id)
     if found.artifact is not None:
         return json.dumps(found.artifact, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
     if found.artifact_digest is not None:
-        return await artifacts.read(Artifact(None, found.artifact_digest), parts.blobs)
+        return await artifacts.load_artifact(Artifact(None, found.artifact_digest), parts.blobs)
 
     async def gather(tx: Tx) -> list[Artifact] | None:
         dag = await parts.engine.dags.of_run(tx, run_id, run.chain_id, run.chain_version)
-        if node_id not in dag.by_id or dag.by_id[node_id].fan is None:
+        if node_id not in dag.by_id or dag.by_id[node_id].map_spec is None:
             return None
-        left = (await chain_runs.artifacts(tx, run_id, (), (node_id,))).get(node_id)
+        left = (await chain_runs.find_artifacts(tx, run_id, (), (node_id,))).get(node_id)
         return left if isinstance(left, list) else None
 
     items = await parts.database.read(gather)
@@ -235,28 +247,30 @@ async def artifact(parts: Parts, viewer: Viewer, run_id: str, node_id: str) -> b
         raise InvalidInput(
             "artifact: too large in total; download the instances' artifacts separately.", node_id=node_id
         )
-    return b"[" + b",".join([await artifacts.read(item, parts.blobs) for item in items]) + b"]"
+    return b"[" + b",".join([await artifacts.load_artifact(item, parts.blobs) for item in items]) + b"]"
 
 
-async def stop(parts: Parts, viewer: Viewer, run_id: str, reason: str) -> RunStatus:
+async def stop_run(parts: Parts, viewer: Viewer, run_id: str, reason: str) -> ChainRunStatus:
     """Ask a run to stop."""
-    await run_access.controllable(parts, viewer, run_id)
+    await run_access.find_controllable(parts, viewer, run_id)
     return await parts.database.transact(lambda tx: parts.engine.stop(tx, run_id, actor=viewer.name, reason=reason))
 
 
-async def retry(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason: str) -> NodeView:
+async def retry_node(parts: Parts, viewer: Viewer, run_id: str, node_id: str, reason: str) -> ChainNodeRow:
     """Run a node again."""
-    await run_access.controllable(parts, viewer, run_id)
+    await run_access.find_controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.retry(tx, run_id, node_id, actor=viewer.name, reason=reason)
     )
 
 
-async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str) -> NodeView:
+async def complete_node(
+    parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, artifact: Any, reason: str
+) -> ChainNodeRow:
     """Declare a node done. A question is answered by those it was asked; to pass over them is for admins of chains."""
-    await run_access.controllable(parts, viewer, run_id)
-    run_access.require_completion(viewer, await node(parts, viewer, run_id, node_id))
-    left = await artifacts.kept(artifact, parts.blobs)
+    await run_access.find_controllable(parts, viewer, run_id)
+    run_access.require_completion(viewer, await get_node(parts, viewer, run_id, node_id))
+    left = await artifacts.store_artifact(artifact, parts.blobs)
     return await parts.database.transact(
         lambda tx: parts.engine.complete(tx, run_id, node_id, actor=viewer.name, artifact=left, reason=reason)
     )
@@ -264,9 +278,9 @@ async def complete(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, a
 
 async def rerun(
     parts: Parts, viewer: Viewer, run_id: str, *, from_node: str | None, reason: str, key: str | None
-) -> Started:
+) -> StartedChainRun:
     """Repeat a run, for the viewer."""
-    await run_access.controllable(parts, viewer, run_id)
+    await run_access.find_controllable(parts, viewer, run_id)
     return await parts.database.transact(
         lambda tx: parts.engine.rerun(
             tx,
@@ -274,21 +288,21 @@ async def rerun(
             actor=viewer.name,
             reason=reason,
             from_node=from_node,
-            idempotency_key=_own(viewer, key),
+            idempotency_key=_scoped_key(viewer, key),
             authority=run_access.authority_of(viewer),
         )
     )
 
 
-async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
+async def decide_node(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, approved: bool, reason: str) -> None:
     """Answer the question that a node asks: those it names may, or else those who may change its run."""
-    run, asking = await run_access.readable(parts, viewer, run_id), await node(parts, viewer, run_id, node_id)
-    if not viewer.may(Permission.RUN_CONTROL):
+    run, asking = await run_access.find_readable(parts, viewer, run_id), await get_node(parts, viewer, run_id, node_id)
+    if not viewer.can(Permission.RUN_CONTROL):
         viewer.require(Permission.RUN_ANSWER)  # a token that may only read changes nothing
-    if asking.wait_on == APPROVAL:  # else the engine says what is wrong: it is answered already
-        run_access.require_answer(viewer, run, asking)
+    if asking.wait_on == WAIT_APPROVAL:  # else the engine says what is wrong: it is answered already
+        run_access.require_approver(viewer, run, asking)
     await parts.database.transact(
-        lambda tx: decide(
+        lambda tx: answer_approval(
             tx,
             parts.engine.resume,
             run_id=run_id,
@@ -304,20 +318,20 @@ async def approve(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, ap
 # Triggers.
 
 
-async def triggers(parts: Parts, chain: str) -> list[Trigger]:
+async def list_triggers(parts: Parts, chain: str) -> list[TriggerRow]:
     """The triggers of a chain."""
-    chain_id = (await find(parts, chain)).id
-    return await parts.database.read(lambda tx: chain_triggers.of_chain(tx, chain_id))
+    chain_id = (await find_chain(parts, chain)).id
+    return await parts.database.read(lambda tx: chain_triggers.list_by_chain(tx, chain_id))
 
 
-async def add_trigger(
+async def create_trigger(
     parts: Parts, viewer: Viewer, chain: str, *, name: str, kind: str, spec: Mapping[str, Any], enabled: bool
-) -> tuple[Trigger, str | None]:
+) -> tuple[TriggerRow, str | None]:
     """Let a chain be started by itself; a webhook's secret is shown this once."""
-    chain_id = (await find(parts, chain)).id
+    chain_id = (await find_chain(parts, chain)).id
 
-    async def write(tx: Tx) -> tuple[Trigger, Created]:
-        made = await Triggers(parts.mint).create(
+    async def write(tx: Tx) -> tuple[TriggerRow, CreatedTrigger]:
+        made = await TriggerCommands(parts.new_id).create(
             tx,
             chain_id=chain_id,
             name=name,
@@ -331,13 +345,13 @@ async def add_trigger(
         await audit.record(
             tx, actor=viewer.name, action="trigger.create", object_kind="chain", objects=details, reason=""
         )
-        return await chain_triggers.get(tx, made.trigger_id), made
+        return await chain_triggers.find(tx, made.trigger_id), made
 
     trigger, made = await parts.database.transact(write)
     return trigger, made.secret
 
 
-async def change_trigger(
+async def update_trigger(
     parts: Parts,
     viewer: Viewer,
     trigger_id: str,
@@ -345,11 +359,11 @@ async def change_trigger(
     version: int,
     spec: Mapping[str, Any] | None,
     enabled: bool | None,
-) -> Trigger:
+) -> TriggerRow:
     """Change a trigger by version."""
 
-    async def write(tx: Tx) -> Trigger:
-        changed = await Triggers(parts.mint).update(
+    async def write(tx: Tx) -> TriggerRow:
+        changed = await TriggerCommands(parts.new_id).update(
             tx,
             trigger_id,
             version=version,
@@ -370,12 +384,12 @@ async def change_trigger(
     return await parts.database.transact(write)
 
 
-async def remove_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
+async def delete_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
     """Let a trigger start nothing any more."""
 
     async def write(tx: Tx) -> None:
-        standing = await chain_triggers.get(tx, trigger_id)
-        await chain_triggers.remove(tx, trigger_id)
+        standing = await chain_triggers.find(tx, trigger_id)
+        await chain_triggers.delete(tx, trigger_id)
         await audit.record(
             tx,
             actor=viewer.name,
@@ -388,12 +402,14 @@ async def remove_trigger(parts: Parts, viewer: Viewer, trigger_id: str) -> None:
     await parts.database.transact(write)
 
 
-async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str | None, payload: Any) -> str:
+async def call_trigger(parts: Parts, trigger_id: str, *, secret: str, key: str | None, payload: Any) -> str:
     """Take the call of whoever knows a trigger's secret."""
     if not isinstance(payload, Mapping):
         raise InvalidInput("body: expected a JSON object.", field="body")
     return await parts.database.transact(
-        lambda tx: Triggers(parts.mint).call(tx, trigger_id, secret=secret, key=key, payload=payload)
+        lambda tx: TriggerCommands(parts.new_id).handle_webhook_call(
+            tx, trigger_id, secret=secret, key=key, payload=payload
+        )
     )
 
 
@@ -402,7 +418,7 @@ async def call_webhook(parts: Parts, trigger_id: str, *, secret: str, key: str |
 
 async def watch_run(
     parts: Parts, viewer: Viewer, run_id: str
-) -> AsyncGenerator[tuple[Run, list[NodeView]] | None, None]:
+) -> AsyncGenerator[tuple[ChainRunRow, list[ChainNodeRow]] | None, None]:
     """A run and the nodes that changed, whenever something did, until it ends; nothing as a sign of life.
 
     What is sent is the state, not its history: whoever comes back is told how everything stands, so nothing is missed.
@@ -414,7 +430,7 @@ async def watch_run(
     try:
         while True:
             wakeup.clear()
-            standing, found = await run(parts, viewer, run_id), await _nodes(parts, run_id)
+            standing, found = await get_run(parts, viewer, run_id), await _nodes(parts, run_id)
             changed = [item for item in found if seen.get(item.node_id) != _mark(item)]
             seen.update((item.node_id, _mark(item)) for item in changed)
             if changed or standing != last:
@@ -430,19 +446,19 @@ async def watch_run(
         stop_listening()
 
 
-def _mark(node: NodeView) -> tuple[object, ...]:
+def _mark(node: ChainNodeRow) -> tuple[object, ...]:
     return node.status, node.attempt, node.updated_at, node.waiting_on, node.wait_on
 
 
-async def log_lines(
-    parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, after: int, at_most: int
-) -> list[LogLine]:
+async def list_log_lines(
+    parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, after: int, limit: int
+) -> list[NodeLogRow]:
     """What a node wrote, from after a known line."""
-    await node(parts, viewer, run_id, node_id)
-    return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, at_most=at_most))
+    await get_node(parts, viewer, run_id, node_id)
+    return await parts.database.read(lambda tx: chain_runs.read_log(tx, run_id, node_id, after=after, limit=limit))
 
 
-async def last_lines(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, at_most: int) -> list[LogLine]:
+async def tail_log_lines(parts: Parts, viewer: Viewer, run_id: str, node_id: str, *, limit: int) -> list[NodeLogRow]:
     """What a node wrote last."""
-    await node(parts, viewer, run_id, node_id)
-    return await parts.database.read(lambda tx: chain_runs.read_log_end(tx, run_id, node_id, at_most=at_most))
+    await get_node(parts, viewer, run_id, node_id)
+    return await parts.database.read(lambda tx: chain_runs.read_log_tail(tx, run_id, node_id, limit=limit))

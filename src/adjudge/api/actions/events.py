@@ -10,20 +10,20 @@ from functools import cached_property
 from typing import Any, Final
 
 from adjudge.api.actions import submissions
-from adjudge.api.moments import moment
+from adjudge.api.moments import format_timestamp
 from adjudge.api.parts import Parts
 from adjudge.api.tail import Event
 from adjudge.api.viewer import Viewer
 from adjudge.judge.result import coarse_case
 from adjudge.store import Tx, events
-from adjudge.store.events import START, Place, ProgressMade, StatusChanged, Which
+from adjudge.store.events import START, EventFilter, EventOffset, JudgeProgressEvent, SubmissionStatusEvent
 
 BEAT_SEC: Final = 15.0
 _AT_MOST: Final = 500
 
 
 @dataclass(frozen=True)
-class Sent:
+class SubmissionEvent:
     """One event as it is sent; without a name it is a mere sign of life, without an id nothing to resume from."""
 
     name: str = ""
@@ -39,87 +39,89 @@ class Sent:
         return f"{named}event: {self.name}\ndata: {json.dumps(self.data, separators=(',', ':'))}\n\n"
 
 
-Stream = AsyncGenerator[Sequence[Sent], None]
+Stream = AsyncGenerator[Sequence[SubmissionEvent], None]
 """Events as they come, those that come together together."""
-BEAT: Final = Sent()
-TOO_SLOW: Final = Sent("reconnect", {"reason": "slow_consumer"})
+BEAT: Final = SubmissionEvent()
+TOO_SLOW: Final = SubmissionEvent("reconnect", {"reason": "slow_consumer"})
 
 
-async def of_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
+async def stream_submission(parts: Parts, viewer: Viewer, submission_id: str, last_event_id: str | None) -> Stream:
     """Everything about one submission from its beginning, or from where the viewer left off, until it ends.
 
     It ends once the last change that is committed has been told. That the submission has its verdict is not enough:
     while an older transaction is open, the verdict's event lies above the horizon and cannot be told yet.
     """
-    row = await submissions.fresh(parts, viewer, submission_id)
+    row = await submissions.get_submission_uncached(parts, viewer, submission_id)
     sees_all = submissions.is_jury(viewer, row)
-    start = events.parse_place(last_event_id) if last_event_id else None
+    start = events.parse_event_offset(last_event_id) if last_event_id else None
     # Read after the row: what changed in between has a later place, and is waited for.
     committed = await parts.database.read(lambda tx: events.last_place(tx, submission_id))
 
     async def stream() -> Stream:
         last, told, has_caught_up = row.status, start or START, False
-        which = Which(submission_id=submission_id)
+        which = EventFilter(submission_id=submission_id)
         async with aclosing(_stream(parts, which, start.next if start else START, sees_all=sees_all)) as happening:
             async for batch in happening:
                 yield batch
                 for event in batch:
                     has_caught_up |= event is BEAT
                     if event.name == "status" and event.data is not None and event.id is not None:
-                        last, told = event.data["to"], events.parse_place(event.id)
-                if has_caught_up and told >= committed and submissions.is_over(last):
-                    yield [Sent("end", {"submission_id": submission_id, "status": last})]
+                        last, told = event.data["to"], events.parse_event_offset(event.id)
+                if has_caught_up and told >= committed and submissions.is_finished(last):
+                    yield [SubmissionEvent("end", {"submission_id": submission_id, "status": last})]
                     return
 
     return stream()
 
 
-async def of_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> Stream:
+async def stream_user(parts: Parts, viewer: Viewer, last_event_id: str | None) -> Stream:
     """Everything about one's own submissions, from now on or from where one left off."""
-    start = events.parse_place(last_event_id).next if last_event_id else None
-    return _stream(parts, Which(user_id=viewer.id), start, sees_all=False)
+    start = events.parse_event_offset(last_event_id).next if last_event_id else None
+    return _stream(parts, EventFilter(user_id=viewer.id), start, sees_all=False)
 
 
-async def of_all(parts: Parts, last_event_id: str | None) -> Stream:
+async def stream_all(parts: Parts, last_event_id: str | None) -> Stream:
     """Everything about all submissions, from now on or from where one left off."""
-    start = events.parse_place(last_event_id).next if last_event_id else None
-    return _stream(parts, Which(), start, sees_all=True)
+    start = events.parse_event_offset(last_event_id).next if last_event_id else None
+    return _stream(parts, EventFilter(), start, sees_all=True)
 
 
-async def _stream(parts: Parts, which: Which, start: Place | None, *, sees_all: bool) -> Stream:
+async def _stream(parts: Parts, which: EventFilter, start: EventOffset | None, *, sees_all: bool) -> Stream:
     """Watch first, then read what was missed: what happens in between comes twice, and is sent once."""
-    async with parts.tail.watch(which) as subscription:
-        end = await parts.database.read(events.horizon)
+    async with parts.tail.subscribe(which) as subscription:
+        end = await parts.database.read(events.safe_offset)
         while start is not None and start < end:
-            missed = await _missed(parts, which, start, end)
+            missed = await _replay(parts, which, start, end)
             yield [_status(change) for change in missed]
-            start = missed[-1].place.next if len(missed) == _AT_MOST else end
+            start = missed[-1].offset.next if len(missed) == _AT_MOST else end
         yield [BEAT]
         while not subscription.is_lost:
-            told = await subscription.take(BEAT_SEC)
-            batch = [item.written(sees_all, _sent) for item in told if not _was_missed(item.event, end)]
+            told = await subscription.read(BEAT_SEC)
+            batch = [item.encoded(sees_all, _sent) for item in told if not _already_replayed(item.event, end)]
             if batch or not told:
                 yield batch or [BEAT]
     yield [TOO_SLOW]
 
 
-def _was_missed(event: Event, end: Place) -> bool:
+def _already_replayed(event: Event, end: EventOffset) -> bool:
     """Whether it was among what the stream began with."""
-    return isinstance(event, StatusChanged) and event.place < end
+    return isinstance(event, SubmissionStatusEvent) and event.offset < end
 
 
-async def _missed(parts: Parts, which: Which, start: Place, end: Place) -> Sequence[StatusChanged]:
-    async def read(tx: Tx) -> Sequence[StatusChanged]:
-        return await events.between(tx, which, start, end, at_most=_AT_MOST)
+async def _replay(
+    parts: Parts, which: EventFilter, start: EventOffset, end: EventOffset
+) -> Sequence[SubmissionStatusEvent]:
+    async def read(tx: Tx) -> Sequence[SubmissionStatusEvent]:
+        return await events.read_between(tx, which, start, end, limit=_AT_MOST)
 
     return await parts.database.read(read)
 
 
-def _sent(event: Event, sees_all: bool) -> Sent:
-    return _status(event) if isinstance(event, StatusChanged) else _progress(event, sees_all=sees_all)
+def _sent(event: Event, sees_all: bool) -> SubmissionEvent:
+    return _status(event) if isinstance(event, SubmissionStatusEvent) else _progress(event, sees_all=sees_all)
 
 
-def _status(change: StatusChanged) -> Sent:
+def _status(change: SubmissionStatusEvent) -> SubmissionEvent:
     data = {
         "submission_id": change.submission_id,
         "user_id": change.user_id,
@@ -128,12 +130,12 @@ def _status(change: StatusChanged) -> Sent:
         "to": change.to_status,
         "verdict": change.verdict,
         "version": change.version,
-        "at": moment(change.at),
+        "at": format_timestamp(change.at),
     }
-    return Sent("status", data, str(change.place))
+    return SubmissionEvent("status", data, str(change.offset))
 
 
-def _progress(made: ProgressMade, *, sees_all: bool) -> Sent:
+def _progress(made: JudgeProgressEvent, *, sees_all: bool) -> SubmissionEvent:
     """Progress has no id: whoever comes back wants the latest, not what was missed."""
     seen = made.cases if sees_all else [coarse_case(case) for case in made.cases if case.get("shown")]
     cases = [{key: value for key, value in case.items() if key != "shown"} for case in seen]
@@ -146,4 +148,4 @@ def _progress(made: ProgressMade, *, sees_all: bool) -> Sent:
         "total": made.total,
         "cases": cases,
     }
-    return Sent("progress", data)
+    return SubmissionEvent("progress", data)

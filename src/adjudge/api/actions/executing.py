@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from adjudge.api.actions.submitting import Caller, check_source, request_digest, request_key
-from adjudge.api.admission import Admission, admit
+from adjudge.api.actions.submitting import RequestContext, parse_idempotency_key, request_digest, validate_source
+from adjudge.api.admission import AdmissionDecision, admit
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, StorageFull
 from adjudge.domain.limits import MIB, Limits
 from adjudge.store import Tx, executions, idempotency
-from adjudge.store.executions import Execution, NewExecution
-from adjudge.store.idempotency import Answer
-from adjudge.store.reads import AFTER_ALL
+from adjudge.store.executions import ExecutionRow, NewExecution
+from adjudge.store.idempotency import StoredResponse
+from adjudge.store.reads import MAX_ID
 
 WAIT_MOST_SEC: Final = 60
 _ACCEPTED: Final = 202
@@ -35,7 +35,7 @@ After an execution turn judging may go on for four times as long as it waited, a
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExecutionRequest:
     """A program somebody wants to be run."""
 
     language: str
@@ -46,19 +46,25 @@ class Wish:
     memory_mib: int
 
 
-async def run(
-    parts: Parts, viewer: Viewer, wishes: Sequence[Wish], caller: Caller, *, wait_sec: float, is_batch: bool = False
-) -> list[Execution]:
+async def create_executions(
+    parts: Parts,
+    viewer: Viewer,
+    wishes: Sequence[ExecutionRequest],
+    caller: RequestContext,
+    *,
+    wait_sec: float,
+    is_batch: bool = False,
+) -> list[ExecutionRow]:
     """Take programs to be run, all or none; with ``wait_sec``, answer when they have ended, or as they stand then.
 
     The same request with the same idempotency key is answered with the first one's executions, as they stand.
     """
-    key = request_key(viewer, caller)
+    key = parse_idempotency_key(viewer, caller)
     digest = request_digest("execute", wishes, is_batch) if key is not None else ""
     if key is not None:
         standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
         if standing is not None:
-            return await _standing(parts, viewer, standing.for_request(digest), wait_sec)
+            return await _existing_executions(parts, viewer, standing.check_request(digest), wait_sec)
     names = [f"items[{index}]." if is_batch else "" for index in range(len(wishes))]
     for wish, name in zip(wishes, names, strict=True):
         _check(parts, wish, name)
@@ -68,24 +74,26 @@ async def run(
     languages = {parts.languages.get(wish.language).id for wish in wishes}
     admitted = await admit(parts, viewer, address=caller.address, count=len(wishes), languages=languages)
     items = [_new(parts, viewer, wish, caller, admitted) for wish in wishes]
-    is_bounded = not viewer.may(Permission.SUBMISSION_UNLIMITED)
-    answer = Answer(digest, _ACCEPTED, {"ids": [item.id for item in items]})
+    is_bounded = not viewer.can(Permission.SUBMISSION_UNLIMITED)
+    answer = StoredResponse(digest, _ACCEPTED, {"ids": [item.id for item in items]})
 
-    async def take(tx: Tx) -> list[str] | Answer:
+    async def take(tx: Tx) -> list[str] | StoredResponse:
         if key is not None and key not in await idempotency.claim(tx, {key: answer}):
-            return (await idempotency.find(tx, [key]))[key].for_request(digest)
+            return (await idempotency.find(tx, [key]))[key].check_request(digest)
         if is_bounded:
             _check_room(parts, items, await executions.kept_bytes(tx, viewer.id))
-        return await executions.create(tx, parts.jobs, items, mint=parts.mint)
+        return await executions.create(tx, parts.jobs, items, new_id=parts.new_id)
 
     taken = await parts.database.transact(take)
-    if isinstance(taken, Answer):  # somebody was quicker with the same key
-        return await _standing(parts, viewer, taken, wait_sec)
+    if isinstance(taken, StoredResponse):  # somebody was quicker with the same key
+        return await _existing_executions(parts, viewer, taken, wait_sec)
     await _until_ended(parts, taken, wait_sec)
     return await _read_all(parts, viewer, answer)
 
 
-async def _standing(parts: Parts, viewer: Viewer, answer: Answer, wait_sec: float) -> list[Execution]:
+async def _existing_executions(
+    parts: Parts, viewer: Viewer, answer: StoredResponse, wait_sec: float
+) -> list[ExecutionRow]:
     """The executions that a key stands for; those whose time is over are gone, and not run again."""
     found = await _read_all(parts, viewer, answer)
     unfinished = [item.job_id for item in found if item.finished_at is None]
@@ -98,11 +106,11 @@ async def _standing(parts: Parts, viewer: Viewer, answer: Answer, wait_sec: floa
 async def _until_ended(parts: Parts, job_ids: Sequence[str], wait_sec: float) -> None:
     if wait_sec > 0:
         patience = min(wait_sec, WAIT_MOST_SEC)
-        await asyncio.gather(*(parts.tail.until_job_ended(job_id, patience) for job_id in job_ids))
+        await asyncio.gather(*(parts.tail.wait_job_finished(job_id, patience) for job_id in job_ids))
 
 
-async def _read_all(parts: Parts, viewer: Viewer, answer: Answer) -> list[Execution]:
-    async def read(tx: Tx) -> list[Execution]:
+async def _read_all(parts: Parts, viewer: Viewer, answer: StoredResponse) -> list[ExecutionRow]:
+    async def read(tx: Tx) -> list[ExecutionRow]:
         return [await executions.find(tx, execution_id, viewer.id) for execution_id in answer.response["ids"]]
 
     return await parts.database.read(read)
@@ -134,10 +142,10 @@ def _output_bytes(parts: Parts, inputs: int) -> int:
     return min(parts.settings.executions.output_bytes, most) * 4 // 3 + 8 * inputs
 
 
-def _check(parts: Parts, wish: Wish, name: str) -> None:
+def _check(parts: Parts, wish: ExecutionRequest, name: str) -> None:
     allowed = parts.settings.executions
     parts.languages.get(wish.language)
-    size = len(check_source(wish.source, f"{name}source"))
+    size = len(validate_source(wish.source, f"{name}source"))
     if size > _SOURCE_BYTES:
         raise InvalidInput(f"{name}source: {size} bytes exceed the limit of {_SOURCE_BYTES}.", field=f"{name}source")
     if len(wish.stdins) > allowed.inputs:
@@ -169,18 +177,20 @@ def _check_inputs(stdins: Sequence[str], field: str) -> None:
         raise InvalidInput(f"{field}: {total} bytes exceed the total of {_INPUT_BYTES}.", field=field)
 
 
-def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Admission) -> NewExecution:
+def _new(
+    parts: Parts, viewer: Viewer, wish: ExecutionRequest, caller: RequestContext, admitted: AdmissionDecision
+) -> NewExecution:
     language = parts.languages.get(wish.language)
     limits = Limits(wish.cpu_ms, wish.wall_ms, wish.memory_mib * MIB, output_bytes=_OUTPUT_BYTES)
     names = ("cpu_ms", "wall_ms", "memory_bytes", "output_bytes")
     return NewExecution(
-        id=parts.mint(),
+        id=parts.new_id(),
         user_id=viewer.id,
         language=language.id,
         source=wish.source,
         stdins=wish.stdins,
         limits={name: getattr(limits, name) for name in names},
-        life_ms=parts.settings.executions.keep_sec * 1_000,
+        ttl_ms=parts.settings.executions.keep_sec * 1_000,
         output_bytes=_output_bytes(parts, len(wish.stdins)),
         priority=admitted.band,
         delay_ms=admitted.delay_ms,
@@ -190,24 +200,22 @@ def _new(parts: Parts, viewer: Viewer, wish: Wish, caller: Caller, admitted: Adm
     )
 
 
-async def read(parts: Parts, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> Execution:
+async def get_execution(parts: Parts, viewer: Viewer, execution_id: str, *, wait_sec: float = 0) -> ExecutionRow:
     """One of one's own executions."""
     found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
     if wait_sec > 0 and found.finished_at is None:
-        await parts.tail.until_job_ended(found.job_id, min(wait_sec, WAIT_MOST_SEC))
+        await parts.tail.wait_job_finished(found.job_id, min(wait_sec, WAIT_MOST_SEC))
         found = await parts.database.read(lambda tx: executions.find(tx, execution_id, viewer.id))
     return found
 
 
-async def page(parts: Parts, viewer: Viewer, *, before: str | None, at_most: int) -> list[Execution]:
+async def list_executions(parts: Parts, viewer: Viewer, *, before: str | None, limit: int) -> list[ExecutionRow]:
     """One's own executions without their outputs, the newest first."""
-    return await parts.database.read(
-        lambda tx: executions.page(tx, viewer.id, before=before or AFTER_ALL, at_most=at_most)
-    )
+    return await parts.database.read(lambda tx: executions.page(tx, viewer.id, before=before or MAX_ID, limit=limit))
 
 
-async def cancel(parts: Parts, viewer: Viewer, execution_id: str) -> Execution:
+async def cancel_execution(parts: Parts, viewer: Viewer, execution_id: str) -> ExecutionRow:
     """End an execution that has not ended; one that has stays as it is."""
-    found = await read(parts, viewer, execution_id)
+    found = await get_execution(parts, viewer, execution_id)
     await parts.database.transact(lambda tx: parts.jobs.cancel(tx, [found.job_id], actor=viewer.id, reason="canceled"))
-    return await read(parts, viewer, execution_id)
+    return await get_execution(parts, viewer, execution_id)

@@ -13,14 +13,14 @@ from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import Conflict, InvalidInput, RateLimited
 from adjudge.store import Tx, webhooks
-from adjudge.store.reads import AFTER_ALL
-from adjudge.store.webhooks import Delivery, Webhook
+from adjudge.store.reads import MAX_ID
+from adjudge.store.webhooks import WebhookDeliveryRow, WebhookRow
 
 _PINGS_PER_SEC: Final = 0.1
 _PINGS_AT_ONCE: Final = 10
 
 
-def check_url(url: str) -> str:
+def validate_url(url: str) -> str:
     """Refuse what cannot be called. Whether its address may be called is asked when it is called: names move."""
     try:
         parts = urlsplit(url)
@@ -39,15 +39,15 @@ def check_url(url: str) -> str:
     return url
 
 
-async def add(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[Webhook, str]:
+async def create_webhook(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> tuple[WebhookRow, str]:
     """Make a webhook; its secret is returned here and nowhere else."""
-    webhook_id, secret, most = parts.mint(), webhooks.new_secret(), parts.settings.webhooks.most
-    checked = check_url(url)
+    webhook_id, secret, most = parts.new_id(), webhooks.new_secret(), parts.settings.webhooks.most
+    checked = validate_url(url)
 
-    async def operation(tx: Tx) -> Webhook:
-        if len(await webhooks.of_user(tx, viewer.id)) >= most:
+    async def operation(tx: Tx) -> WebhookRow:
+        if len(await webhooks.list_by_user(tx, viewer.id)) >= most:
             raise Conflict(f"Webhook limit reached ({most}): delete one first.")
-        await webhooks.add(
+        await webhooks.insert(
             tx,
             webhook_id=webhook_id,
             user_id=viewer.id,
@@ -60,17 +60,17 @@ async def add(parts: Parts, viewer: Viewer, url: str, events: Sequence[str]) -> 
     return await parts.database.transact(operation), secret
 
 
-async def page(parts: Parts, viewer: Viewer) -> list[Webhook]:
+async def list_webhooks(parts: Parts, viewer: Viewer) -> list[WebhookRow]:
     """Your webhooks."""
-    return await parts.database.read(lambda tx: webhooks.of_user(tx, viewer.id))
+    return await parts.database.read(lambda tx: webhooks.list_by_user(tx, viewer.id))
 
 
-async def read(parts: Parts, viewer: Viewer, webhook_id: str) -> Webhook:
+async def get_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> WebhookRow:
     """One of one's own webhooks."""
     return await parts.database.read(lambda tx: webhooks.find(tx, webhook_id, viewer.id))
 
 
-async def edit(
+async def update_webhook(
     parts: Parts,
     viewer: Viewer,
     webhook_id: str,
@@ -78,49 +78,49 @@ async def edit(
     url: str | None,
     events: Sequence[str] | None,
     is_active: bool | None,
-) -> Webhook:
+) -> WebhookRow:
     """Change one of one's own webhooks; what is not given stays."""
 
-    async def operation(tx: Tx) -> Webhook:
+    async def operation(tx: Tx) -> WebhookRow:
         found = await webhooks.find(tx, webhook_id, viewer.id)
         changed = replace(
             found,
-            url=found.url if url is None else check_url(url),
+            url=found.url if url is None else validate_url(url),
             events=found.events if events is None else tuple(dict.fromkeys(events)),
             is_active=found.is_active if is_active is None else is_active,
         )
-        await webhooks.edit(tx, changed, begins_anew=changed.is_active and not found.is_active)
+        await webhooks.update(tx, changed, begins_anew=changed.is_active and not found.is_active)
         return await webhooks.find(tx, webhook_id, viewer.id)
 
     return await parts.database.transact(operation)
 
 
-async def remove(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
+async def delete_webhook(parts: Parts, viewer: Viewer, webhook_id: str) -> None:
     """Forget one of one's own webhooks."""
     await parts.database.transact(lambda tx: webhooks.remove(tx, webhook_id, viewer.id))
 
 
-async def ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
+async def send_ping(parts: Parts, viewer: Viewer, webhook_id: str) -> str:
     """Send a sign of life; return the delivery's id. Few at a time: the other side did not ask for them."""
-    await _take_turn(parts, viewer)
+    await _limit_pings(parts, viewer)
 
     async def operation(tx: Tx) -> str:
-        return await webhooks.ping(tx, await _find_active(tx, viewer, webhook_id), mint=parts.mint)
+        return await webhooks.ping(tx, await _find_active(tx, viewer, webhook_id), new_id=parts.new_id)
 
     return await parts.database.transact(operation)
 
 
-async def repeat(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
+async def redeliver(parts: Parts, viewer: Viewer, webhook_id: str, delivery_id: str) -> None:
     """Make a delivery that has ended anew."""
-    await _take_turn(parts, viewer)
+    await _limit_pings(parts, viewer)
 
     async def operation(tx: Tx) -> None:
-        await webhooks.repeat(tx, await _find_active(tx, viewer, webhook_id), delivery_id, mint=parts.mint)
+        await webhooks.redeliver(tx, await _find_active(tx, viewer, webhook_id), delivery_id, new_id=parts.new_id)
 
     await parts.database.transact(operation)
 
 
-async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> Webhook:
+async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> WebhookRow:
     """One of one's own webhooks, if anything sent to it would arrive."""
     found = await webhooks.find(tx, webhook_id, viewer.id)
     if not found.is_active:
@@ -128,19 +128,19 @@ async def _find_active(tx: Tx, viewer: Viewer, webhook_id: str) -> Webhook:
     return found
 
 
-async def _take_turn(parts: Parts, viewer: Viewer) -> None:
+async def _limit_pings(parts: Parts, viewer: Viewer) -> None:
     wait_sec = await parts.buckets.take(f"ping:{viewer.id}", rate_per_sec=_PINGS_PER_SEC, burst=_PINGS_AT_ONCE)
     if wait_sec > 0:
         raise RateLimited("Too many pings and redeliveries: retry later.", retry_after_sec=ceil(wait_sec))
 
 
-async def deliveries(
-    parts: Parts, viewer: Viewer, webhook_id: str, *, before: str | None, at_most: int
-) -> list[Delivery]:
+async def list_deliveries(
+    parts: Parts, viewer: Viewer, webhook_id: str, *, before: str | None, limit: int
+) -> list[WebhookDeliveryRow]:
     """The log of one of one's own webhooks, the newest first."""
 
-    async def look(tx: Tx) -> list[Delivery]:
+    async def look(tx: Tx) -> list[WebhookDeliveryRow]:
         found = await webhooks.find(tx, webhook_id, viewer.id)
-        return await webhooks.deliveries(tx, found.id, before=before or AFTER_ALL, at_most=at_most)
+        return await webhooks.list_deliveries(tx, found.id, before=before or MAX_ID, limit=limit)
 
     return await parts.database.read(look)

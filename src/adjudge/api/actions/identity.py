@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ExternalIdentity:
     """Whom a provider vouches for. Issuer and subject name the person; the rest is only what they are called."""
 
     issuer: str

@@ -9,9 +9,9 @@ from typing import Final
 
 from adjudge import __version__
 from adjudge.api.parts import Parts
-from adjudge.api.wire.problems import LanguageList, LanguageView, TemplateView
-from adjudge.cache.entities import Entity
-from adjudge.cache.entry import Found
+from adjudge.api.wire.problems import LanguageList, LanguageRead, LanguageTemplateRead
+from adjudge.cache.entities import CacheEntity
+from adjudge.cache.entry import CachedValue
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.judge.languages import Language
 
@@ -25,36 +25,38 @@ def _templates() -> dict[str, str]:
     return {name: str(body["source"]) for name, body in tomllib.loads(text).items()}
 
 
-def template_of(language: Language) -> str | None:
+def template_for(language: Language) -> str | None:
     """A program that reads two numbers and prints their sum: one for all languages that packages call the same."""
     return _templates().get(language.id) or _templates().get(language.code)
 
 
-async def every(parts: Parts) -> Found:
+async def list_languages(parts: Parts) -> CachedValue:
     """All languages, encoded."""
 
     async def load() -> bytes:
         items = [
-            LanguageView(
+            LanguageRead(
                 id=language.id,
                 name=language.name,
                 code=language.code,
                 extensions=list(language.extensions),
                 source=language.source,
                 time_factor=language.time_factor,
-                has_template=template_of(language) is not None,
+                has_template=template_for(language) is not None,
             )
             for language in parts.languages
         ]
         return LanguageList(items=items).model_dump_json().encode()
 
-    return _there(
-        await parts.cache.get(Entity.TEMPLATE, f"all@{__version__}-{parts.languages.digest}", load, revision=_REVISION),
+    return _found_or_raise(
+        await parts.cache.get(
+            CacheEntity.TEMPLATE, f"all@{__version__}-{parts.languages.digest}", load, revision=_REVISION
+        ),
         "languages",
     )
 
 
-async def template(parts: Parts, name: str) -> Found:
+async def get_template(parts: Parts, name: str) -> CachedValue:
     """Where to begin in one language, encoded."""
     try:
         language = parts.languages.get(name)
@@ -62,17 +64,17 @@ async def template(parts: Parts, name: str) -> Found:
         raise NotFound("language", name) from None
 
     async def load() -> bytes | None:
-        source = template_of(language)
+        source = template_for(language)
         if source is None:
             return None
-        shown = TemplateView(language=language.id, file_name=language.source, source=source)
+        shown = LanguageTemplateRead(language=language.id, file_name=language.source, source=source)
         return shown.model_dump_json().encode()
 
     selector = f"{language.id}@{__version__}-{parts.languages.digest}"
-    return _there(await parts.cache.get(Entity.TEMPLATE, selector, load, revision=_REVISION), name)
+    return _found_or_raise(await parts.cache.get(CacheEntity.TEMPLATE, selector, load, revision=_REVISION), name)
 
 
-def _there(found: Found | None, name: str) -> Found:
+def _found_or_raise(found: CachedValue | None, name: str) -> CachedValue:
     if found is None:
         raise NotFound("template", name)
     return found

@@ -9,120 +9,122 @@ from typing import Any
 from adjudge.api import vitals
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.api.vitals import Vital
-from adjudge.domain.ids import is_id, named_id
+from adjudge.api.vitals import ComponentHealth
+from adjudge.domain.ids import is_id, parse_id_or_not_found
 from adjudge.registry.driver import LiveWorker
-from adjudge.settings import Entry as Setting
+from adjudge.settings import EffectiveSetting as Setting
 from adjudge.store import Tx, audit, dead_letters, ops, reads, users
-from adjudge.store.dead_letters import Attempt, DeadLetter
-from adjudge.store.ops import OutboxState, Queue
-from adjudge.store.reads import RunChange
+from adjudge.store.dead_letters import DeadLetterRow, JobAttemptRow
+from adjudge.store.ops import OutboxStats, QueueStats
+from adjudge.store.reads import JobStatusChange
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SystemStatus:
     """System status."""
 
-    vitals: list[Vital]
-    queues: list[Queue]
+    vitals: list[ComponentHealth]
+    queues: list[QueueStats]
     running: int
-    outbox: OutboxState
+    outbox: OutboxStats
     dead_letters: int
 
 
 @dataclass(frozen=True, slots=True)
-class JobStory:
+class JobHistory:
     """A job with its attempts and every change of its status."""
 
     job: dict[str, Any]
-    attempts: list[Attempt]
-    log: list[RunChange]
+    attempts: list[JobAttemptRow]
+    log: list[JobStatusChange]
 
 
-async def state(parts: Parts) -> State:
+async def get_system_status(parts: Parts) -> SystemStatus:
     """Ask every part and count what waits."""
 
-    async def count(tx: Tx) -> tuple[list[Queue], int, OutboxState, int]:
-        return (*await ops.queues(tx), await ops.outbox_state(tx), await dead_letters.count_open(tx))
+    async def count(tx: Tx) -> tuple[list[QueueStats], int, OutboxStats, int]:
+        return (*await ops.find_queue_stats(tx), await ops.find_outbox_stats(tx), await dead_letters.count_open(tx))
 
-    taken = await vitals.take(parts.checks)
-    return State(taken, *await parts.database.read(count))
+    taken = await vitals.check_components(parts.checks)
+    return SystemStatus(taken, *await parts.database.read(count))
 
 
-async def workers(parts: Parts) -> list[LiveWorker]:
+async def list_workers(parts: Parts) -> list[LiveWorker]:
     """Online workers."""
     return await parts.registry.list()
 
 
-async def queues(parts: Parts) -> tuple[list[Queue], int]:
+async def get_queue_status(parts: Parts) -> tuple[list[QueueStats], int]:
     """What waits, band by band, and how many jobs run."""
-    return await parts.database.read(ops.queues)
+    return await parts.database.read(ops.find_queue_stats)
 
 
-async def outbox_state(parts: Parts) -> OutboxState:
+async def get_outbox_status(parts: Parts) -> OutboxStats:
     """How delivery stands."""
-    return await parts.database.read(ops.outbox_state)
+    return await parts.database.read(ops.find_outbox_stats)
 
 
-async def letters(parts: Parts, *, state: str, after: str, at_most: int) -> list[DeadLetter]:
+async def list_dead_letters(parts: Parts, *, state: str, after: str, limit: int) -> list[DeadLetterRow]:
     """Dead letters in one state, the oldest first."""
-    return await parts.database.read(lambda tx: dead_letters.page(tx, state=state, after=after, at_most=at_most))
+    return await parts.database.read(lambda tx: dead_letters.page(tx, state=state, after=after, limit=limit))
 
 
-async def letter(parts: Parts, letter_id: str) -> tuple[DeadLetter, list[Attempt]]:
+async def get_dead_letter(parts: Parts, letter_id: str) -> tuple[DeadLetterRow, list[JobAttemptRow]]:
     """One dead letter with the attempts of its job."""
-    known = named_id(letter_id, "dead_letter")
+    known = parse_id_or_not_found(letter_id, "dead_letter")
     return await parts.database.read(lambda tx: dead_letters.find(tx, known))
 
 
-async def replay(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> dict[str, str | None]:
+async def replay_dead_letters(
+    parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str
+) -> dict[str, str | None]:
     """Run what dead letters speak of again, all or none; return letter id → new job id, if there is one yet."""
-    known = [named_id(letter_id, "dead_letter") for letter_id in letter_ids]
+    known = [parse_id_or_not_found(letter_id, "dead_letter") for letter_id in letter_ids]
     return await parts.database.transact(
         lambda tx: dead_letters.replay(tx, parts.jobs, known, actor=viewer.id, reason=reason)
     )
 
 
-async def discard(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> None:
+async def discard_dead_letters(parts: Parts, viewer: Viewer, letter_ids: Sequence[str], *, reason: str) -> None:
     """Close dead letters for good, all or none."""
-    known = [named_id(letter_id, "dead_letter") for letter_id in letter_ids]
+    known = [parse_id_or_not_found(letter_id, "dead_letter") for letter_id in letter_ids]
     await parts.database.transact(
         lambda tx: dead_letters.discard(tx, parts.jobs, known, actor=viewer.id, reason=reason)
     )
 
 
-async def audit_page(
-    parts: Parts, *, actor: str, of: tuple[str, str] | None, before: int | None, at_most: int
-) -> list[audit.Entry]:
+async def list_audit_entries(
+    parts: Parts, *, actor: str, of: tuple[str, str] | None, before: int | None, limit: int
+) -> list[audit.AuditLogRow]:
     """What was done by hand: by somebody (by id or name), to one object, or all of it."""
 
-    async def read(tx: Tx) -> list[audit.Entry]:
+    async def read(tx: Tx) -> list[audit.AuditLogRow]:
         if of is not None:
-            return await audit.page_of_object(tx, *of, before=before, at_most=at_most)
-        known = await users.known_by_name(tx, actor) if actor else None
+            return await audit.page_by_object(tx, *of, before=before, limit=limit)
+        known = await users.find_with_password_by_name(tx, actor) if actor else None
         by = known.user.id if known is not None else actor
-        return await audit.page(tx, actor=by, before=before, at_most=at_most)
+        return await audit.page(tx, actor=by, before=before, limit=limit)
 
     return await parts.database.read(read)
 
 
-async def names_of(parts: Parts, actors: Iterable[str | None]) -> dict[str, str]:
+async def user_names(parts: Parts, actors: Iterable[str | None]) -> dict[str, str]:
     """What those of the actors are called who are users."""
     wanted = {actor for actor in actors if actor is not None and is_id(actor)}
-    return await parts.database.read(lambda tx: users.names(tx, wanted)) if wanted else {}
+    return await parts.database.read(lambda tx: users.find_names(tx, wanted)) if wanted else {}
 
 
-async def job_story(parts: Parts, job_id: str) -> JobStory:
+async def get_job_history(parts: Parts, job_id: str) -> JobHistory:
     """All that is known of a job of any kind."""
-    known = named_id(job_id, "job")
+    known = parse_id_or_not_found(job_id, "job")
 
-    async def read(tx: Tx) -> JobStory:
-        row = await ops.job(tx, known)
-        return JobStory(row, await dead_letters.attempts(tx, known), await reads.run_log(tx, known))
+    async def read(tx: Tx) -> JobHistory:
+        row = await ops.find_job_row(tx, known)
+        return JobHistory(row, await dead_letters.attempts(tx, known), await reads.list_job_status_log(tx, known))
 
     return await parts.database.read(read)
 
 
-def configuration(parts: Parts) -> list[Setting]:
+def list_settings(parts: Parts) -> list[Setting]:
     """Every setting in force and where it came from; secrets are blanked by their type."""
     return list(parts.settings.entries())

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from adjudge.api.moments import moment
+from adjudge.api.moments import format_timestamp
 from adjudge.api.wire.problems import (
-    FileLink,
-    GroupView,
+    AttachmentRead,
+    GroupRead,
     LanguageLimits,
-    LimitsView,
-    ProblemDetail,
-    SampleView,
-    StatementView,
+    LimitsRead,
+    ProblemRead,
+    SampleRead,
+    StatementRead,
 )
-from adjudge.blobs.driver import Blobs
-from adjudge.domain.problem import Mode, Problem, Statement
+from adjudge.blobs.driver import BlobStore
+from adjudge.domain.problem import Problem, ProblemMode, ProblemStatement
 from adjudge.judge.languages import Languages
 from adjudge.judge.pipeline import submission_limits
-from adjudge.packages.rendering import render
-from adjudge.store.problem_reads import FileRow, ProblemRow, RevisionRow
+from adjudge.packages.rendering import render_statement
+from adjudge.store.problem_reads import ProblemRow, RevisionFileRow, RevisionRow
 
 _SAMPLE_BYTES: Final = 16 * 1024
 _SAMPLES: Final = 20
@@ -35,13 +35,13 @@ _RANK: Final = {kind: rank for rank, kind in enumerate((*_SHOWN_FORMATS, "pdf"))
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ProblemRevision:
     """What a page is made of."""
 
     row: ProblemRow
     revision: RevisionRow
     problem: Problem
-    files: Mapping[str, FileRow]
+    files: Mapping[str, RevisionFileRow]
 
 
 def public_files(problem: Problem) -> dict[str, str]:
@@ -53,15 +53,17 @@ def public_files(problem: Problem) -> dict[str, str]:
     return found
 
 
-def _statement_name(statement: Statement) -> str:
+def _statement_name(statement: ProblemStatement) -> str:
     return f"problem.{statement.language}.{statement.format}"
 
 
-async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...], known: Languages) -> ProblemDetail:
+async def build_problem_detail(
+    blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...], known: Languages
+) -> ProblemRead:
     """Put a page together; files are read from the blobs, limits are those of the languages that are ``known``."""
     row, problem, run = facts.row, facts.problem, facts.problem.limits.run
     is_current = row.published_revision_id == facts.revision.id
-    return ProblemDetail(
+    return ProblemRead(
         id=row.id,
         slug=row.slug,
         title=_title(facts, languages),
@@ -73,7 +75,7 @@ async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...], known: La
         revision_id=facts.revision.id,
         grading=problem.grading.value,
         mode=problem.mode.value,
-        limits=LimitsView(
+        limits=LimitsRead(
             time_ms=run.cpu_ms,
             memory_bytes=run.memory_bytes,
             output_bytes=run.output_bytes,
@@ -90,11 +92,11 @@ async def view(blobs: Blobs, facts: Facts, languages: tuple[str, ...], known: La
         authors=list(problem.credits.get("authors", ())),
         source=problem.sources[0].name if problem.sources else "",
         license=problem.license,
-        updated_at=moment(row.updated_at),
+        updated_at=format_timestamp(row.updated_at),
     )
 
 
-def _title(facts: Facts, languages: tuple[str, ...]) -> str:
+def _title(facts: ProblemRevision, languages: tuple[str, ...]) -> str:
     """The catalogue's title, unless the package has one in a language that was asked for."""
     titles = facts.problem.titles
     if facts.row.title != facts.problem.title:
@@ -103,7 +105,7 @@ def _title(facts: Facts, languages: tuple[str, ...]) -> str:
 
 
 def _languages(problem: Problem, known: Languages) -> list[LanguageLimits]:
-    if problem.mode is Mode.SUBMIT_ANSWER:
+    if problem.mode is ProblemMode.SUBMIT_ANSWER:
         return []
     allowed = problem.languages
     return [
@@ -114,46 +116,46 @@ def _languages(problem: Problem, known: Languages) -> list[LanguageLimits]:
     ]
 
 
-def _groups(problem: Problem) -> list[GroupView]:
+def _groups(problem: Problem) -> list[GroupRead]:
     if not problem.is_scored:
         return []
     return [
-        GroupView(name=group.path or "all", points=group.max_points, tests=tests)
+        GroupRead(name=group.path or "all", points=group.max_points, tests=tests)
         for group in problem.groups
         for tests in (sum(case.group == group.path for case in problem.cases),)
         if tests or group.max_points is not None
     ]
 
 
-async def _samples(blobs: Blobs, facts: Facts) -> list[SampleView]:
+async def _samples(blobs: BlobStore, facts: ProblemRevision) -> list[SampleRead]:
     found = []
     for case in [case for case in facts.problem.cases if case.is_sample][:_SAMPLES]:
-        given, given_cut = await _beginning(blobs, facts.files.get(case.input))
-        answer, answer_cut = await _beginning(blobs, facts.files.get(case.answer or ""))
-        found.append(SampleView(name=case.name, input=given, output=answer, is_cut=given_cut or answer_cut))
+        given, given_cut = await _read_prefix(blobs, facts.files.get(case.input))
+        answer, answer_cut = await _read_prefix(blobs, facts.files.get(case.answer or ""))
+        found.append(SampleRead(name=case.name, input=given, output=answer, is_cut=given_cut or answer_cut))
     return found
 
 
-async def _beginning(blobs: Blobs, file: FileRow | None) -> tuple[str, bool]:
+async def _read_prefix(blobs: BlobStore, file: RevisionFileRow | None) -> tuple[str, bool]:
     if file is None:
         return "", False
     data = await read_text(blobs, file, _SAMPLE_BYTES)
     return data, file.size_bytes > _SAMPLE_BYTES
 
 
-async def read_text(blobs: Blobs, file: FileRow, at_most_bytes: int) -> str:
+async def read_text(blobs: BlobStore, file: RevisionFileRow, max_bytes: int) -> str:
     """The beginning of a file, as text whatever it is."""
     data = bytearray()
     async with aclosing(blobs.open(file.digest)) as pieces:
         async for piece in pieces:
             data += piece
-            if len(data) >= at_most_bytes:
+            if len(data) >= max_bytes:
                 break
-    return bytes(data[:at_most_bytes]).decode("utf-8", "replace").replace("\0", "\ufffd")
+    return bytes(data[:max_bytes]).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
-async def _statement(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> StatementView | None:
-    chosen = _chosen(facts.problem.statements, languages)
+async def _statement(blobs: BlobStore, facts: ProblemRevision, languages: tuple[str, ...]) -> StatementRead | None:
+    chosen = _select_statement(facts.problem.statements, languages)
     if chosen is None:
         return None
     names = {ref.name for ref in chosen.assets} | {ref.name for ref in facts.problem.attachments}
@@ -166,8 +168,8 @@ async def _statement(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> 
     html = ""
     if chosen.format in _SHOWN_FORMATS and file is not None and file.size_bytes <= STATEMENT_BYTES:
         text = await read_text(blobs, file, STATEMENT_BYTES)
-        html = await asyncio.to_thread(render, text, chosen.format, locate)
-    return StatementView(
+        html = await asyncio.to_thread(render_statement, text, chosen.format, locate)
+    return StatementRead(
         language=chosen.language,
         format=chosen.format,
         html=html,
@@ -176,24 +178,24 @@ async def _statement(blobs: Blobs, facts: Facts, languages: tuple[str, ...]) -> 
     )
 
 
-def _chosen(statements: tuple[Statement, ...], languages: tuple[str, ...]) -> Statement | None:
+def _select_statement(statements: tuple[ProblemStatement, ...], languages: tuple[str, ...]) -> ProblemStatement | None:
     """The first language that was asked for and is there, else English, else any; of its formats one we can show."""
     wanted = [*languages, "en"]
 
-    def rank(statement: Statement) -> tuple[int, int]:
+    def rank(statement: ProblemStatement) -> tuple[int, int]:
         code = statement.language.partition("-")[0].lower()
         return wanted.index(code) if code in wanted else len(wanted), _RANK.get(statement.format, len(_RANK))
 
     return min(statements, key=rank, default=None)
 
 
-def _attachments(facts: Facts) -> list[FileLink]:
+def _attachments(facts: ProblemRevision) -> list[AttachmentRead]:
     return [
-        FileLink(name=ref.name, size_bytes=facts.files[ref.path].size_bytes, url=_url(facts, ref.name))
+        AttachmentRead(name=ref.name, size_bytes=facts.files[ref.path].size_bytes, url=_url(facts, ref.name))
         for ref in facts.problem.attachments
         if ref.path in facts.files
     ]
 
 
-def _url(facts: Facts, name: str) -> str:
+def _url(facts: ProblemRevision, name: str) -> str:
     return f"/api/v1/problems/{facts.row.slug}/files/{quote(name)}"

@@ -11,30 +11,30 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from adjudge.api.actions.catalogue import find_own, find_visible, may_see_draft
+from adjudge.api.actions.catalogue import can_view_draft, find_editable, find_visible
 from adjudge.api.actions.problem_view import read_text
-from adjudge.api.moments import moment
-from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.moments import format_timestamp
+from adjudge.api.paging import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import (
-    FileChange,
-    ProblemPatch,
-    ProblemState,
-    RevisionDetail,
+    FileDiff,
+    ProblemAdminRead,
+    ProblemUpdate,
     RevisionDiff,
-    RevisionFile,
-    RevisionItem,
+    RevisionFileRead,
     RevisionPage,
+    RevisionRead,
+    RevisionSummary,
     RevisionTests,
     TestStatistics,
-    ValueChange,
+    ValueDiff,
 )
 from adjudge.domain.catalogue import parse_difficulty, parse_tags, parse_title
 from adjudge.domain.errors import Conflict, InvalidInput, NotFound
 from adjudge.domain.text_diff import MOST_STEPS, Budget, unified
 from adjudge.store import Tx, audit, case_statistics, chain_triggers, problem_imports, problem_reads, problems
-from adjudge.store.problem_reads import FileRow, ProblemRow, RevisionRow
+from adjudge.store.problem_reads import ProblemRow, RevisionFileRow, RevisionRow
 
 _DIFF_BYTES: Final = 64 * 1024
 _DIFF_LINES: Final = 400
@@ -45,20 +45,20 @@ _APART: Final = ("cases", "statements", "editorials", "attachments", "submission
 """Parts of a definition that the list of files or the count of tests tells of."""
 
 
-async def state(parts: Parts, viewer: Viewer, name: str) -> ProblemState:
+async def get_problem_admin(parts: Parts, viewer: Viewer, name: str) -> ProblemAdminRead:
     """A problem with its administrative state."""
-    problem = await find_own(parts, viewer, name)
+    problem = await find_editable(parts, viewer, name)
     return await _state(parts, problem.id)
 
 
-async def _state(parts: Parts, problem_id: str) -> ProblemState:
-    async def read(tx: Tx) -> ProblemState:
+async def _state(parts: Parts, problem_id: str) -> ProblemAdminRead:
+    async def read(tx: Tx) -> ProblemAdminRead:
         row = await problem_reads.find(tx, problem_id)
         if row is None:
             raise NotFound("problem", problem_id)
         published = row.published_revision_id
-        number = (await problem_reads.revision(tx, published)).number if published else None
-        return ProblemState(
+        number = (await problem_reads.find_revision(tx, published)).number if published else None
+        return ProblemAdminRead(
             id=row.id,
             slug=row.slug,
             title=row.title,
@@ -67,22 +67,22 @@ async def _state(parts: Parts, problem_id: str) -> ProblemState:
             version=row.version,
             owner_id=row.owner_id,
             published_revision=number,
-            updated_at=moment(row.updated_at),
+            updated_at=format_timestamp(row.updated_at),
         )
 
     return await parts.database.read(read)
 
 
-async def edit(parts: Parts, viewer: Viewer, name: str, patch: ProblemPatch) -> ProblemState:
+async def update_metadata(parts: Parts, viewer: Viewer, name: str, patch: ProblemUpdate) -> ProblemAdminRead:
     """Change what the catalogue says; tests and statements change by new revisions only."""
-    problem = await find_own(parts, viewer, name)
+    problem = await find_editable(parts, viewer, name)
     given = patch.model_fields_set
     title = parse_title(patch.title) if patch.title is not None else problem.title
     tags = parse_tags(patch.tags) if patch.tags is not None else problem.tags
     difficulty = parse_difficulty(patch.difficulty) if "difficulty" in given else problem.difficulty
 
     async def write(tx: Tx) -> None:
-        await problems.edit(
+        await problems.update(
             tx, problem_id=problem.id, version=patch.version, title=title, tags=tags, difficulty=difficulty
         )
 
@@ -90,17 +90,17 @@ async def edit(parts: Parts, viewer: Viewer, name: str, patch: ProblemPatch) -> 
     return await _after_write(parts, problem.id)
 
 
-async def _after_write(parts: Parts, problem_id: str) -> ProblemState:
+async def _after_write(parts: Parts, problem_id: str) -> ProblemAdminRead:
     """Whoever wrote reads what they wrote, from this process at once."""
-    await parts.cache.revisions.catch_up()
+    await parts.cache.revisions.refresh()
     return await _state(parts, problem_id)
 
 
-async def publish(
+async def publish_revision(
     parts: Parts, viewer: Viewer, name: str, *, version: int, number: int | None, reason: str, action: str = "publish"
-) -> ProblemState:
+) -> ProblemAdminRead:
     """Publish a revision; without a number, the one that was published before the present one."""
-    problem = await find_own(parts, viewer, name)
+    problem = await find_editable(parts, viewer, name)
 
     async def write(tx: Tx) -> None:
         revision = await _target(tx, problem, number)
@@ -116,16 +116,16 @@ async def publish(
 
 async def _target(tx: Tx, problem: ProblemRow, number: int | None) -> RevisionRow:
     if number is not None:
-        return await problem_reads.revision_numbered(tx, problem.id, number)
-    before = await problem_reads.published_before(tx, problem.id)
+        return await problem_reads.find_revision_by_number(tx, problem.id, number)
+    before = await problem_reads.find_previous_published_revision(tx, problem.id)
     if before is None:
         raise Conflict("No previously published revision; specify the revision to roll back to.", problem_id=problem.id)
     return before
 
 
-async def withdraw(parts: Parts, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemState:
+async def withdraw_problem(parts: Parts, viewer: Viewer, name: str, *, version: int, reason: str) -> ProblemAdminRead:
     """Take a problem back: nobody sees it or submits to it until it is published again."""
-    problem = await find_own(parts, viewer, name)
+    problem = await find_editable(parts, viewer, name)
 
     async def write(tx: Tx) -> None:
         await problems.withdraw(tx, problem_id=problem.id, version=version)
@@ -144,25 +144,25 @@ async def _record(tx: Tx, viewer: Viewer, action: str, objects: Mapping[str, Map
 
 async def _with_drafts(parts: Parts, viewer: Viewer, name: str) -> ProblemRow:
     problem = await find_visible(parts, viewer, name)
-    if not may_see_draft(viewer, problem):
+    if not can_view_draft(viewer, problem):
         raise NotFound("problem", name)
     return problem
 
 
-async def revisions(parts: Parts, viewer: Viewer, name: str, *, cursor: str | None, limit: int) -> RevisionPage:
+async def list_revisions(parts: Parts, viewer: Viewer, name: str, *, cursor: str | None, limit: int) -> RevisionPage:
     """A problem's revisions, the latest first."""
     problem = await _with_drafts(parts, viewer, name)
-    place = place_of(cursor, [int])
+    place = decode_cursor(cursor, [int])
     before = int(place[0] or 0) if place else None
     rows = await parts.database.read(
-        lambda tx: problem_reads.revisions(tx, problem.id, before_number=before, at_most=limit + 1)
+        lambda tx: problem_reads.list_revisions(tx, problem.id, before_number=before, limit=limit + 1)
     )
-    more = cursor_of([rows[limit - 1].number]) if len(rows) > limit else None
+    more = encode_cursor([rows[limit - 1].number]) if len(rows) > limit else None
     return RevisionPage(items=[_item(problem, row) for row in rows[:limit]], next=more)
 
 
-def _item(problem: ProblemRow, row: RevisionRow) -> RevisionItem:
-    return RevisionItem(
+def _item(problem: ProblemRow, row: RevisionRow) -> RevisionSummary:
+    return RevisionSummary(
         id=row.id,
         number=row.number,
         state=row.state,
@@ -170,25 +170,25 @@ def _item(problem: ProblemRow, row: RevisionRow) -> RevisionItem:
         format=row.format,
         manifest_digest=row.manifest_digest,
         created_by=row.created_by,
-        created_at=moment(row.created_at),
-        published_at=moment(row.published_at),
+        created_at=format_timestamp(row.created_at),
+        published_at=format_timestamp(row.published_at),
     )
 
 
-async def revision(parts: Parts, viewer: Viewer, name: str, number: int) -> RevisionDetail:
+async def get_revision(parts: Parts, viewer: Viewer, name: str, number: int) -> RevisionRead:
     """All of one revision."""
     problem = await _with_drafts(parts, viewer, name)
 
-    async def read(tx: Tx) -> tuple[RevisionRow, list[FileRow], dict[str, Any] | None]:
-        row = await problem_reads.revision_numbered(tx, problem.id, number)
-        return row, await problem_reads.files(tx, row.id), await problem_imports.verified(tx, row.id)
+    async def read(tx: Tx) -> tuple[RevisionRow, list[RevisionFileRow], dict[str, Any] | None]:
+        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
+        return row, await problem_reads.list_files(tx, row.id), await problem_imports.find_verification(tx, row.id)
 
     row, files, jury = await parts.database.read(read)
-    return RevisionDetail(
+    return RevisionRead(
         revision=_item(problem, row),
         problem=row.definition,
         files=[
-            RevisionFile(
+            RevisionFileRead(
                 path=file.path, size_bytes=file.size_bytes, digest=file.digest, decides_verdicts=file.is_secret
             )
             for file in files
@@ -202,7 +202,7 @@ async def tests(parts: Parts, viewer: Viewer, name: str, number: int) -> Revisio
     problem = await _with_drafts(parts, viewer, name)
 
     async def read(tx: Tx) -> list[case_statistics.TestFigures]:
-        row = await problem_reads.revision_numbered(tx, problem.id, number)
+        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
         return await case_statistics.of_revision(tx, problem_id=problem.id, revision_id=row.id)
 
     found = await parts.database.read(read)
@@ -219,15 +219,15 @@ async def tests(parts: Parts, viewer: Viewer, name: str, number: int) -> Revisio
 # ---- differences
 
 
-async def diff(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionDiff:
+async def diff_revisions(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -> RevisionDiff:
     """What differs between two revisions: files, limits and whatever else a package says, tests."""
     if old == new:
         raise InvalidInput("new: must differ from old.", field="new")
     problem = await _with_drafts(parts, viewer, name)
 
-    async def read(tx: Tx, number: int) -> tuple[RevisionRow, dict[str, FileRow]]:
-        row = await problem_reads.revision_numbered(tx, problem.id, number)
-        return row, {file.path: file for file in await problem_reads.files(tx, row.id)}
+    async def read(tx: Tx, number: int) -> tuple[RevisionRow, dict[str, RevisionFileRow]]:
+        row = await problem_reads.find_revision_by_number(tx, problem.id, number)
+        return row, {file.path: file for file in await problem_reads.list_files(tx, row.id)}
 
     before, old_files = await parts.database.read(lambda tx: read(tx, old))
     after, new_files = await parts.database.read(lambda tx: read(tx, new))
@@ -250,7 +250,7 @@ async def diff(parts: Parts, viewer: Viewer, name: str, *, old: int, new: int) -
     )
 
 
-def _digest(file: FileRow | None) -> str | None:
+def _digest(file: RevisionFileRow | None) -> str | None:
     return file.digest if file else None
 
 
@@ -263,16 +263,18 @@ def _tests(row: RevisionRow) -> int:
     return len(row.definition.get("problem", {}).get("cases", ()))
 
 
-def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueChange]:
+def _changed_values(old: Any, new: Any, name: str = "") -> Iterator[ValueDiff]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             yield from _changed_values(old.get(key), new.get(key), f"{name}.{key}" if name else key)
     elif old != new:
-        yield ValueChange(name=name, old=old, new=new)
+        yield ValueDiff(name=name, old=old, new=new)
 
 
-async def _file_change(parts: Parts, path: str, old: FileRow | None, new: FileRow | None, budget: Budget) -> FileChange:
-    return FileChange(
+async def _file_change(
+    parts: Parts, path: str, old: RevisionFileRow | None, new: RevisionFileRow | None, budget: Budget
+) -> FileDiff:
+    return FileDiff(
         path=path,
         change="added" if old is None else "removed" if new is None else "changed",
         old_bytes=old.size_bytes if old else None,
@@ -281,7 +283,9 @@ async def _file_change(parts: Parts, path: str, old: FileRow | None, new: FileRo
     )
 
 
-async def _text_diff(parts: Parts, path: str, old: FileRow | None, new: FileRow | None, budget: Budget) -> str | None:
+async def _text_diff(
+    parts: Parts, path: str, old: RevisionFileRow | None, new: RevisionFileRow | None, budget: Budget
+) -> str | None:
     if any(file is not None and file.size_bytes > _DIFF_BYTES for file in (old, new)):
         return None
     before, after = [await read_text(parts.blobs, file, _DIFF_BYTES) if file else "" for file in (old, new)]

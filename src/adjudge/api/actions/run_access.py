@@ -11,48 +11,48 @@ from collections.abc import Mapping
 from typing import Final
 
 from adjudge.api.parts import Parts
-from adjudge.api.viewer import Via, Viewer
-from adjudge.chains.executors.approval import APPROVAL, WaitApproval
-from adjudge.chains.executors.subchain import Chain
+from adjudge.api.viewer import AuthMethod, Viewer
+from adjudge.chains.executors.approval import WAIT_APPROVAL, WaitApprovalExecutor
+from adjudge.chains.executors.subchain import SubchainExecutor
 from adjudge.domain.access import Permission
 from adjudge.domain.authority import Authority, Grant
 from adjudge.domain.errors import Forbidden, NotFound
-from adjudge.domain.states import RunStatus
+from adjudge.domain.states import ChainRunStatus
 from adjudge.store import Tx, chain_run_lists, chain_runs
-from adjudge.store.chain_values import NodeView, Run
+from adjudge.store.chain_values import ChainNodeRow, ChainRunRow
 
-_MAY_ASK: Final = (WaitApproval.type, Chain.type)
+_MAY_ASK: Final = (WaitApprovalExecutor.type, SubchainExecutor.type)
 
 
-async def readable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
+async def find_readable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
     """The run, if the viewer may know of it; else there is none."""
 
-    async def read(tx: Tx) -> Run:
-        run = await chain_runs.find(tx, run_id)
-        if viewer.may(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
+    async def read(tx: Tx) -> ChainRunRow:
+        run = await chain_runs.find_run(tx, run_id)
+        if viewer.can(Permission.RUN_READ_ALL) or run.started_by in _names(viewer):
             return run
-        if await chain_run_lists.asks(tx, run_id, _names(viewer)):
+        if await chain_run_lists.has_question_for(tx, run_id, _names(viewer)):
             return run
         raise NotFound("run", run_id)
 
     return await parts.database.read(read)
 
 
-def controls(viewer: Viewer, run: Run) -> bool:
+def can_control(viewer: Viewer, run: ChainRunRow) -> bool:
     """Whether the viewer may change the run."""
-    owns = run.started_by in _names(viewer) and viewer.may(Permission.RUN_CONTROL)
-    return owns or viewer.may(Permission.RUN_CONTROL_ALL)
+    owns = run.started_by in _names(viewer) and viewer.can(Permission.RUN_CONTROL)
+    return owns or viewer.can(Permission.RUN_CONTROL_ALL)
 
 
-async def controllable(parts: Parts, viewer: Viewer, run_id: str) -> Run:
+async def find_controllable(parts: Parts, viewer: Viewer, run_id: str) -> ChainRunRow:
     """The run, if the viewer may change it; one that may be read but not changed is refused."""
-    run = await readable(parts, viewer, run_id)
+    run = await find_readable(parts, viewer, run_id)
     _require_control(viewer, run)
     return run
 
 
-def _require_control(viewer: Viewer, run: Run) -> None:
-    if not controls(viewer, run):
+def _require_control(viewer: Viewer, run: ChainRunRow) -> None:
+    if not can_control(viewer, run):
         raise Forbidden(
             f"Run {run.id!r} belongs to another user; {Permission.RUN_CONTROL_ALL} is required.",
             permission=str(Permission.RUN_CONTROL_ALL),
@@ -61,37 +61,37 @@ def _require_control(viewer: Viewer, run: Run) -> None:
 
 def authority_of(viewer: Viewer) -> Authority:
     """What a run may do that the viewer starts: what they may, and no more than the token they came with."""
-    token_id = viewer.credential_id if viewer.via is Via.TOKEN else None
+    token_id = viewer.credential_id if viewer.via is AuthMethod.TOKEN else None
     return Authority((Grant(viewer.id, token_id),))
 
 
-def may_complete(viewer: Viewer, node: NodeView) -> bool:
+def may_complete(viewer: Viewer, node: ChainNodeRow) -> bool:
     """Whether the viewer, who may change the run, may declare a node done by hand.
 
     A question is answered by those it was asked, and the run of a ``chain`` node may ask one: whoever passes over
     either could as well change the chain.
     """
-    return node.type not in _MAY_ASK or viewer.may(Permission.CHAIN_WRITE)
+    return node.type not in _MAY_ASK or viewer.can(Permission.CHAIN_WRITE)
 
 
-def require_completion(viewer: Viewer, node: NodeView) -> None:
+def require_completion(viewer: Viewer, node: ChainNodeRow) -> None:
     """Refuse a completion by hand that would pass over those who are asked."""
     if not may_complete(viewer, node):
         viewer.require(Permission.CHAIN_WRITE)
 
 
-def may_answer(viewer: Viewer, run: Run, node: NodeView) -> bool:
+def can_approve(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> bool:
     """Whether the viewer may answer the question of a node: those it names, else whoever may change its run."""
-    if node.wait_on != APPROVAL:
+    if node.wait_on != WAIT_APPROVAL:
         return False
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
-    return bool({*_names(viewer)} & {*approvers}) if approvers else controls(viewer, run)
+    return bool({*_names(viewer)} & {*approvers}) if approvers else can_control(viewer, run)
 
 
-def require_answer(viewer: Viewer, run: Run, node: NodeView) -> None:
+def require_approver(viewer: Viewer, run: ChainRunRow, node: ChainNodeRow) -> None:
     """Refuse an answer of somebody who was not asked."""
-    if may_answer(viewer, run, node):
+    if can_approve(viewer, run, node):
         return
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     if approvers := asked.get("approvers"):
@@ -99,17 +99,17 @@ def require_answer(viewer: Viewer, run: Run, node: NodeView) -> None:
     _require_control(viewer, run)
 
 
-async def listed(
-    parts: Parts, viewer: Viewer, *, chain_id: str, status: RunStatus | None, before: str | None, at_most: int
-) -> list[Run]:
+async def list_readable(
+    parts: Parts, viewer: Viewer, *, chain_id: str, status: ChainRunStatus | None, before: str | None, limit: int
+) -> list[ChainRunRow]:
     """Runs that the viewer may know of, the newest first: their own, and those that ask them something now."""
-    if viewer.may(Permission.RUN_READ_ALL):
+    if viewer.can(Permission.RUN_READ_ALL):
         return await parts.database.read(
-            lambda tx: chain_runs.page(tx, chain_id=chain_id, status=status, before=before or "", at_most=at_most)
+            lambda tx: chain_runs.page_runs(tx, chain_id=chain_id, status=status, before=before or "", limit=limit)
         )
     return await parts.database.read(
-        lambda tx: chain_run_lists.page_for(
-            tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", at_most=at_most
+        lambda tx: chain_run_lists.page_runs_of_user(
+            tx, _names(viewer), chain_id=chain_id, status=status, before=before or "", limit=limit
         )
     )
 

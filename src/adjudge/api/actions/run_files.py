@@ -12,14 +12,14 @@ from typing import Any
 from adjudge.api.actions import chains
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.files import FileStored
+from adjudge.api.wire.files import FileCreated
 from adjudge.blobs.driver import BlobInfo
 from adjudge.domain.errors import NotFound
 from adjudge.store.blob_uses import DIGEST
 
 
 @dataclass(frozen=True, slots=True)
-class LeftFile:
+class ArtifactFile:
     """A file that an artifact describes."""
 
     name: str
@@ -27,28 +27,28 @@ class LeftFile:
     size_bytes: int
 
 
-async def store(parts: Parts, pieces: AsyncIterable[bytes]) -> FileStored:
+async def store_file(parts: Parts, pieces: AsyncIterable[bytes]) -> FileCreated:
     """Keep a file; what nothing names within a day is garbage."""
     digest = await parts.blobs.put(pieces)
-    return FileStored(digest=digest, size_bytes=(await parts.blobs.stat(digest)).size_bytes)
+    return FileCreated(digest=digest, size_bytes=(await parts.blobs.stat(digest)).size_bytes)
 
 
-async def find(parts: Parts, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
+async def find_file(parts: Parts, viewer: Viewer, run_id: str, node_id: str, digest: str) -> BlobInfo:
     """A file that a node's artifact names."""
-    left = await chains.artifact(parts, viewer, run_id, node_id)
+    left = await chains.get_artifact(parts, viewer, run_id, node_id)
     if digest not in DIGEST.findall(left.decode()):
         raise NotFound("file", digest)
     return await parts.blobs.stat(digest)
 
 
-def described(artifact: Any, name: str = "") -> Iterator[LeftFile]:
+def list_artifact_files(artifact: Any, name: str = "") -> Iterator[ArtifactFile]:
     """The files that an artifact describes, each called by the key that it stands under."""
     if isinstance(artifact, Mapping):
         digest, size_bytes = artifact.get("digest"), artifact.get("size_bytes")
         if isinstance(digest, str) and isinstance(size_bytes, int) and DIGEST.fullmatch(digest):
-            yield LeftFile(name or digest[:12], digest, size_bytes)
+            yield ArtifactFile(name or digest[:12], digest, size_bytes)
         for key, value in artifact.items():
-            yield from described(value, str(key))
+            yield from list_artifact_files(value, str(key))
     elif isinstance(artifact, list):
         for number, value in enumerate(artifact, 1):
-            yield from described(value, f"{name or 'file'}-{number}")
+            yield from list_artifact_files(value, f"{name or 'file'}-{number}")

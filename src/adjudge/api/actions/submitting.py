@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adjudge.api.admission import Admission, admit
+from adjudge.api.admission import AdmissionDecision, admit
 from adjudge.api.parts import Parts
-from adjudge.api.rulebook import Rules
+from adjudge.api.rulebook import SubmissionRules
 from adjudge.api.viewer import Viewer
 from adjudge.domain.errors import InvalidInput
 from adjudge.judge.languages import Language
 from adjudge.store import idempotency
-from adjudge.store.idempotency import Answer, Key
-from adjudge.store.orders import Order
+from adjudge.store.idempotency import IdempotencyKey, StoredResponse
+from adjudge.store.orders import BatchedSubmit
 from adjudge.store.submissions import NewSubmission
 
 SMALL_BYTES: Final = 64 * 1024
@@ -26,7 +26,7 @@ _KEY_MOST: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class SubmitRequest:
     """A program as it was handed in."""
 
     problem: str
@@ -35,7 +35,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestContext:
     """Where a request came from, beside who sent it."""
 
     address: str = ""
@@ -46,65 +46,71 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class SubmitReply:
     """The answer to a request, and when it makes sense to look again."""
 
     response: dict[str, Any]
     retry_after_sec: int = 0
 
 
-async def submit(parts: Parts, viewer: Viewer, handed: Handed, caller: Caller) -> Accepted:
+async def submit(parts: Parts, viewer: Viewer, handed: SubmitRequest, caller: RequestContext) -> SubmitReply:
     """Hand one program in."""
     return await _submit(parts, viewer, [handed], caller, is_batch=False)
 
 
-async def submit_batch(parts: Parts, viewer: Viewer, handed: Sequence[Handed], caller: Caller) -> Accepted:
+async def submit_batch(
+    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext
+) -> SubmitReply:
     """Hand many programs in, all of them or none."""
     return await _submit(parts, viewer, handed, caller, is_batch=True)
 
 
 async def _submit(
-    parts: Parts, viewer: Viewer, handed: Sequence[Handed], caller: Caller, *, is_batch: bool
-) -> Accepted:
-    key = request_key(viewer, caller)
+    parts: Parts, viewer: Viewer, handed: Sequence[SubmitRequest], caller: RequestContext, *, is_batch: bool
+) -> SubmitReply:
+    key = parse_idempotency_key(viewer, caller)
     digest = request_digest("submit", handed, is_batch) if key is not None else ""
     if key is not None:
         standing = (await parts.database.read(lambda tx: idempotency.find(tx, [key]))).get(key)
         if standing is not None:
-            return Accepted(dict(standing.for_request(digest).response))
+            return SubmitReply(dict(standing.check_request(digest).response))
     names = [f"items[{index}]." if is_batch else "" for index in range(len(handed))]
-    rules = {ref: await parts.desk.rulebook.of(ref) for ref in dict.fromkeys(item.problem for item in handed)}
+    rules = {ref: await parts.desk.rulebook.get(ref) for ref in dict.fromkeys(item.problem for item in handed)}
     checked = [_checked(parts, item, rules[item.problem], name) for item, name in zip(handed, names, strict=True)]
     languages = {item.language.id for item in checked}
     admitted = await admit(parts, viewer, address=caller.address, count=len(checked), languages=languages)
-    await _keep_large(parts, checked)
+    await _store_large_sources(parts, checked)
     items = tuple(_new(parts, viewer, item, caller, admitted) for item in checked)
-    answer = await parts.desk.place(Order(items, Answer(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key))
-    return Accepted(dict(answer.response), admitted.retry_after_sec)
+    answer = await parts.desk.submit(
+        BatchedSubmit(items, StoredResponse(digest, _ACCEPTED, _response(items, is_batch=is_batch)), key)
+    )
+    return SubmitReply(dict(answer.response), admitted.retry_after_sec)
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class _ValidatedSubmission:
     """A program that was found good."""
 
-    handed: Handed
+    handed: SubmitRequest
     language: Language
-    rules: Rules
+    rules: SubmissionRules
     source: bytes
     digest: str
 
 
-def _checked(parts: Parts, handed: Handed, rules: Rules, name: str) -> _Checked:
+def _checked(parts: Parts, handed: SubmitRequest, rules: SubmissionRules, name: str) -> _ValidatedSubmission:
     language = parts.languages.get(handed.language)
-    source = check_source(handed.source, f"{name}source")
+    source = validate_source(handed.source, f"{name}source")
     rules.check_language(language, f"{name}language")
     rules.check_size(len(source), f"{name}source")
-    return _Checked(handed, language, rules, source, hashlib.sha256(source).hexdigest())
+    return _ValidatedSubmission(handed, language, rules, source, hashlib.sha256(source).hexdigest())
 
 
-def _new(parts: Parts, viewer: Viewer, item: _Checked, caller: Caller, admitted: Admission) -> NewSubmission:
+def _new(
+    parts: Parts, viewer: Viewer, item: _ValidatedSubmission, caller: RequestContext, admitted: AdmissionDecision
+) -> NewSubmission:
     return NewSubmission(
-        id=parts.mint(),
+        id=parts.new_id(),
         user_id=viewer.id,
         problem_id=item.rules.problem_id,
         revision_id=item.rules.revision_id,
@@ -117,11 +123,11 @@ def _new(parts: Parts, viewer: Viewer, item: _Checked, caller: Caller, admitted:
         request_id=caller.request_id,
         delay_ms=admitted.delay_ms,
         source_text=item.handed.source if len(item.source) <= SMALL_BYTES else None,
-        job_id=parts.mint(),
+        job_id=parts.new_id(),
     )
 
 
-def check_source(text: str, field: str) -> bytes:
+def validate_source(text: str, field: str) -> bytes:
     """The bytes of a source. It must be text: no NUL, which ends texts in half of all tools, no half characters."""
     if not text.strip():
         raise InvalidInput(f"{field}: must not be empty.", field=field)
@@ -145,7 +151,7 @@ def decode_source(data: bytes, field: str) -> str:
         ) from None
 
 
-async def _keep_large(parts: Parts, items: Sequence[_Checked]) -> None:
+async def _store_large_sources(parts: Parts, items: Sequence[_ValidatedSubmission]) -> None:
     """Store large sources before anything names them: content-addressed, so it is harmless if nothing ever does."""
     large = {item.digest: item.source for item in items if len(item.source) > SMALL_BYTES}
     for digest, source in large.items():
@@ -157,13 +163,13 @@ def _response(items: Sequence[NewSubmission], *, is_batch: bool) -> dict[str, An
     return {"items": made} if is_batch else made[0]
 
 
-def request_key(viewer: Viewer, caller: Caller) -> Key | None:
+def parse_idempotency_key(viewer: Viewer, caller: RequestContext) -> IdempotencyKey | None:
     """The key that a request names, checked."""
     if caller.key is None:
         return None
     if not 0 < len(caller.key) <= _KEY_MOST or not caller.key.isprintable():
         raise InvalidInput(f"Idempotency-Key: expected 1 to {_KEY_MOST} printable characters.", field="Idempotency-Key")
-    return Key(viewer.id, caller.key)
+    return IdempotencyKey(viewer.id, caller.key)
 
 
 def request_digest(kind: str, handed: Sequence[Any], is_batch: bool) -> str:

@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from adjudge.api.account_parts import AccountParts
-from adjudge.api.actions.login import create_user, email_address, shown_name
-from adjudge.api.passwords import check_choice, one_time_password
+from adjudge.api.actions.login import insert_user, validate_display_name, validate_email
+from adjudge.api.passwords import generate_one_time_password, validate_new_password
 from adjudge.api.viewer import Viewer
-from adjudge.domain.access import Role, user_name
+from adjudge.domain.access import Role, parse_user_name
 from adjudge.domain.errors import Conflict
-from adjudge.domain.ids import named_id
+from adjudge.domain.ids import parse_id_or_not_found
 from adjudge.store import Tx, audit, invitations, sessions, tokens, users
-from adjudge.store.invitations import Invitation
-from adjudge.store.users import NewUser, User
+from adjudge.store.invitations import InvitationRow
+from adjudge.store.users import NewUser, UserRow
 
 _DAY_US: Final = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class UserOrder:
+class UserSpec:
     """A user whom somebody else creates."""
 
     name: str
@@ -33,73 +33,73 @@ class UserOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeUser:
+class CreatedUser:
     """A new user, or one with a new password; the password is shown now and never again."""
 
-    user: User
+    user: UserRow
     one_time_password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class MadeInvitation:
+class CreatedInvitation:
     """A new invitation; its code is shown now and never again."""
 
     id: str
     code: str = field(repr=False)
 
 
-async def list_users(parts: AccountParts, *, search: str, role: str, after: str, at_most: int) -> list[User]:
+async def list_users(parts: AccountParts, *, search: str, role: str, after: str, limit: int) -> list[UserRow]:
     """List users by name."""
-    return await parts.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, at_most=at_most))
+    return await parts.database.read(lambda tx: users.page(tx, search=search, role=role, after=after, limit=limit))
 
 
-async def find_user(parts: AccountParts, user_id: str) -> User:
+async def get_user(parts: AccountParts, user_id: str) -> UserRow:
     """Read one user."""
-    known = named_id(user_id, "user")
+    known = parse_id_or_not_found(user_id, "user")
     return await parts.database.read(lambda tx: users.find(tx, known))
 
 
-async def make_user(parts: AccountParts, order: UserOrder, *, actor: str, reason: str = "manual") -> MadeUser:
+async def create_user(parts: AccountParts, order: UserSpec, *, actor: str, reason: str = "manual") -> CreatedUser:
     """Create a user; whoever gets a password from somebody else must choose their own first."""
-    name, min_length = user_name(order.name), parts.settings.accounts.password_min_length
+    name, min_length = parse_user_name(order.name), parts.settings.accounts.password_min_length
     once = None
     if order.password is not None:
-        check_choice(order.password, name=name, min_length=min_length)
+        validate_new_password(order.password, name=name, min_length=min_length)
     elif order.role is not Role.SERVICE:
-        once = one_time_password()
+        once = generate_one_time_password()
     password = order.password or once
     password_hash = await parts.passwords.hash(password) if password else None
     new = NewUser(
-        parts.mint(),
+        parts.new_id(),
         name,
-        email_address(order.email),
+        validate_email(order.email),
         password_hash,
         order.role,
-        shown_name(order.display_name),
+        validate_display_name(order.display_name),
         must_change_password=order.must_change_password and password_hash is not None,
     )
-    user = await parts.database.transact(lambda tx: create_user(tx, new, actor=actor, reason=reason))
-    return MadeUser(user, once)
+    user = await parts.database.transact(lambda tx: insert_user(tx, new, actor=actor, reason=reason))
+    return CreatedUser(user, once)
 
 
-async def first_admin(parts: AccountParts) -> MadeUser | None:
+async def create_first_admin(parts: AccountParts) -> CreatedUser | None:
     """Make an admin where there is nobody at all yet; nothing where there is, or another process was quicker."""
     if await parts.database.read(users.any_exist):
         return None
     try:
-        return await make_user(parts, UserOrder("admin", Role.ADMIN), actor="cli:setup", reason="first start")
+        return await create_user(parts, UserSpec("admin", Role.ADMIN), actor="cli:setup", reason="first start")
     except Conflict:
         return None
 
 
-async def change_role(parts: AccountParts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> User:
+async def change_role(parts: AccountParts, viewer: Viewer, user_id: str, role: Role, *, reason: str) -> UserRow:
     """Give a user another role; one admin always remains."""
-    known = named_id(user_id, "user")
+    known = parse_id_or_not_found(user_id, "user")
 
-    async def change(tx: Tx) -> User:
+    async def change(tx: Tx) -> UserRow:
         old = await users.find(tx, known)
         if old.role is Role.ADMIN and role is not Role.ADMIN:
-            await _keep_an_admin(tx, known)
+            await _require_another_admin(tx, known)
         await users.update_role(tx, known, role)
         await _record(
             tx, known, viewer.id, "change_role", reason=reason, details={"from": str(old.role), "to": str(role)}
@@ -107,18 +107,18 @@ async def change_role(parts: AccountParts, viewer: Viewer, user_id: str, role: R
         return await users.find(tx, known)
 
     user = await parts.database.transact(change)
-    parts.credentials.forget(known)
+    parts.credentials.invalidate_user(known)
     return user
 
 
-async def set_disabled(parts: AccountParts, actor: str, user_id: str, *, disabled: bool, reason: str) -> User:
+async def set_user_disabled(parts: AccountParts, actor: str, user_id: str, *, disabled: bool, reason: str) -> UserRow:
     """Shut a user out, or let them in again; one admin always remains."""
-    known = named_id(user_id, "user")
+    known = parse_id_or_not_found(user_id, "user")
 
-    async def change(tx: Tx) -> User:
+    async def change(tx: Tx) -> UserRow:
         old = await users.find(tx, known)
         if disabled and old.role is Role.ADMIN:
-            await _keep_an_admin(tx, known)
+            await _require_another_admin(tx, known)
         await users.set_disabled(tx, known, disabled=disabled)
         if disabled:
             await sessions.revoke_others(tx, known)
@@ -126,56 +126,56 @@ async def set_disabled(parts: AccountParts, actor: str, user_id: str, *, disable
         return await users.find(tx, known)
 
     user = await parts.database.transact(change)
-    parts.credentials.forget(known)
+    parts.credentials.invalidate_user(known)
     return user
 
 
 async def reset_password(
     parts: AccountParts, actor: str, user_id: str, *, reason: str, password: str | None = None
-) -> MadeUser:
+) -> CreatedUser:
     """Give a user a password to be changed at once; whatever they were logged in by ends."""
-    known = named_id(user_id, "user")
-    once = password or one_time_password()
+    known = parse_id_or_not_found(user_id, "user")
+    once = password or generate_one_time_password()
     password_hash = await parts.passwords.hash(once)
 
-    async def reset(tx: Tx) -> User:
+    async def reset(tx: Tx) -> UserRow:
         await users.update_password(tx, known, password_hash, must_change=True)
         ended = {"sessions": await sessions.revoke_others(tx, known), "tokens": await tokens.revoke_all(tx, known)}
         await _record(tx, known, actor, "reset_password", reason=reason, details={"ended": ended})
         return await users.find(tx, known)
 
     user = await parts.database.transact(reset)
-    parts.credentials.forget(known)
-    return MadeUser(user, None if password else once)
+    parts.credentials.invalidate_user(known)
+    return CreatedUser(user, None if password else once)
 
 
-async def invite(
+async def create_invitation(
     parts: AccountParts, viewer: Viewer, *, role: Role, uses: int, expires_in_days: float | None, note: str | None
-) -> MadeInvitation:
+) -> CreatedInvitation:
     """Make a code that lets people register."""
     code, user_id = invitations.new_code(), viewer.id
     life_us = None if expires_in_days is None else round(expires_in_days * _DAY_US)
-    new = invitations.NewInvitation(parts.mint(), code, user_id, role, shown_name(note), uses, life_us)
+    new = invitations.NewInvitation(parts.new_id(), code, user_id, role, validate_display_name(note), uses, life_us)
 
     async def add(tx: Tx) -> None:
-        await invitations.add(tx, new)
+        await invitations.insert(tx, new)
         details = {new.id: {"role": str(role), "uses": uses}}
         await audit.record(
             tx, actor=viewer.id, action="create", object_kind="invitation", objects=details, reason=note or ("manual")
         )
 
     await parts.database.transact(add)
-    return MadeInvitation(new.id, code)
+    return CreatedInvitation(new.id, code)
 
 
-async def list_invitations(parts: AccountParts, *, before: str, at_most: int) -> list[Invitation]:
+async def list_invitations(parts: AccountParts, *, before: str, limit: int) -> list[InvitationRow]:
     """List invitations, the newest first."""
-    return await parts.database.read(lambda tx: invitations.page(tx, before=before, at_most=at_most))
+    return await parts.database.read(lambda tx: invitations.page(tx, before=before, limit=limit))
 
 
 async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: str) -> None:
     """Let a code count no more."""
-    known = named_id(invitation_id, "invitation")
+    known = parse_id_or_not_found(invitation_id, "invitation")
 
     async def revoke(tx: Tx) -> None:
         await invitations.revoke(tx, known)
@@ -186,8 +186,8 @@ async def revoke_invitation(parts: AccountParts, viewer: Viewer, invitation_id: 
     await parts.database.transact(revoke)
 
 
-async def _keep_an_admin(tx: Tx, user_id: str) -> None:
-    if not await users.other_admins(tx, user_id):
+async def _require_another_admin(tx: Tx, user_id: str) -> None:
+    if not await users.count_other_admins(tx, user_id):
         raise Conflict("Cannot remove the last admin: create another one first.")
 
 

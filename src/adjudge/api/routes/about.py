@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge import __version__
-from adjudge.api.asking import address_of, viewer_of
-from adjudge.api.wire.base import Version
+from adjudge.api.asking import client_address, current_viewer
+from adjudge.api.wire.base import VersionRead
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import Forbidden
 from adjudge.observe import metrics
@@ -24,8 +24,8 @@ def router() -> APIRouter:
     routes = APIRouter(tags=["health"])
 
     @routes.get("/version", summary="Get the version")
-    async def version() -> Version:
-        return Version(version=__version__)
+    async def version() -> VersionRead:
+        return VersionRead(version=__version__)
 
     return routes
 
@@ -46,24 +46,24 @@ def metrics_router(access: Literal["loopback", "token", "open"], *, has_proxy: b
         responses={200: text},
     )
     async def read_metrics(request: Request) -> Response:
-        is_free = access == "open" or (access == "loopback" and not has_proxy and _is_of_this_machine(request))
+        is_free = access == "open" or (access == "loopback" and not has_proxy and _is_local_request(request))
         if not is_free:
-            viewer = await viewer_of(request)
+            viewer = await current_viewer(request)
             if access == "loopback" and viewer.user_id is None:
                 raise Forbidden(
                     "Metrics require ops:read, or a direct request from this host; see server.metrics_access."
                 )
             viewer.require(Permission.OPS_READ)
-        return Response(metrics.exposition(), media_type=metrics.CONTENT_TYPE)
+        return Response(metrics.render_metrics(), media_type=metrics.CONTENT_TYPE)
 
     return routes
 
 
-def _is_of_this_machine(request: Request) -> bool:
+def _is_local_request(request: Request) -> bool:
     """Whether it comes from here, and no proxy says that it carries it for somebody else."""
     if any(name in request.headers for name in _PASSED_ON):
         return False
     try:
-        return ipaddress.ip_address(address_of(request)).is_loopback
+        return ipaddress.ip_address(client_address(request)).is_loopback
     except ValueError:
         return False

@@ -7,37 +7,37 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Header, Query, Request
 
 from adjudge.api.actions import chains
-from adjudge.api.actions.chains import Definition
-from adjudge.api.asking import needs
+from adjudge.api.actions.chains import ChainDraft
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.chain_apply import ChainApplied, WantedChain
+from adjudge.api.wire.chain_apply import ChainApplyRead, ChainApplyRequest
 from adjudge.api.wire.chains import (
-    ChainChange,
-    ChainDetail,
-    ChainList,
+    ChainCreate,
+    ChainNumberedPage,
+    ChainRead,
     ChainSummary,
-    ExecutorInfo,
+    ChainUpdate,
+    ChainVersionList,
+    ChainVersionRead,
     ExecutorList,
-    NewChain,
-    NewTriggerBody,
-    Ticked,
-    TriggerChange,
-    TriggerInfo,
+    ExecutorRead,
+    TriggerCallAccepted,
+    TriggerCreate,
+    TriggerCreated,
     TriggerList,
-    TriggerMade,
-    VersionInfo,
-    VersionList,
+    TriggerRead,
+    TriggerUpdate,
 )
-from adjudge.api.wire.runs import NewRunBody, RunStarted
-from adjudge.chains.definition import Definition as ChainFile
+from adjudge.api.wire.runs import ChainRunCreate, ChainRunStarted
+from adjudge.chains.definition import ChainDefinition as ChainFile
 from adjudge.chains.definition import TriggerDefinition
 from adjudge.domain.access import Permission
 from adjudge.store import chains as rows
 
-Reader = Annotated[Viewer, needs(Permission.CHAIN_READ)]
-Writer = Annotated[Viewer, needs(Permission.CHAIN_WRITE)]
-Controller = Annotated[Viewer, needs(Permission.RUN_CONTROL)]
+Reader = Annotated[Viewer, require_permission(Permission.CHAIN_READ)]
+Writer = Annotated[Viewer, require_permission(Permission.CHAIN_WRITE)]
+Controller = Annotated[Viewer, require_permission(Permission.RUN_CONTROL)]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -60,9 +60,9 @@ def router(parts: Parts) -> APIRouter:
 
 def _add_definitions(routes: APIRouter, parts: Parts) -> None:
     @routes.post("/chains", status_code=201, summary="Create a chain")
-    async def create(body: NewChain, viewer: Writer) -> ChainDetail:
-        wanted = Definition(body.name, body.dag, body.description)
-        return ChainDetail.whole(await chains.create(parts, viewer, wanted, enabled=body.enabled))
+    async def create(body: ChainCreate, viewer: Writer) -> ChainRead:
+        wanted = ChainDraft(body.name, body.dag, body.description)
+        return ChainRead.whole(await chains.create_chain(parts, viewer, wanted, enabled=body.enabled))
 
     @routes.get("/chains", summary="List chains")
     async def listed(
@@ -72,20 +72,20 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         size: Annotated[int, Query(ge=1, le=100)] = 20,
         keyword: Annotated[str, Query(max_length=100, description="Filter by name or description.")] = "",
         enabled: bool | None = None,
-    ) -> ChainList:
-        found = await chains.listed(parts, page=page, size=size, keyword=keyword, enabled=enabled)
+    ) -> ChainNumberedPage:
+        found = await chains.list_chains(parts, page=page, size=size, keyword=keyword, enabled=enabled)
         items = [ChainSummary.of(chain) for chain in found.items]
-        return ChainList(items=items, page=page, size=size, total=found.total)
+        return ChainNumberedPage(items=items, page=page, size=size, total=found.total)
 
     @routes.get("/chains/{chain}", summary="Get a chain by ID or name")
-    async def find(chain: str, viewer: Reader) -> ChainDetail:  # noqa: ARG001  # asked for by its point
-        return ChainDetail.whole(await chains.find(parts, chain))
+    async def find(chain: str, viewer: Reader) -> ChainRead:  # noqa: ARG001  # asked for by its point
+        return ChainRead.whole(await chains.find_chain(parts, chain))
 
     @routes.put("/chains/{chain}", summary="Update a chain; existing runs keep their DAG")
-    async def update(chain: str, body: ChainChange, viewer: Writer) -> ChainDetail:
-        chain_id = (await chains.find(parts, chain)).id
-        wanted = Definition(body.name, body.dag, body.description)
-        return ChainDetail.whole(await chains.update(parts, viewer, chain_id, wanted, version=body.version))
+    async def update(chain: str, body: ChainUpdate, viewer: Writer) -> ChainRead:
+        chain_id = (await chains.find_chain(parts, chain)).id
+        wanted = ChainDraft(body.name, body.dag, body.description)
+        return ChainRead.whole(await chains.update_chain(parts, viewer, chain_id, wanted, version=body.version))
 
     @routes.get("/chains/{chain}/versions", summary="List the versions of a chain, newest first")
     async def history(
@@ -93,17 +93,17 @@ def _add_definitions(routes: APIRouter, parts: Parts) -> None:
         viewer: Reader,  # noqa: ARG001  # asked for by its point
         before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    ) -> VersionList:
-        chain_id = (await chains.find(parts, chain)).id
-        found = await parts.database.read(lambda tx: rows.history(tx, chain_id, before=before, at_most=limit))
-        return VersionList(items=[VersionInfo.of(item) for item in found])
+    ) -> ChainVersionList:
+        chain_id = (await chains.find_chain(parts, chain)).id
+        found = await parts.database.read(lambda tx: rows.list_versions(tx, chain_id, before=before, limit=limit))
+        return ChainVersionList(items=[ChainVersionRead.of(item) for item in found])
 
     @routes.get("/executors", summary="List node types and their configuration schemas")
     async def executors(viewer: Reader) -> ExecutorList:  # noqa: ARG001  # asked for by its point
         known = [parts.executors.describe(name) for name in parts.executors.types()]
         return ExecutorList(
             items=[
-                ExecutorInfo(
+                ExecutorRead(
                     type=item.type, summary=item.summary, cfg_schema=dict(item.cfg_schema), package=item.distribution
                 )
                 for item in known
@@ -119,65 +119,65 @@ def _add_actions(routes: APIRouter, parts: Parts) -> None:
             "Applied in one transaction. The chain is matched by name; triggers that are not listed are deleted."
         ),
     )
-    async def apply(body: WantedChain, viewer: Writer) -> ChainApplied:
+    async def apply(body: ChainApplyRequest, viewer: Writer) -> ChainApplyRead:
         triggers = tuple(TriggerDefinition(item.name, item.kind, item.spec, item.enabled) for item in body.triggers)
         wanted = ChainFile(body.name, body.dag, body.description, body.enabled, triggers)
-        done, chain = await chains.apply(parts, viewer, wanted)
-        return ChainApplied(
-            chain=ChainDetail.whole(chain),
+        done, chain = await chains.apply_chain(parts, viewer, wanted)
+        return ChainApplyRead(
+            chain=ChainRead.whole(chain),
             outcome=done.outcome,
             triggers=dict(done.triggers),
             secrets=dict(done.secrets),
         )
 
     @routes.post("/chains/{chain}:enable", summary="Enable a chain")
-    async def enable(chain: str, viewer: Writer) -> ChainDetail:
-        chain_id = (await chains.find(parts, chain)).id
-        return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=True))
+    async def enable(chain: str, viewer: Writer) -> ChainRead:
+        chain_id = (await chains.find_chain(parts, chain)).id
+        return ChainRead.whole(await chains.set_chain_enabled(parts, viewer, chain_id, enabled=True))
 
     @routes.post("/chains/{chain}:disable", summary="Disable a chain; current runs continue")
-    async def disable(chain: str, viewer: Writer) -> ChainDetail:
-        chain_id = (await chains.find(parts, chain)).id
-        return ChainDetail.whole(await chains.switch(parts, viewer, chain_id, enabled=False))
+    async def disable(chain: str, viewer: Writer) -> ChainRead:
+        chain_id = (await chains.find_chain(parts, chain)).id
+        return ChainRead.whole(await chains.set_chain_enabled(parts, viewer, chain_id, enabled=False))
 
     @routes.post("/chains/{chain}:start", status_code=202, summary="Start a run of a chain")
     async def start(
         chain: str,
         request: Request,
         viewer: Controller,
-        body: Annotated[NewRunBody | None, Body()] = None,
+        body: Annotated[ChainRunCreate | None, Body()] = None,
         key: IdempotencyKey = None,
-    ) -> RunStarted:
-        asked = body or NewRunBody()
+    ) -> ChainRunStarted:
+        asked = body or ChainRunCreate()
         trace_id: str = request.state.trace_id
-        started = await chains.start(
+        started = await chains.start_run(
             parts, viewer, chain, parameters=asked.parameters, key=key, reason=asked.reason, trace_id=trace_id
         )
-        return RunStarted(run_id=started.run_id, is_new=started.is_new)
+        return ChainRunStarted(run_id=started.run_id, is_new=started.is_new)
 
 
 def _add_triggers(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/chains/{chain}/triggers", summary="List the triggers of a chain")
     async def listed(chain: str, viewer: Reader) -> TriggerList:  # noqa: ARG001  # asked for by its point
-        return TriggerList(items=[TriggerInfo.of(item) for item in await chains.triggers(parts, chain)])
+        return TriggerList(items=[TriggerRead.of(item) for item in await chains.list_triggers(parts, chain)])
 
     @routes.post("/chains/{chain}/triggers", status_code=201, summary="Create a trigger")
-    async def create(chain: str, body: NewTriggerBody, viewer: Writer) -> TriggerMade:
-        trigger, secret = await chains.add_trigger(
+    async def create(chain: str, body: TriggerCreate, viewer: Writer) -> TriggerCreated:
+        trigger, secret = await chains.create_trigger(
             parts, viewer, chain, name=body.name, kind=body.kind, spec=body.spec, enabled=body.enabled
         )
-        return TriggerMade.made(trigger, secret)
+        return TriggerCreated.made(trigger, secret)
 
     @routes.patch("/triggers/{trigger_id}", summary="Update a trigger")
-    async def change(trigger_id: str, body: TriggerChange, viewer: Writer) -> TriggerInfo:
-        changed = await chains.change_trigger(
+    async def change(trigger_id: str, body: TriggerUpdate, viewer: Writer) -> TriggerRead:
+        changed = await chains.update_trigger(
             parts, viewer, trigger_id, version=body.version, spec=body.spec, enabled=body.enabled
         )
-        return TriggerInfo.of(changed)
+        return TriggerRead.of(changed)
 
     @routes.delete("/triggers/{trigger_id}", status_code=204, summary="Delete a trigger")
     async def remove(trigger_id: str, viewer: Writer) -> None:
-        await chains.remove_trigger(parts, viewer, trigger_id)
+        await chains.delete_trigger(parts, viewer, trigger_id)
 
     @routes.post(
         "/triggers/{trigger_id}:call",
@@ -190,5 +190,7 @@ def _add_triggers(routes: APIRouter, parts: Parts) -> None:
         secret: Annotated[str, Header(alias="X-Adjudge-Trigger-Secret", max_length=200)],
         payload: Annotated[dict[str, Any] | None, Body()] = None,
         key: IdempotencyKey = None,
-    ) -> Ticked:
-        return Ticked(tick=await chains.call_webhook(parts, trigger_id, secret=secret, key=key, payload=payload or {}))
+    ) -> TriggerCallAccepted:
+        return TriggerCallAccepted(
+            tick=await chains.call_trigger(parts, trigger_id, secret=secret, key=key, payload=payload or {})
+        )

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 
 from adjudge.api.actions import events
-from adjudge.api.actions.events import Sent, Stream
-from adjudge.api.asking import needs
-from adjudge.api.audience import EventStream
+from adjudge.api.actions.events import Stream, SubmissionEvent
+from adjudge.api.asking import require_permission
+from adjudge.api.audience import EventStreamResponse
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
@@ -42,11 +42,13 @@ def router(parts: Parts) -> APIRouter:
     )
     async def of_submission(
         submission_id: str,
-        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)],
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return EventStream(
-            parts.audience, viewer, lines(await events.of_submission(parts, viewer, submission_id, last_event_id))
+        return EventStreamResponse(
+            parts.audience,
+            viewer,
+            encode_stream(await events.stream_submission(parts, viewer, submission_id, last_event_id)),
         )
 
     @routes.get(
@@ -56,30 +58,32 @@ def router(parts: Parts) -> APIRouter:
         response_class=StreamingResponse,
     )
     async def of_user(
-        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)], last_event_id: LastEventId = None
     ) -> StreamingResponse:
-        return EventStream(parts.audience, viewer, lines(await events.of_user(parts, viewer, last_event_id)))
+        return EventStreamResponse(
+            parts.audience, viewer, encode_stream(await events.stream_user(parts, viewer, last_event_id))
+        )
 
     @routes.get(
         "/events", summary="Stream the events of all submissions", responses=STREAM, response_class=StreamingResponse
     )
     async def of_all(
-        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)],
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)],
         last_event_id: LastEventId = None,
     ) -> StreamingResponse:
-        return EventStream(parts.audience, viewer, lines(await events.of_all(parts, last_event_id)))
+        return EventStreamResponse(parts.audience, viewer, encode_stream(await events.stream_all(parts, last_event_id)))
 
     return routes
 
 
-async def lines(stream: Stream) -> AsyncGenerator[str, None]:
+async def encode_stream(stream: Stream) -> AsyncGenerator[str, None]:
     """A stream as the wire has it."""
     yield f"retry: {_RETRY_MS}\n\n"
     async with aclosing(stream):
         async for batch in stream:
-            yield "".join([encode(event) for event in batch])
+            yield "".join([encode_event(event) for event in batch])
 
 
-def encode(event: Sent) -> str:
+def encode_event(event: SubmissionEvent) -> str:
     """One event as the wire has it."""
     return event.text

@@ -7,16 +7,22 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from adjudge.api.actions import executing
-from adjudge.api.actions.executing import Wish
-from adjudge.api.asking import needs
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.actions.executing import ExecutionRequest
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.routes.submissions import IdempotencyKey, caller_of
+from adjudge.api.routes.submissions import IdempotencyKey, request_context
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.executions import Execution, ExecutionPage, Executions, NewExecution, NewExecutions
+from adjudge.api.wire.executions import (
+    ExecutionBatchCreate,
+    ExecutionCreate,
+    ExecutionList,
+    ExecutionPage,
+    ExecutionRead,
+)
 from adjudge.domain.access import Permission
 
-Runner = Annotated[Viewer, needs(Permission.EXECUTION_CREATE)]
+Runner = Annotated[Viewer, require_permission(Permission.EXECUTION_CREATE)]
 Wait = Annotated[float, Query(ge=0, le=executing.WAIT_MOST_SEC, description="Seconds to wait for the result.")]
 
 
@@ -31,18 +37,22 @@ def router(parts: Parts) -> APIRouter:
         description="With `wait`, responds when it finishes or after that many seconds. Otherwise poll.",
     )
     async def run(
-        request: Request, body: NewExecution, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
-    ) -> Execution:
-        (found,) = await executing.run(parts, viewer, [_wish(body)], caller_of(request, key), wait_sec=wait)
-        return Execution.of(found)
+        request: Request, body: ExecutionCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
+    ) -> ExecutionRead:
+        (found,) = await executing.create_executions(
+            parts, viewer, [_wish(body)], request_context(request, key), wait_sec=wait
+        )
+        return ExecutionRead.of(found)
 
     @routes.post("/executions:batch", status_code=202, summary="Run a batch of programs")
     async def run_batch(
-        request: Request, body: NewExecutions, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
-    ) -> Executions:
+        request: Request, body: ExecutionBatchCreate, viewer: Runner, wait: Wait = 0, key: IdempotencyKey = None
+    ) -> ExecutionList:
         wishes = [_wish(item) for item in body.items]
-        found = await executing.run(parts, viewer, wishes, caller_of(request, key), wait_sec=wait, is_batch=True)
-        return Executions(items=[Execution.of(item) for item in found])
+        found = await executing.create_executions(
+            parts, viewer, wishes, request_context(request, key), wait_sec=wait, is_batch=True
+        )
+        return ExecutionList(items=[ExecutionRead.of(item) for item in found])
 
     @routes.get("/executions", summary="List your executions, newest first")
     async def page(
@@ -50,24 +60,24 @@ def router(parts: Parts) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> ExecutionPage:
-        place = place_of(cursor, [str])
-        rows = await executing.page(parts, viewer, before=str(place[0]) if place else None, at_most=limit + 1)
-        more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
-        return ExecutionPage(items=[Execution.of(row) for row in rows[:limit]], next=more)
+        place = decode_cursor(cursor, [str])
+        rows = await executing.list_executions(parts, viewer, before=str(place[0]) if place else None, limit=limit + 1)
+        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+        return ExecutionPage(items=[ExecutionRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/executions/{execution_id}", summary="Get an execution and its output")
-    async def read(execution_id: str, viewer: Runner, wait: Wait = 0) -> Execution:
-        return Execution.of(await executing.read(parts, viewer, execution_id, wait_sec=wait))
+    async def read(execution_id: str, viewer: Runner, wait: Wait = 0) -> ExecutionRead:
+        return ExecutionRead.of(await executing.get_execution(parts, viewer, execution_id, wait_sec=wait))
 
     @routes.post("/executions/{execution_id}:cancel", summary="Cancel an execution")
-    async def cancel(execution_id: str, viewer: Runner) -> Execution:
-        return Execution.of(await executing.cancel(parts, viewer, execution_id))
+    async def cancel(execution_id: str, viewer: Runner) -> ExecutionRead:
+        return ExecutionRead.of(await executing.cancel_execution(parts, viewer, execution_id))
 
     return routes
 
 
-def _wish(body: NewExecution) -> Wish:
+def _wish(body: ExecutionCreate) -> ExecutionRequest:
     limits = body.limits
     stdins = tuple(body.stdins) if body.stdins is not None else (body.stdin,)
     wall_ms = limits.wall_ms if limits.wall_ms is not None else 3 * limits.cpu_ms
-    return Wish(body.language, body.source, stdins, limits.cpu_ms, wall_ms, limits.memory_mib)
+    return ExecutionRequest(body.language, body.source, stdins, limits.cpu_ms, wall_ms, limits.memory_mib)

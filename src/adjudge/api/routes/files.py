@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import run_files
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.routes.chains import Controller
-from adjudge.api.sending import download
+from adjudge.api.sending import file_response
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.files import FileStored
+from adjudge.api.wire.files import FileCreated
 from adjudge.domain.access import Permission
 
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
@@ -34,8 +34,8 @@ def router(parts: Parts) -> APIRouter:
         ),
         openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
     )
-    async def store(viewer: Controller, request: Request) -> FileStored:  # noqa: ARG001  # asked for by its point
-        return await run_files.store(parts, request.stream())
+    async def store(viewer: Controller, request: Request) -> FileCreated:  # noqa: ARG001  # asked for by its point
+        return await run_files.store_file(parts, request.stream())
 
     @routes.get(
         "/runs/{run_id}/nodes/{node_id}/files/{digest}",
@@ -47,10 +47,10 @@ def router(parts: Parts) -> APIRouter:
         run_id: str,
         node_id: str,
         digest: Annotated[str, Path(pattern="^[0-9a-f]{64}$")],
-        viewer: Annotated[Viewer, needs(Permission.RUN_READ)],
+        viewer: Annotated[Viewer, require_permission(Permission.RUN_READ)],
         name: Annotated[str, Query(max_length=200, description="File name for the download.")] = "",
     ) -> Response:
-        found = await run_files.find(parts, viewer, run_id, node_id, digest)
-        return download(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)
+        found = await run_files.find_file(parts, viewer, run_id, node_id, digest)
+        return file_response(parts.blobs.open(digest), name=name or digest, size_bytes=found.size_bytes, digest=digest)
 
     return routes

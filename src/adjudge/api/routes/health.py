@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from adjudge.api import vitals
 from adjudge.api.parts import Parts
-from adjudge.api.wire.base import Live, Ready
+from adjudge.api.wire.base import LivenessRead, ReadinessRead
 from adjudge.domain.errors import Unavailable
 
 
@@ -15,17 +15,17 @@ def router(parts: Parts) -> APIRouter:
     routes = APIRouter(prefix="/health", tags=["health"])
 
     @routes.get("/live", summary="Liveness probe")
-    async def live() -> Live:
-        return Live()
+    async def live() -> LivenessRead:
+        return LivenessRead()
 
     @routes.get("/ready", summary="Readiness probe")
-    async def ready(request: Request) -> Ready:
+    async def ready(request: Request) -> ReadinessRead:
         if request.app.state.streams.are_closing:
             raise Unavailable("Not ready: shutting down.", silent="")
-        taken = await vitals.take(parts.checks)
+        taken = await vitals.check_components(parts.checks)
         silent = [vital.name for vital in taken if not vital.is_well and vital.name not in vitals.DISPENSABLE]
         if silent:
             raise Unavailable(f"Not ready: {', '.join(silent)} unreachable.", silent=",".join(silent))
-        return Ready(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})
+        return ReadinessRead(checks={vital.name: "ok" if vital.is_well else "away" for vital in taken})
 
     return routes

@@ -11,23 +11,23 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.actions import submissions
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.submissions import (
-    JudgeRun,
-    JudgeRuns,
-    Reason,
-    RunAttempt,
-    RunAttempts,
-    RunLog,
-    RunLogEntry,
+    AttemptList,
+    AttemptRead,
+    JobStatusChangeList,
+    JobStatusChangeRead,
+    JudgeRunList,
+    JudgeRunRead,
+    ReasonRequest,
     RunResults,
 )
 from adjudge.domain.access import Permission
 
-Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
-Staff = Annotated[Viewer, needs(Permission.SUBMISSION_READ_ALL)]
+Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
+Staff = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ_ALL)]
 
 
 def router(parts: Parts) -> APIRouter:
@@ -35,12 +35,14 @@ def router(parts: Parts) -> APIRouter:
     routes = APIRouter(tags=["judge-runs"])
 
     @routes.get("/submissions/{submission_id}/judge-runs", summary="List the judge runs of a submission")
-    async def of_submission(submission_id: str, viewer: Reader) -> JudgeRuns:
-        return JudgeRuns(items=[JudgeRun.of(row) for row in await submissions.runs(parts, viewer, submission_id)])
+    async def of_submission(submission_id: str, viewer: Reader) -> JudgeRunList:
+        return JudgeRunList(
+            items=[JudgeRunRead.of(row) for row in await submissions.list_judge_runs(parts, viewer, submission_id)]
+        )
 
     @routes.get("/judge-runs/{job_id}", summary="Get a judge run")
-    async def read(job_id: str, viewer: Reader) -> JudgeRun:
-        return JudgeRun.of(await submissions.judge_run(parts, viewer, job_id))
+    async def read(job_id: str, viewer: Reader) -> JudgeRunRead:
+        return JudgeRunRead.of(await submissions.get_judge_run(parts, viewer, job_id))
 
     @routes.get(
         "/judge-runs/{job_id}/results",
@@ -59,12 +61,14 @@ def router(parts: Parts) -> APIRouter:
         )
 
     @routes.get("/judge-runs/{job_id}/attempts", summary="List the attempts of a judge run")
-    async def attempts(job_id: str, viewer: Staff) -> RunAttempts:  # noqa: ARG001  # asked for by its point
-        return RunAttempts(items=[RunAttempt.of(row) for row in await submissions.attempts(parts, job_id)])
+    async def attempts(job_id: str, viewer: Staff) -> AttemptList:  # noqa: ARG001  # asked for by its point
+        return AttemptList(items=[AttemptRead.of(row) for row in await submissions.list_attempts(parts, job_id)])
 
     @routes.get("/judge-runs/{job_id}/log", summary="List the status changes of a judge run")
-    async def log(job_id: str, viewer: Staff) -> RunLog:  # noqa: ARG001  # asked for by its point
-        return RunLog(items=[RunLogEntry.of(row) for row in await submissions.run_log(parts, job_id)])
+    async def log(job_id: str, viewer: Staff) -> JobStatusChangeList:  # noqa: ARG001  # asked for by its point
+        return JobStatusChangeList(
+            items=[JobStatusChangeRead.of(row) for row in await submissions.list_job_status_changes(parts, job_id)]
+        )
 
     @routes.post(
         "/judge-runs/{job_id}:cancel",
@@ -72,8 +76,10 @@ def router(parts: Parts) -> APIRouter:
         description="Also cancels the submission, unless it has a verdict or the run belongs to a rejudge.",
     )
     async def cancel(
-        job_id: str, body: Reason, viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL_ALL)]
-    ) -> JudgeRun:
-        return JudgeRun.of(await submissions.cancel_run(parts, viewer, job_id, body.reason or "canceled"))
+        job_id: str,
+        body: ReasonRequest,
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL_ALL)],
+    ) -> JudgeRunRead:
+        return JudgeRunRead.of(await submissions.cancel_judge_run(parts, viewer, job_id, body.reason or "canceled"))
 
     return routes

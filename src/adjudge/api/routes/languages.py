@@ -8,14 +8,14 @@ from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import languages
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
-from adjudge.api.sending import known, stored
+from adjudge.api.sending import conditional_response, request_etag
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.problems import LanguageList, TemplateView
+from adjudge.api.wire.problems import LanguageList, LanguageTemplateRead
 from adjudge.domain.access import Permission
 
-Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
+Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
 
 
 def router(parts: Parts) -> APIRouter:
@@ -24,16 +24,16 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get("", summary="List languages", responses={200: {"model": LanguageList}, 304: {"description": "Known"}})
     async def list_languages(_viewer: Reader, request: Request) -> Response:
-        return stored(known(request), await languages.every(parts))
+        return conditional_response(request_etag(request), await languages.list_languages(parts))
 
     @routes.get(
         "/{language}/template",
         summary="Get the source template of a language",
-        responses={200: {"model": TemplateView}, 304: {"description": "Known"}},
+        responses={200: {"model": LanguageTemplateRead}, 304: {"description": "Known"}},
     )
     async def read_template(
         _viewer: Reader, request: Request, language: Annotated[str, Path(max_length=40)]
     ) -> Response:
-        return stored(known(request), await languages.template(parts, language))
+        return conditional_response(request_etag(request), await languages.get_template(parts, language))
 
     return routes

@@ -8,21 +8,21 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, login
-from adjudge.api.actions.login import NewAccount, Opened, Origin
-from adjudge.api.asking import address_of, needs
-from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, drop_cookie, set_cookie
+from adjudge.api.actions.login import ClientInfo, NewLogin, Registration
+from adjudge.api.asking import client_address, require_permission
+from adjudge.api.browser import SESSION_COOKIE, check_origin, csrf_token, delete_cookie, set_cookie
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.accounts import (
+    AccountRead,
     LoginMethods,
-    LoginOrder,
-    LoginTokenOrder,
-    Me,
-    RegisterOrder,
-    TokenMade,
-    UserInfo,
+    LoginRequest,
+    RegisterRequest,
+    TokenCreated,
+    TokenLoginRequest,
+    UserRead,
 )
-from adjudge.domain.access import EVERYTHING, Permission
+from adjudge.domain.access import ALL_SCOPES, Permission
 from adjudge.domain.errors import PasswordChangeRequired, Unauthenticated
 
 
@@ -38,52 +38,54 @@ def router(parts: Parts) -> APIRouter:
         )
 
     @routes.post("/login", summary="Log in with a password; sets the session cookie")
-    async def log_in(order: LoginOrder, request: Request, response: Response) -> Me:
+    async def log_in(order: LoginRequest, request: Request, response: Response) -> AccountRead:
         check_origin(request)
-        opened = await login.login(parts, order.name, order.password, origin_of(request))
-        return await welcome(parts, opened, request, response)
+        opened = await login.login(parts, order.name, order.password, client_info(request))
+        return await set_session(parts, opened, request, response)
 
     @routes.post("/login:token", status_code=201, summary="Create an API token with username and password")
-    async def log_in_for_token(order: LoginTokenOrder, request: Request) -> TokenMade:
-        user = await login.check_password(parts, order.name, order.password, origin_of(request))
+    async def log_in_for_token(order: TokenLoginRequest, request: Request) -> TokenCreated:
+        user = await login.check_password(parts, order.name, order.password, client_info(request))
         if user.must_change_password:
             raise PasswordChangeRequired
-        viewer = accounts.viewer_for(user)
+        viewer = accounts.viewer_for_user(user)
         made = await accounts.create_token(
-            parts, viewer, name=order.token_name, scopes=[EVERYTHING], expires_in_days=order.expires_in_days
+            parts, viewer, name=order.token_name, scopes=[ALL_SCOPES], expires_in_days=order.expires_in_days
         )
-        return TokenMade.of_made(made)
+        return TokenCreated.of_made(made)
 
     @routes.post("/register", status_code=201, summary="Register an account")
-    async def register(order: RegisterOrder, request: Request, response: Response) -> Me:
+    async def register(order: RegisterRequest, request: Request, response: Response) -> AccountRead:
         check_origin(request)
-        account = NewAccount(order.name, order.password, order.email, order.display_name, order.invitation)
-        return await welcome(parts, await login.register(parts, account, origin_of(request)), request, response)
+        account = Registration(order.name, order.password, order.email, order.display_name, order.invitation)
+        return await set_session(parts, await login.register(parts, account, client_info(request)), request, response)
 
     @routes.post("/logout", status_code=204, summary="Log out")
     async def log_out(
-        viewer: Annotated[Viewer, needs(Permission.ACCOUNT_OWN)], request: Request, response: Response
+        viewer: Annotated[Viewer, require_permission(Permission.ACCOUNT_OWN)], request: Request, response: Response
     ) -> None:
         await login.logout(parts, viewer)
-        drop_cookie(response, request, SESSION_COOKIE)
+        delete_cookie(response, request, SESSION_COOKIE)
 
     return routes
 
 
-def origin_of(request: Request) -> Origin:
+def client_info(request: Request) -> ClientInfo:
     """From where a request comes, for the list of sessions."""
-    return Origin(address_of(request), request.headers.get("User-Agent", ""))
+    return ClientInfo(client_address(request), request.headers.get("User-Agent", ""))
 
 
-async def welcome(parts: Parts, opened: Opened, request: Request, response: Response) -> Me:
+async def set_session(parts: Parts, opened: NewLogin, request: Request, response: Response) -> AccountRead:
     """Set the cookie of a new session and say who it belongs to."""
     set_cookie(response, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
-    viewer = await parts.credentials.of_session(opened.secret)
+    viewer = await parts.credentials.viewer_for_session(opened.secret)
     if viewer is None:
         raise Unauthenticated
-    return me_of(UserInfo.of(opened.user), viewer)
+    return account_read(UserRead.of(opened.user), viewer)
 
 
-def me_of(user: UserInfo, viewer: Viewer) -> Me:
+def account_read(user: UserRead, viewer: Viewer) -> AccountRead:
     """The user, with what they may do with what they came by."""
-    return Me(**user.model_dump(), permissions=sorted(viewer.permissions), csrf_token=csrf_token(viewer) or None)
+    return AccountRead(
+        **user.model_dump(), permissions=sorted(viewer.permissions), csrf_token=csrf_token(viewer) or None
+    )

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse
 
 from adjudge.api.actions import login
-from adjudge.api.browser import SESSION_COOKIE, cookie_name, drop_cookie, own_path, set_cookie
+from adjudge.api.browser import SESSION_COOKIE, cookie_name, delete_cookie, safe_redirect_path, set_cookie
 from adjudge.api.oidc import OidcProvider
 from adjudge.api.parts import Parts
-from adjudge.api.routes.login import origin_of
+from adjudge.api.routes.login import client_info
 from adjudge.domain.errors import LoginFailed, NotFound
 
 _COOKIE: Final = "adjudge_oidc"
@@ -30,9 +30,9 @@ def router(parts: Parts) -> APIRouter:
         request: Request,
         to: Annotated[str, Query(max_length=500, description=("Path to return to after the login."))] = "/",
     ) -> RedirectResponse:
-        begun = await _provider(parts).begin(_return_address(request))
+        begun = await _provider(parts).start_login(_return_address(request))
         answer = RedirectResponse(begun.url, 303)
-        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{own_path(to)}", max_age_sec=_PATIENCE_SEC)
+        set_cookie(answer, request, _COOKIE, f"{begun.cookie}.{safe_redirect_path(to)}", max_age_sec=_PATIENCE_SEC)
         return answer
 
     @routes.get(
@@ -47,13 +47,13 @@ def router(parts: Parts) -> APIRouter:
         if error or not code:
             raise LoginFailed("The identity provider denied the login.", error=error[:100])
         *kept, to = (request.cookies.get(cookie_name(_COOKIE, request)) or ".").split(".", 3)
-        identity = await _provider(parts).finish(
+        identity = await _provider(parts).complete_login(
             code=code, state=state, cookie=".".join(kept), redirect_uri=_return_address(request)
         )
-        opened = await login.login_by_identity(parts, identity, origin_of(request))
-        answer = RedirectResponse(own_path(to), 303)
+        opened = await login.login_with_oidc(parts, identity, client_info(request))
+        answer = RedirectResponse(safe_redirect_path(to), 303)
         set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
-        drop_cookie(answer, request, _COOKIE)
+        delete_cookie(answer, request, _COOKIE)
         return answer
 
     return routes

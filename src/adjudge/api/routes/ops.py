@@ -8,35 +8,35 @@ from fastapi import APIRouter, Path, Query
 
 from adjudge import __version__
 from adjudge.api.actions import ops
-from adjudge.api.asking import needs
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.ops import (
-    AuditEntry,
+    AuditEntryRead,
     AuditPage,
-    Configuration,
-    HealthDetails,
-    JobDetail,
-    LetterDetail,
-    LetterInfo,
-    LetterPage,
-    LettersOrder,
-    OutboxInfo,
-    QueueInfo,
-    Queues,
-    Replayed,
-    SettingInfo,
-    Workers,
-    WorkerView,
-    letter_fields,
+    DeadLetterDetail,
+    DeadLetterPage,
+    DeadLetterRead,
+    DeadLetterRequest,
+    JobHistoryRead,
+    OutboxStatusRead,
+    PriorityQueueRead,
+    QueueStatusRead,
+    ReplayRead,
+    SettingList,
+    SettingRead,
+    SystemStatusRead,
+    WorkerList,
+    WorkerRead,
+    dead_letter_fields,
 )
-from adjudge.api.wire.submissions import RunAttempt
+from adjudge.api.wire.submissions import AttemptRead
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 
-Reader = Annotated[Viewer, needs(Permission.OPS_READ)]
-Operator = Annotated[Viewer, needs(Permission.OPS_CONTROL)]
+Reader = Annotated[Viewer, require_permission(Permission.OPS_READ)]
+Operator = Annotated[Viewer, require_permission(Permission.OPS_CONTROL)]
 Id = Annotated[str, Path(max_length=64)]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
@@ -54,25 +54,25 @@ def router(parts: Parts) -> APIRouter:
 
 def _add_state(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/health", summary="Get the system status")
-    async def health(_viewer: Reader) -> HealthDetails:
-        return HealthDetails.of(await ops.state(parts), __version__)
+    async def health(_viewer: Reader) -> SystemStatusRead:
+        return SystemStatusRead.of(await ops.get_system_status(parts), __version__)
 
     @routes.get("/workers", summary="List online workers")
-    async def workers(_viewer: Reader) -> Workers:
-        return Workers(items=[WorkerView.of(worker) for worker in await ops.workers(parts)])
+    async def workers(_viewer: Reader) -> WorkerList:
+        return WorkerList(items=[WorkerRead.of(worker) for worker in await ops.list_workers(parts)])
 
     @routes.get("/queues", summary="Get the queue status by priority")
-    async def queues(_viewer: Reader) -> Queues:
-        bands, running = await ops.queues(parts)
-        return Queues(bands=[QueueInfo.of(queue) for queue in bands], running=running)
+    async def queues(_viewer: Reader) -> QueueStatusRead:
+        bands, running = await ops.get_queue_status(parts)
+        return QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in bands], running=running)
 
     @routes.get("/outbox", summary="Get the outbox status")
-    async def outbox(_viewer: Reader) -> OutboxInfo:
-        return OutboxInfo.of(await ops.outbox_state(parts))
+    async def outbox(_viewer: Reader) -> OutboxStatusRead:
+        return OutboxStatusRead.of(await ops.get_outbox_status(parts))
 
     @routes.get("/config", summary="List effective settings and their sources, secrets redacted")
-    async def config(_viewer: Operator) -> Configuration:
-        return Configuration(items=[SettingInfo.of(entry) for entry in ops.configuration(parts)])
+    async def config(_viewer: Operator) -> SettingList:
+        return SettingList(items=[SettingRead.of(entry) for entry in ops.list_settings(parts)])
 
 
 def _add_letters(routes: APIRouter, parts: Parts) -> None:
@@ -82,27 +82,27 @@ def _add_letters(routes: APIRouter, parts: Parts) -> None:
         state: Literal["open", "replayed", "discarded"] = "open",
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
-    ) -> LetterPage:
-        place = place_of(cursor, [str])
+    ) -> DeadLetterPage:
+        place = decode_cursor(cursor, [str])
         after = str(place[0]) if place else ""
-        found = await ops.letters(parts, state=state, after=after, at_most=limit + 1)
-        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
-        return LetterPage(items=[LetterInfo.of(letter) for letter in found[:limit]], next=more)
+        found = await ops.list_dead_letters(parts, state=state, after=after, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
+        return DeadLetterPage(items=[DeadLetterRead.of(letter) for letter in found[:limit]], next=more)
 
     @routes.get("/dead-letters/{letter_id}", summary="Get a dead letter and its attempts")
-    async def letter(_viewer: Reader, letter_id: Id) -> LetterDetail:
-        found, attempts = await ops.letter(parts, letter_id)
-        return LetterDetail.model_validate(
-            letter_fields(found) | {"attempts": [RunAttempt.of(attempt) for attempt in attempts]}
+    async def letter(_viewer: Reader, letter_id: Id) -> DeadLetterDetail:
+        found, attempts = await ops.get_dead_letter(parts, letter_id)
+        return DeadLetterDetail.model_validate(
+            dead_letter_fields(found) | {"attempts": [AttemptRead.of(attempt) for attempt in attempts]}
         )
 
     @routes.post("/dead-letters:replay", summary="Replay dead letters (all or none)")
-    async def replay(viewer: Operator, order: LettersOrder) -> Replayed:
-        return Replayed(jobs=await ops.replay(parts, viewer, order.ids, reason=order.reason))
+    async def replay(viewer: Operator, order: DeadLetterRequest) -> ReplayRead:
+        return ReplayRead(jobs=await ops.replay_dead_letters(parts, viewer, order.ids, reason=order.reason))
 
     @routes.post("/dead-letters:discard", status_code=204, summary="Discard dead letters (all or none)")
-    async def discard(viewer: Operator, order: LettersOrder) -> None:
-        await ops.discard(parts, viewer, order.ids, reason=order.reason)
+    async def discard(viewer: Operator, order: DeadLetterRequest) -> None:
+        await ops.discard_dead_letters(parts, viewer, order.ids, reason=order.reason)
 
 
 def _add_history(routes: APIRouter, parts: Parts) -> None:
@@ -117,17 +117,17 @@ def _add_history(routes: APIRouter, parts: Parts) -> None:
     ) -> AuditPage:
         if bool(object_kind) != bool(object_id):
             raise InvalidInput("object_kind, object_id: specify both or neither.", field="object_id")
-        place = place_of(cursor, [int])
-        found = await ops.audit_page(
+        place = decode_cursor(cursor, [int])
+        found = await ops.list_audit_entries(
             parts,
             actor=actor,
             of=(object_kind, object_id) if object_id else None,
             before=int(place[0] or 0) if place else None,
-            at_most=limit + 1,
+            limit=limit + 1,
         )
-        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
-        return AuditPage(items=[AuditEntry.of(entry) for entry in found[:limit]], next=more)
+        more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
+        return AuditPage(items=[AuditEntryRead.of(entry) for entry in found[:limit]], next=more)
 
     @routes.get("/jobs/{job_id}", summary="Get a job with its attempts and status changes")
-    async def job(_viewer: Reader, job_id: Id) -> JobDetail:
-        return JobDetail.of(await ops.job_story(parts, job_id))
+    async def job(_viewer: Reader, job_id: Id) -> JobHistoryRead:
+        return JobHistoryRead.of(await ops.get_job_history(parts, job_id))

@@ -8,39 +8,39 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from adjudge.api.actions import catalogue, imports, revisions
-from adjudge.api.actions.catalogue import PublicFile, preferred
-from adjudge.api.actions.imports import Order
-from adjudge.api.asking import needs
-from adjudge.api.audience import EventStream
+from adjudge.api.actions.catalogue import PublicFile, accepted_languages
+from adjudge.api.actions.imports import ImportRequest
+from adjudge.api.asking import require_permission
+from adjudge.api.audience import EventStreamResponse
 from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from adjudge.api.parts import Parts
-from adjudge.api.routes.events import STREAM, lines
-from adjudge.api.sending import download, known, stored
-from adjudge.api.uploads import received
+from adjudge.api.routes.events import STREAM, encode_stream
+from adjudge.api.sending import conditional_response, file_response, request_etag
+from adjudge.api.uploads import open_upload
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import (
     ImportAccepted,
     ImportPage,
-    ImportView,
-    ProblemDetail,
+    ImportRead,
+    ProblemAdminRead,
     ProblemPage,
-    ProblemPatch,
-    ProblemState,
-    PublishBody,
-    RevisionDetail,
+    ProblemRead,
+    ProblemUpdate,
+    PublishRequest,
     RevisionDiff,
     RevisionPage,
+    RevisionRead,
     RevisionTests,
-    RollBackBody,
-    WithdrawBody,
+    RollbackRequest,
+    WithdrawRequest,
 )
 from adjudge.domain.access import Permission
-from adjudge.domain.catalogue import MAX_TAGS, MAX_WORDS, parse_tags, words_of
-from adjudge.store.problem_reads import Sort, Wanted
+from adjudge.domain.catalogue import MAX_SEARCH_WORDS, MAX_TAGS, parse_tags, search_words
+from adjudge.store.problem_reads import ProblemFilter, ProblemSort
 
-Reader = Annotated[Viewer, needs(Permission.PROBLEM_READ)]
-Writer = Annotated[Viewer, needs(Permission.PROBLEM_WRITE)]
-Publisher = Annotated[Viewer, needs(Permission.PROBLEM_PUBLISH)]
+Reader = Annotated[Viewer, require_permission(Permission.PROBLEM_READ)]
+Writer = Annotated[Viewer, require_permission(Permission.PROBLEM_WRITE)]
+Publisher = Annotated[Viewer, require_permission(Permission.PROBLEM_PUBLISH)]
 Name = Annotated[str, Path(max_length=64, description="Problem slug or ID.", examples=["multiples"])]
 Number = Annotated[int, Path(ge=1, le=2**53, description="Revision number.")]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
@@ -93,23 +93,25 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
             Query(description="Filter by tried but not solved by you; `false` with `solved=false`: never tried."),
         ] = None,
         mine: Annotated[bool, Query(description="Only your own problems, including drafts.")] = False,
-        sort: Sort = Sort.NEWEST,
+        sort: ProblemSort = ProblemSort.NEWEST,
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
     ) -> Response:
-        wanted = Wanted(
-            words=words_of(q)[:MAX_WORDS],
+        wanted = ProblemFilter(
+            words=search_words(q)[:MAX_SEARCH_WORDS],
             tags=parse_tags(tag or (), "tag"),
-            easiest=difficulty_min,
-            hardest=difficulty_max,
+            min_difficulty=difficulty_min,
+            max_difficulty=difficulty_max,
             is_solved=solved if viewer.user_id else None,
             is_tried=tried if viewer.user_id else None,
             sort=sort,
         )
-        wanted = catalogue.with_owner(wanted, viewer) if mine else wanted
-        return stored(known(request), await catalogue.page(parts, viewer, wanted, cursor=cursor, limit=limit))
+        wanted = catalogue.filter_own(wanted, viewer) if mine else wanted
+        return conditional_response(
+            request_etag(request), await catalogue.list_problems(parts, viewer, wanted, cursor=cursor, limit=limit)
+        )
 
-    @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemDetail}, **_KNOWN})
+    @routes.get("/problems/{problem}", summary="Get a problem", responses={200: {"model": ProblemRead}, **_KNOWN})
     async def read_problem(
         viewer: Reader,
         request: Request,
@@ -117,13 +119,16 @@ def _add_catalogue(routes: APIRouter, parts: Parts) -> None:
         lang: Lang = "",
         accept_language: Annotated[str, Header()] = "",
     ) -> Response:
-        return stored(known(request), await catalogue.detail(parts, viewer, problem, preferred(lang, accept_language)))
+        return conditional_response(
+            request_etag(request),
+            await catalogue.get_problem(parts, viewer, problem, accepted_languages(lang, accept_language)),
+        )
 
 
 def _add_files(routes: APIRouter, parts: Parts) -> None:
     def sent(file: PublicFile) -> Response:
-        pieces = catalogue.pieces(parts, file)
-        return download(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
+        pieces = catalogue.read_file(parts, file)
+        return file_response(pieces, name=file.name, size_bytes=file.size_bytes, digest=file.digest)
 
     @routes.get(
         "/problems/{problem}/files/{name:path}",
@@ -132,7 +137,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
         responses=_FILE,
     )
     async def read_file(viewer: Reader, problem: Name, name: Annotated[str, Path(max_length=1024)]) -> Response:
-        return sent(await catalogue.public_file(parts, viewer, problem, name))
+        return sent(await catalogue.get_public_file(parts, viewer, problem, name))
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/files/{path:path}",
@@ -143,7 +148,7 @@ def _add_files(routes: APIRouter, parts: Parts) -> None:
     async def read_revision_file(
         viewer: Reader, problem: Name, number: Number, path: Annotated[str, Path(max_length=1024)]
     ) -> Response:
-        return sent(await catalogue.revision_file(parts, viewer, problem, number, path))
+        return sent(await catalogue.get_revision_file(parts, viewer, problem, number, path))
 
 
 def _add_imports(routes: APIRouter, parts: Parts) -> None:
@@ -174,17 +179,17 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         publish: Annotated[bool, Query(description="Publish if verification passes.")] = False,
         file_name: Annotated[str, Query(max_length=200, examples=["multiples.zip"])] = "",
     ) -> ImportAccepted:
-        order = Order(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
-        async with received(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
-            return await imports.start(parts, viewer, order, upload.pieces, upload.file_name)
+        order = ImportRequest(slug, title, tuple(tag) if tag is not None else None, difficulty, verify, publish)
+        async with open_upload(request, file_name, parts.settings.server.upload_limit_bytes) as upload:
+            return await imports.start_import(parts, viewer, order, upload.pieces, upload.file_name)
 
     @routes.get("/imports", summary="List your imports, newest first")
     async def list_imports(viewer: Writer, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> ImportPage:
-        return await imports.page(parts, viewer, cursor=cursor, limit=limit)
+        return await imports.list_imports(parts, viewer, cursor=cursor, limit=limit)
 
     @routes.get("/imports/{import_id}", summary="Get the status and findings of an import")
-    async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
-        return await imports.find(parts, viewer, import_id)
+    async def read_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
+        return await imports.get_import(parts, viewer, import_id)
 
     @routes.get(
         "/imports/{import_id}/events",
@@ -196,31 +201,33 @@ def _add_imports(routes: APIRouter, parts: Parts) -> None:
         response_class=StreamingResponse,
     )
     async def watch_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> StreamingResponse:
-        return EventStream(parts.audience, viewer, lines(await imports.watch(parts, viewer, import_id)))
+        return EventStreamResponse(
+            parts.audience, viewer, encode_stream(await imports.watch_import(parts, viewer, import_id))
+        )
 
     @routes.post("/imports/{import_id}:cancel", summary="Cancel an import")
-    async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportView:
-        return await imports.cancel(parts, viewer, import_id)
+    async def cancel_import(viewer: Writer, import_id: Annotated[str, Path(max_length=64)]) -> ImportRead:
+        return await imports.cancel_import(parts, viewer, import_id)
 
 
 def _add_management(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/problems/{problem}/state", summary="Get a problem with its administrative state")
-    async def read_state(viewer: Writer, problem: Name) -> ProblemState:
-        return await revisions.state(parts, viewer, problem)
+    async def read_state(viewer: Writer, problem: Name) -> ProblemAdminRead:
+        return await revisions.get_problem_admin(parts, viewer, problem)
 
     @routes.patch("/problems/{problem}", summary="Change title, tags or difficulty")
-    async def edit_problem(viewer: Writer, problem: Name, patch: ProblemPatch) -> ProblemState:
-        return await revisions.edit(parts, viewer, problem, patch)
+    async def edit_problem(viewer: Writer, problem: Name, patch: ProblemUpdate) -> ProblemAdminRead:
+        return await revisions.update_metadata(parts, viewer, problem, patch)
 
     @routes.post("/problems/{problem}:publish", summary="Publish a revision")
-    async def publish(viewer: Publisher, problem: Name, body: PublishBody) -> ProblemState:
-        return await revisions.publish(
+    async def publish(viewer: Publisher, problem: Name, body: PublishRequest) -> ProblemAdminRead:
+        return await revisions.publish_revision(
             parts, viewer, problem, version=body.version, number=body.revision, reason=body.reason
         )
 
     @routes.post("/problems/{problem}:rollback", summary="Roll back to an earlier revision")
-    async def roll_back(viewer: Publisher, problem: Name, body: RollBackBody) -> ProblemState:
-        return await revisions.publish(
+    async def roll_back(viewer: Publisher, problem: Name, body: RollbackRequest) -> ProblemAdminRead:
+        return await revisions.publish_revision(
             parts,
             viewer,
             problem,
@@ -231,8 +238,8 @@ def _add_management(routes: APIRouter, parts: Parts) -> None:
         )
 
     @routes.post("/problems/{problem}:withdraw", summary="Withdraw a problem")
-    async def withdraw(viewer: Publisher, problem: Name, body: WithdrawBody) -> ProblemState:
-        return await revisions.withdraw(parts, viewer, problem, version=body.version, reason=body.reason)
+    async def withdraw(viewer: Publisher, problem: Name, body: WithdrawRequest) -> ProblemAdminRead:
+        return await revisions.withdraw_problem(parts, viewer, problem, version=body.version, reason=body.reason)
 
 
 def _add_revisions(routes: APIRouter, parts: Parts) -> None:
@@ -240,16 +247,16 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
     async def list_revisions(
         viewer: Reader, problem: Name, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT
     ) -> RevisionPage:
-        return await revisions.revisions(parts, viewer, problem, cursor=cursor, limit=limit)
+        return await revisions.list_revisions(parts, viewer, problem, cursor=cursor, limit=limit)
 
     @routes.get("/problems/{problem}/revisions/{number}", summary="Get a revision")
-    async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionDetail:
-        return await revisions.revision(parts, viewer, problem, number)
+    async def read_revision(viewer: Reader, problem: Name, number: Number) -> RevisionRead:
+        return await revisions.get_revision(parts, viewer, problem, number)
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/preview",
         summary="Preview a revision as contestants see it",
-        responses={200: {"model": ProblemDetail}, **_KNOWN},
+        responses={200: {"model": ProblemRead}, **_KNOWN},
     )
     async def preview_revision(
         viewer: Reader,
@@ -260,8 +267,10 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         lang: Lang = "",
         accept_language: Annotated[str, Header()] = "",
     ) -> Response:
-        languages = preferred(lang, accept_language)
-        return stored(known(request), await catalogue.draft(parts, viewer, problem, languages, number))
+        languages = accepted_languages(lang, accept_language)
+        return conditional_response(
+            request_etag(request), await catalogue.get_draft(parts, viewer, problem, languages, number)
+        )
 
     @routes.get(
         "/problems/{problem}/revisions/{number}/tests",
@@ -278,7 +287,7 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         old: Annotated[int, Query(ge=1, le=2**53)],
         new: Annotated[int, Query(ge=1, le=2**53)],
     ) -> RevisionDiff:
-        return await revisions.diff(parts, viewer, problem, old=old, new=new)
+        return await revisions.diff_revisions(parts, viewer, problem, old=old, new=new)
 
     @routes.post(
         "/problems/{problem}/revisions/{number}:verify",
@@ -286,4 +295,4 @@ def _add_revisions(routes: APIRouter, parts: Parts) -> None:
         summary="Verify a revision with the jury solutions",
     )
     async def verify_revision(viewer: Writer, problem: Name, number: Number) -> ImportAccepted:
-        return await imports.verify(parts, viewer, problem, number)
+        return await imports.start_verification(parts, viewer, problem, number)

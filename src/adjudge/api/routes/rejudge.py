@@ -8,27 +8,27 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from adjudge.api.actions import rejudging
-from adjudge.api.asking import needs
-from adjudge.api.moments import parse_moment
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.asking import require_permission
+from adjudge.api.moments import parse_timestamp
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.rejudge import (
-    ApplyRejudge,
-    NewRejudge,
-    RejudgeApplied,
-    RejudgeBatch,
-    RejudgeDifference,
-    RejudgeItem,
-    RejudgePage,
-    RejudgePreview,
+    RejudgeApplyRead,
+    RejudgeApplyRequest,
+    RejudgeBatchPage,
+    RejudgeBatchRead,
+    RejudgeCreate,
+    RejudgeItemRead,
+    RejudgePreviewRead,
+    VerdictChangeCount,
 )
-from adjudge.api.wire.submissions import Reason
+from adjudge.api.wire.submissions import ReasonRequest
 from adjudge.domain.access import Permission
-from adjudge.store.rejudge import Wanted
+from adjudge.store.rejudge import RejudgeSelection
 
-Reader = Annotated[Viewer, needs(Permission.REJUDGE_READ)]
-Writer = Annotated[Viewer, needs(Permission.REJUDGE_WRITE)]
+Reader = Annotated[Viewer, require_permission(Permission.REJUDGE_READ)]
+Writer = Annotated[Viewer, require_permission(Permission.REJUDGE_WRITE)]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Cursor = Annotated[str | None, Query(max_length=2048)]
 
@@ -43,18 +43,18 @@ def router(parts: Parts) -> APIRouter:
         summary="Create a rejudge batch",
         description="Judges the submissions again. Verdicts change only when the batch is applied.",
     )
-    async def create(body: NewRejudge, viewer: Writer) -> RejudgeBatch:
+    async def create(body: RejudgeCreate, viewer: Writer) -> RejudgeBatchRead:
         asked = body.filter
-        wanted = Wanted(
+        wanted = RejudgeSelection(
             ids=tuple(asked.ids),
             contest_id=asked.contest,
             user_id=asked.user,
             language=parts.languages.get(asked.language).id if asked.language else None,
             verdict=asked.verdict,
-            since=parse_moment(asked.since, "filter.since") if asked.since else None,
-            until=parse_moment(asked.until, "filter.until") if asked.until else None,
+            since_us=parse_timestamp(asked.since, "filter.since") if asked.since else None,
+            until_us=parse_timestamp(asked.until, "filter.until") if asked.until else None,
         )
-        batch = await rejudging.create(
+        batch = await rejudging.create_batch(
             parts,
             viewer,
             wanted,
@@ -63,18 +63,18 @@ def router(parts: Parts) -> APIRouter:
             revision=body.revision,
             reason=body.reason,
         )
-        return RejudgeBatch.of(batch)
+        return RejudgeBatchRead.of(batch)
 
     @routes.get("", summary="List rejudge batches, newest first")
-    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgePage:  # noqa: ARG001  # asked for by its point
-        place = place_of(cursor, [str])
-        rows = await rejudging.page(parts, before=str(place[0]) if place else None, at_most=limit + 1)
-        more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
-        return RejudgePage(items=[RejudgeBatch.of(row) for row in rows[:limit]], next=more)
+    async def page(viewer: Reader, limit: Limit = DEFAULT_LIMIT, cursor: Cursor = None) -> RejudgeBatchPage:  # noqa: ARG001  # asked for by its point
+        place = decode_cursor(cursor, [str])
+        rows = await rejudging.list_batches(parts, before=str(place[0]) if place else None, limit=limit + 1)
+        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+        return RejudgeBatchPage(items=[RejudgeBatchRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get("/{batch_id}", summary="Get a rejudge batch and its progress")
-    async def read(batch_id: str, viewer: Reader) -> RejudgeBatch:  # noqa: ARG001  # asked for by its point
-        return RejudgeBatch.of(await rejudging.read(parts, batch_id))
+    async def read(batch_id: str, viewer: Reader) -> RejudgeBatchRead:  # noqa: ARG001  # asked for by its point
+        return RejudgeBatchRead.of(await rejudging.get_batch(parts, batch_id))
 
     @routes.get("/{batch_id}/preview", summary="Preview the verdict changes of a batch")
     async def preview(
@@ -83,20 +83,20 @@ def router(parts: Parts) -> APIRouter:
         only_different: bool = True,
         limit: Limit = DEFAULT_LIMIT,
         cursor: Cursor = None,
-    ) -> RejudgePreview:
-        place = place_of(cursor, [str])
-        found = await rejudging.preview(
+    ) -> RejudgePreviewRead:
+        place = decode_cursor(cursor, [str])
+        found = await rejudging.preview_batch(
             parts,
             batch_id,
             after=str(place[0]) if place else None,
-            at_most=limit + 1,
+            limit=limit + 1,
             only_different=only_different,
         )
-        more = cursor_of([found.items[limit - 1].submission_id]) if len(found.items) > limit else None
-        return RejudgePreview(
-            batch=RejudgeBatch.of(found.batch),
-            differences=[RejudgeDifference(**asdict(item)) for item in found.differences],
-            items=[RejudgeItem(**asdict(item)) for item in found.items[:limit]],
+        more = encode_cursor([found.items[limit - 1].submission_id]) if len(found.items) > limit else None
+        return RejudgePreviewRead(
+            batch=RejudgeBatchRead.of(found.batch),
+            differences=[VerdictChangeCount(**asdict(item)) for item in found.differences],
+            items=[RejudgeItemRead(**asdict(item)) for item in found.items[:limit]],
             next=more,
         )
 
@@ -110,19 +110,21 @@ def router(parts: Parts) -> APIRouter:
     )
     async def apply(
         batch_id: str,
-        viewer: Annotated[Viewer, needs(Permission.REJUDGE_APPLY)],
-        body: ApplyRejudge | None = None,
-    ) -> RejudgeApplied:
+        viewer: Annotated[Viewer, require_permission(Permission.REJUDGE_APPLY)],
+        body: RejudgeApplyRequest | None = None,
+    ) -> RejudgeApplyRead:
         skip = body.skip_changed if body else False
-        batch, done = await rejudging.apply(parts, viewer, batch_id, skip_changed=skip)
-        return RejudgeApplied(batch=RejudgeBatch.of(batch), changed=done.changed, kept=done.kept, skipped=done.skipped)
+        batch, done = await rejudging.apply_batch(parts, viewer, batch_id, skip_changed=skip)
+        return RejudgeApplyRead(
+            batch=RejudgeBatchRead.of(batch), changed=done.changed, kept=done.kept, skipped=done.skipped
+        )
 
     @routes.post("/{batch_id}:discard", summary="Discard a rejudge batch")
-    async def discard(batch_id: str, viewer: Writer, body: Reason | None = None) -> RejudgeBatch:
-        return RejudgeBatch.of(await rejudging.discard(parts, viewer, batch_id, body.reason if body else ""))
+    async def discard(batch_id: str, viewer: Writer, body: ReasonRequest | None = None) -> RejudgeBatchRead:
+        return RejudgeBatchRead.of(await rejudging.discard_batch(parts, viewer, batch_id, body.reason if body else ""))
 
     @routes.post("/{batch_id}:cancel", summary="Cancel a running rejudge batch")
-    async def cancel(batch_id: str, viewer: Writer, body: Reason | None = None) -> RejudgeBatch:
-        return RejudgeBatch.of(await rejudging.cancel(parts, viewer, batch_id, body.reason if body else ""))
+    async def cancel(batch_id: str, viewer: Writer, body: ReasonRequest | None = None) -> RejudgeBatchRead:
+        return RejudgeBatchRead.of(await rejudging.cancel_batch(parts, viewer, batch_id, body.reason if body else ""))
 
     return routes

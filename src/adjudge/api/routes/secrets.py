@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter
 
 from adjudge.api.actions import secrets
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.secrets import SecretBody, SecretInfo, SecretList
 from adjudge.domain.access import Permission
 
-Writer = Annotated[Viewer, needs(Permission.SECRET_WRITE)]
+Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 
 
 def router(parts: Parts) -> APIRouter:

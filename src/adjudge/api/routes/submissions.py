@@ -11,33 +11,33 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from adjudge.api.actions import submissions, submitting
-from adjudge.api.actions.submitting import Accepted, Caller, Handed
-from adjudge.api.asking import address_of, needs
-from adjudge.api.moments import parse_moment
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.actions.submitting import RequestContext, SubmitReply, SubmitRequest
+from adjudge.api.asking import client_address, require_permission
+from adjudge.api.moments import parse_timestamp
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.submissions import (
-    NewSubmission,
-    NewSubmissions,
-    Reason,
-    Results,
-    StatusChange,
-    Submission,
-    SubmissionLog,
-    SubmissionLogEntry,
+    ReasonRequest,
+    SubmissionBatchCreate,
+    SubmissionBatchCreated,
+    SubmissionCreate,
+    SubmissionCreated,
     SubmissionPage,
-    Submitted,
-    SubmittedBatch,
+    SubmissionRead,
+    SubmissionResultsRead,
+    SubmissionStatusChangeList,
+    SubmissionStatusChangeRead,
+    SubmissionStatusUpdate,
 )
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput
 from adjudge.domain.states import SubmissionStatus
 from adjudge.domain.verdict import Verdict
-from adjudge.store.reads import Filter
+from adjudge.store.reads import SubmissionFilter
 
-Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
-Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
+Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
+Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 IdempotencyKey = Annotated[
     str | None,
@@ -59,7 +59,7 @@ _BODY: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {"schema": NewSubmission.model_json_schema()},
+            "application/json": {"schema": SubmissionCreate.model_json_schema()},
             "multipart/form-data": {"schema": _FORM},
         },
     }
@@ -73,7 +73,7 @@ def router(parts: Parts) -> APIRouter:
     @routes.post(
         "/submissions",
         status_code=202,
-        response_model=Submitted,
+        response_model=SubmissionCreated,
         summary="Submit a solution",
         description=(
             "JSON, or a multipart form with a file. Judging is asynchronous: poll with `wait`, or subscribe to events."
@@ -81,21 +81,21 @@ def router(parts: Parts) -> APIRouter:
         openapi_extra=_BODY,
     )
     async def submit(request: Request, viewer: Creator, key: IdempotencyKey = None) -> Response:
-        handed = await _handed(request)
-        return accepted(await submitting.submit(parts, viewer, handed, caller_of(request, key)))
+        handed = await _parse_body(request)
+        return _accepted_response(await submitting.submit(parts, viewer, handed, request_context(request, key)))
 
     @routes.post(
         "/submissions:batch",
         status_code=202,
-        response_model=SubmittedBatch,
+        response_model=SubmissionBatchCreated,
         summary="Submit a batch of solutions",
         description="Up to 1,000 in one transaction: all are accepted, or none.",
     )
     async def submit_batch(
-        request: Request, body: NewSubmissions, viewer: Creator, key: IdempotencyKey = None
+        request: Request, body: SubmissionBatchCreate, viewer: Creator, key: IdempotencyKey = None
     ) -> Response:
-        handed = [Handed(item.problem, item.language, item.source) for item in body.items]
-        return accepted(await submitting.submit_batch(parts, viewer, handed, caller_of(request, key)))
+        handed = [SubmitRequest(item.problem, item.language, item.source) for item in body.items]
+        return _accepted_response(await submitting.submit_batch(parts, viewer, handed, request_context(request, key)))
 
     @routes.get(
         "/submissions",
@@ -116,21 +116,21 @@ def router(parts: Parts) -> APIRouter:
         limit: Limit = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> SubmissionPage:
-        wanted = Filter(
+        wanted = SubmissionFilter(
             user_id=user,
             contest_id=contest,
             language=parts.languages.get(language).id if language else None,
             status=status,
             verdict=verdict,
-            since=parse_moment(since, "since") if since else None,
-            until=parse_moment(until, "until") if until else None,
+            since_us=parse_timestamp(since, "since") if since else None,
+            until_us=parse_timestamp(until, "until") if until else None,
         )
-        place = place_of(cursor, [str])
-        rows = await submissions.page(
-            parts, viewer, wanted, problem=problem, before=str(place[0]) if place else None, at_most=limit + 1
+        place = decode_cursor(cursor, [str])
+        rows = await submissions.list_submissions(
+            parts, viewer, wanted, problem=problem, before=str(place[0]) if place else None, limit=limit + 1
         )
-        more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
-        return SubmissionPage(items=[Submission.of(row) for row in rows[:limit]], next=more)
+        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+        return SubmissionPage(items=[SubmissionRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.get(
         "/submissions/{submission_id}",
@@ -141,8 +141,8 @@ def router(parts: Parts) -> APIRouter:
         submission_id: str,
         viewer: Reader,
         wait: Annotated[float, Query(ge=0, le=submissions.WAIT_MOST_SEC, description="Seconds.")] = 0,
-    ) -> Submission:
-        return Submission.of(await submissions.read(parts, viewer, submission_id, wait_sec=wait))
+    ) -> SubmissionRead:
+        return SubmissionRead.of(await submissions.get_submission(parts, viewer, submission_id, wait_sec=wait))
 
     @routes.get(
         "/submissions/{submission_id}/source",
@@ -151,7 +151,7 @@ def router(parts: Parts) -> APIRouter:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def source(submission_id: str, viewer: Reader) -> Response:
-        row, data = await submissions.source(parts, viewer, submission_id)
+        row, data = await submissions.get_source(parts, viewer, submission_id)
         headers = {"Content-Disposition": f'attachment; filename="{row.id}"', "Cache-Control": "private, no-store"}
         return Response(data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -164,25 +164,25 @@ def router(parts: Parts) -> APIRouter:
             "everything."
         ),
     )
-    async def results(submission_id: str, viewer: Reader) -> Results:
-        found = await submissions.results(parts, viewer, submission_id)
+    async def results(submission_id: str, viewer: Reader) -> SubmissionResultsRead:
+        found = await submissions.get_results(parts, viewer, submission_id)
         view: Literal["jury", "author"] = "jury" if found.is_jury else "author"
         document = dict(found.document) if found.document is not None else None
-        return Results(submission_id=found.row.id, job_id=found.row.job_id, view=view, document=document)
+        return SubmissionResultsRead(submission_id=found.row.id, job_id=found.row.job_id, view=view, document=document)
 
     @routes.get("/submissions/{submission_id}/log", summary="List the status changes of a submission")
-    async def log(submission_id: str, viewer: Reader) -> SubmissionLog:
-        rows = await submissions.log(parts, viewer, submission_id)
-        return SubmissionLog(items=[SubmissionLogEntry.of(row) for row in rows])
+    async def log(submission_id: str, viewer: Reader) -> SubmissionStatusChangeList:
+        rows = await submissions.list_status_changes(parts, viewer, submission_id)
+        return SubmissionStatusChangeList(items=[SubmissionStatusChangeRead.of(row) for row in rows])
 
     @routes.post("/submissions/{submission_id}:cancel", summary="Cancel a submission that has no verdict yet")
     async def cancel(
         submission_id: str,
-        viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL)],
-        body: Reason | None = None,
-    ) -> Submission:
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL)],
+        body: ReasonRequest | None = None,
+    ) -> SubmissionRead:
         reason = body.reason if body else ""
-        return Submission.of(await submissions.cancel(parts, viewer, submission_id, reason))
+        return SubmissionRead.of(await submissions.cancel_submission(parts, viewer, submission_id, reason))
 
     @routes.post(
         "/submissions/{submission_id}:change-status",
@@ -193,8 +193,10 @@ def router(parts: Parts) -> APIRouter:
         ),
     )
     async def change_status(
-        submission_id: str, body: StatusChange, viewer: Annotated[Viewer, needs(Permission.SUBMISSION_CHANGE)]
-    ) -> Submission:
+        submission_id: str,
+        body: SubmissionStatusUpdate,
+        viewer: Annotated[Viewer, require_permission(Permission.SUBMISSION_CHANGE)],
+    ) -> SubmissionRead:
         row = await submissions.change_status(
             parts,
             viewer,
@@ -204,29 +206,29 @@ def router(parts: Parts) -> APIRouter:
             verdict=body.verdict,
             reason=body.reason,
         )
-        return Submission.of(row)
+        return SubmissionRead.of(row)
 
     return routes
 
 
-def caller_of(request: Request, key: str | None = None) -> Caller:
+def request_context(request: Request, key: str | None = None) -> RequestContext:
     """Where a request came from."""
-    return Caller(address_of(request), key, request.state.trace_id, request.state.request_id)
+    return RequestContext(client_address(request), key, request.state.trace_id, request.state.request_id)
 
 
-async def _handed(request: Request) -> Handed:
+async def _parse_body(request: Request) -> SubmitRequest:
     """A program from JSON or from a form."""
     if request.headers.get("Content-Type", "").lower().startswith("multipart/form-data"):
         return await _from_form(request)
     try:
-        body = NewSubmission.model_validate_json(await request.body())
+        body = SubmissionCreate.model_validate_json(await request.body())
     except ValidationError as error:
         wrong = [item | {"loc": ("body", *item["loc"])} for item in error.errors(include_context=False)]
         raise RequestValidationError(wrong) from None
-    return Handed(body.problem, body.language, body.source)
+    return SubmitRequest(body.problem, body.language, body.source)
 
 
-async def _from_form(request: Request) -> Handed:
+async def _from_form(request: Request) -> SubmitRequest:
     async with request.form(max_files=1, max_fields=8) as form:
         words = {name: form.get(name) for name in ("problem", "language")}
         for name, value in words.items():
@@ -236,10 +238,10 @@ async def _from_form(request: Request) -> Handed:
         if not isinstance(given, UploadFile):
             raise InvalidInput("source: expected a file upload in this field.", field="source")
         text = submitting.decode_source(await given.read(), "source")
-    return Handed(str(words["problem"]), str(words["language"]), text)
+    return SubmitRequest(str(words["problem"]), str(words["language"]), text)
 
 
-def accepted(answer: Accepted) -> Response:
+def _accepted_response(answer: SubmitReply) -> Response:
     """The answer to whoever handed in."""
     headers = {"Retry-After": str(answer.retry_after_sec)} if answer.retry_after_sec else {}
     return JSONResponse(answer.response, 202, headers)

@@ -7,27 +7,27 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path, Query
 
 from adjudge.api.actions import users
-from adjudge.api.actions.users import UserOrder
-from adjudge.api.asking import needs
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.actions.users import UserSpec
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
-from adjudge.api.wire.accounts import UserInfo
+from adjudge.api.wire.accounts import UserRead
 from adjudge.api.wire.users import (
-    InvitationInfo,
-    InvitationMade,
-    InvitationOrder,
+    InvitationCreate,
+    InvitationCreated,
     InvitationPage,
+    InvitationRead,
     ReasonBody,
-    UserMade,
-    UserOrderBody,
+    UserCreate,
+    UserCreated,
     UserPage,
-    UserPatch,
+    UserUpdate,
 )
 from adjudge.domain.access import Permission, Role
 
-Reader = Annotated[Viewer, needs(Permission.USER_READ)]
-Writer = Annotated[Viewer, needs(Permission.USER_WRITE)]
+Reader = Annotated[Viewer, require_permission(Permission.USER_READ)]
+Writer = Annotated[Viewer, require_permission(Permission.USER_WRITE)]
 Id = Annotated[str, Path(max_length=64)]
 Cursor = Annotated[str | None, Query(max_length=2048, description="The `next` value of the previous page.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
@@ -51,55 +51,55 @@ def _add_users(routes: APIRouter, parts: Parts) -> None:
         cursor: Cursor = None,
         limit: Limit = DEFAULT_LIMIT,
     ) -> UserPage:
-        place = place_of(cursor, [str])
+        place = decode_cursor(cursor, [str])
         after = str(place[0]) if place else ""
-        found = await users.list_users(parts, search=search, role=role or "", after=after, at_most=limit + 1)
-        more = cursor_of([found[limit - 1].name]) if len(found) > limit else None
-        return UserPage(items=[UserInfo.of(user) for user in found[:limit]], next=more)
+        found = await users.list_users(parts, search=search, role=role or "", after=after, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].name]) if len(found) > limit else None
+        return UserPage(items=[UserRead.of(user) for user in found[:limit]], next=more)
 
     @routes.post("/users", status_code=201, summary="Create a user")
-    async def create_user(viewer: Writer, body: UserOrderBody) -> UserMade:
-        order = UserOrder(body.name, body.role, body.email, body.display_name, body.password)
-        return UserMade.of(await users.make_user(parts, order, actor=viewer.id))
+    async def create_user(viewer: Writer, body: UserCreate) -> UserCreated:
+        order = UserSpec(body.name, body.role, body.email, body.display_name, body.password)
+        return UserCreated.of(await users.create_user(parts, order, actor=viewer.id))
 
     @routes.get("/users/{user_id}", summary="Get a user")
-    async def find_user(_viewer: Reader, user_id: Id) -> UserInfo:
-        return UserInfo.of(await users.find_user(parts, user_id))
+    async def find_user(_viewer: Reader, user_id: Id) -> UserRead:
+        return UserRead.of(await users.get_user(parts, user_id))
 
     @routes.patch("/users/{user_id}", summary="Change the role of a user")
-    async def patch_user(viewer: Writer, user_id: Id, patch: UserPatch) -> UserInfo:
-        return UserInfo.of(await users.change_role(parts, viewer, user_id, patch.role, reason=patch.reason))
+    async def patch_user(viewer: Writer, user_id: Id, patch: UserUpdate) -> UserRead:
+        return UserRead.of(await users.change_role(parts, viewer, user_id, patch.role, reason=patch.reason))
 
     @routes.post("/users/{user_id}:disable", summary="Disable a user; ends sessions, suspends tokens")
-    async def disable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
-        changed = await users.set_disabled(parts, viewer.id, user_id, disabled=True, reason=body.reason)
-        return UserInfo.of(changed)
+    async def disable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserRead:
+        changed = await users.set_user_disabled(parts, viewer.id, user_id, disabled=True, reason=body.reason)
+        return UserRead.of(changed)
 
     @routes.post("/users/{user_id}:enable", summary="Enable a user")
-    async def enable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserInfo:
-        changed = await users.set_disabled(parts, viewer.id, user_id, disabled=False, reason=body.reason)
-        return UserInfo.of(changed)
+    async def enable_user(viewer: Writer, user_id: Id, body: ReasonBody) -> UserRead:
+        changed = await users.set_user_disabled(parts, viewer.id, user_id, disabled=False, reason=body.reason)
+        return UserRead.of(changed)
 
     @routes.post("/users/{user_id}:reset_password", summary="Reset a password; ends all sessions and tokens")
-    async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserMade:
-        return UserMade.of(await users.reset_password(parts, viewer.id, user_id, reason=body.reason))
+    async def reset_password(viewer: Writer, user_id: Id, body: ReasonBody) -> UserCreated:
+        return UserCreated.of(await users.reset_password(parts, viewer.id, user_id, reason=body.reason))
 
 
 def _add_invitations(routes: APIRouter, parts: Parts) -> None:
     @routes.get("/invitations", summary="List invitations, newest first")
     async def list_invitations(_viewer: Reader, cursor: Cursor = None, limit: Limit = DEFAULT_LIMIT) -> InvitationPage:
-        place = place_of(cursor, [str])
+        place = decode_cursor(cursor, [str])
         before = str(place[0]) if place else _AFTER_ALL_IDS
-        found = await users.list_invitations(parts, before=before, at_most=limit + 1)
-        more = cursor_of([found[limit - 1].id]) if len(found) > limit else None
-        return InvitationPage(items=[InvitationInfo.of(row) for row in found[:limit]], next=more)
+        found = await users.list_invitations(parts, before=before, limit=limit + 1)
+        more = encode_cursor([found[limit - 1].id]) if len(found) > limit else None
+        return InvitationPage(items=[InvitationRead.of(row) for row in found[:limit]], next=more)
 
     @routes.post("/invitations", status_code=201, summary="Create an invitation; the code is shown once")
-    async def create_invitation(viewer: Writer, body: InvitationOrder) -> InvitationMade:
-        made = await users.invite(
+    async def create_invitation(viewer: Writer, body: InvitationCreate) -> InvitationCreated:
+        made = await users.create_invitation(
             parts, viewer, role=body.role, uses=body.uses, expires_in_days=body.expires_in_days, note=body.note
         )
-        return InvitationMade.of(made)
+        return InvitationCreated.of(made)
 
     @routes.delete("/invitations/{invitation_id}", status_code=204, summary="Revoke an invitation")
     async def revoke_invitation(viewer: Writer, invitation_id: Id) -> None:

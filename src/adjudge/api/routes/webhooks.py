@@ -7,23 +7,23 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from adjudge.api.actions import hooks
-from adjudge.api.asking import needs
-from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, cursor_of, place_of
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import DEFAULT_LIMIT, MAX_LIMIT, decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.webhooks import (
-    Delivery,
     DeliveryPage,
-    NewWebhook,
-    PingSent,
-    Webhook,
-    WebhookEdit,
-    WebhookMade,
-    Webhooks,
+    DeliveryQueued,
+    DeliveryRead,
+    WebhookCreate,
+    WebhookCreated,
+    WebhookList,
+    WebhookRead,
+    WebhookUpdate,
 )
 from adjudge.domain.access import Permission
 
-Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
+Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 
 
 def router(parts: Parts) -> APIRouter:
@@ -36,28 +36,28 @@ def router(parts: Parts) -> APIRouter:
         summary="Create a webhook",
         description="The response contains the signing secret. It is shown only once.",
     )
-    async def add(body: NewWebhook, viewer: Owner) -> WebhookMade:
-        made, secret = await hooks.add(parts, viewer, body.url, body.events)
-        return WebhookMade(webhook=Webhook.of(made), secret=secret)
+    async def add(body: WebhookCreate, viewer: Owner) -> WebhookCreated:
+        made, secret = await hooks.create_webhook(parts, viewer, body.url, body.events)
+        return WebhookCreated(webhook=WebhookRead.of(made), secret=secret)
 
     @routes.get("", summary="List your webhooks")
-    async def page(viewer: Owner) -> Webhooks:
-        return Webhooks(items=[Webhook.of(item) for item in await hooks.page(parts, viewer)])
+    async def page(viewer: Owner) -> WebhookList:
+        return WebhookList(items=[WebhookRead.of(item) for item in await hooks.list_webhooks(parts, viewer)])
 
     @routes.get("/{webhook_id}", summary="Get a webhook")
-    async def read(webhook_id: str, viewer: Owner) -> Webhook:
-        return Webhook.of(await hooks.read(parts, viewer, webhook_id))
+    async def read(webhook_id: str, viewer: Owner) -> WebhookRead:
+        return WebhookRead.of(await hooks.get_webhook(parts, viewer, webhook_id))
 
     @routes.patch("/{webhook_id}", summary="Update, enable or disable a webhook")
-    async def edit(webhook_id: str, body: WebhookEdit, viewer: Owner) -> Webhook:
-        changed = await hooks.edit(
+    async def edit(webhook_id: str, body: WebhookUpdate, viewer: Owner) -> WebhookRead:
+        changed = await hooks.update_webhook(
             parts, viewer, webhook_id, url=body.url, events=body.events, is_active=body.is_active
         )
-        return Webhook.of(changed)
+        return WebhookRead.of(changed)
 
     @routes.delete("/{webhook_id}", status_code=204, summary="Delete a webhook", response_class=Response)
     async def remove(webhook_id: str, viewer: Owner) -> Response:
-        await hooks.remove(parts, viewer, webhook_id)
+        await hooks.delete_webhook(parts, viewer, webhook_id)
         return Response(status_code=204)
 
     @routes.post(
@@ -66,8 +66,8 @@ def router(parts: Parts) -> APIRouter:
         summary="Send a ping",
         description="Fails with 409 if the webhook is disabled.",
     )
-    async def ping(webhook_id: str, viewer: Owner) -> PingSent:
-        return PingSent(delivery_id=await hooks.ping(parts, viewer, webhook_id))
+    async def ping(webhook_id: str, viewer: Owner) -> DeliveryQueued:
+        return DeliveryQueued(delivery_id=await hooks.send_ping(parts, viewer, webhook_id))
 
     @routes.get("/{webhook_id}/deliveries", summary="List deliveries, newest first")
     async def deliveries(
@@ -76,11 +76,11 @@ def router(parts: Parts) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
         cursor: Annotated[str | None, Query(max_length=2048)] = None,
     ) -> DeliveryPage:
-        place = place_of(cursor, [str])
+        place = decode_cursor(cursor, [str])
         before = str(place[0]) if place else None
-        rows = await hooks.deliveries(parts, viewer, webhook_id, before=before, at_most=limit + 1)
-        more = cursor_of([rows[limit - 1].id]) if len(rows) > limit else None
-        return DeliveryPage(items=[Delivery.of(row) for row in rows[:limit]], next=more)
+        rows = await hooks.list_deliveries(parts, viewer, webhook_id, before=before, limit=limit + 1)
+        more = encode_cursor([rows[limit - 1].id]) if len(rows) > limit else None
+        return DeliveryPage(items=[DeliveryRead.of(row) for row in rows[:limit]], next=more)
 
     @routes.post(
         "/{webhook_id}/deliveries/{delivery_id}:repeat",
@@ -90,8 +90,8 @@ def router(parts: Parts) -> APIRouter:
             "Sends the same ID and payload again, with all retries. Fails with 409 if the webhook is disabled."
         ),
     )
-    async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> PingSent:
-        await hooks.repeat(parts, viewer, webhook_id, delivery_id)
-        return PingSent(delivery_id=delivery_id)
+    async def repeat(webhook_id: str, delivery_id: str, viewer: Owner) -> DeliveryQueued:
+        await hooks.redeliver(parts, viewer, webhook_id, delivery_id)
+        return DeliveryQueued(delivery_id=delivery_id)
 
     return routes

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.actions.accounts import MadeToken
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.domain.access import EVERYTHING, ROLE_PERMISSIONS, Role
-from adjudge.store.sessions import Session
-from adjudge.store.tokens import Token
-from adjudge.store.users import User
+from adjudge.api.actions.accounts import CreatedToken
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.domain.access import ALL_SCOPES, ROLE_PERMISSIONS, Role
+from adjudge.store.sessions import SessionRow
+from adjudge.store.tokens import ApiTokenRow
+from adjudge.store.users import UserRow
 
 Name = Annotated[str, Field(min_length=1, max_length=64, examples=["ada"])]
 Password = Annotated[
@@ -22,14 +22,14 @@ Email = Annotated[str, Field(max_length=254, examples=["ada@example.org"])]
 ShownName = Annotated[str, Field(max_length=100, examples=["Ada L."])]
 
 
-class LoginOrder(Wire):
+class LoginRequest(ApiModel):
     """Username and password."""
 
     name: Name
     password: Password
 
 
-class RegisterOrder(Wire):
+class RegisterRequest(ApiModel):
     """Data of a new account."""
 
     name: Name
@@ -39,14 +39,14 @@ class RegisterOrder(Wire):
     invitation: Annotated[str, Field(max_length=200)] | None = Field(None, description="Invitation code, if required.")
 
 
-class LoginMethods(Wire):
+class LoginMethods(ApiModel):
     """Available login methods."""
 
     registration: Literal["open", "invitation", "closed"]
     oidc: str | None = Field(description="Label of the OpenID Connect button; null if not configured.")
 
 
-class UserInfo(Wire):
+class UserRead(ApiModel):
     """A user."""
 
     id: str
@@ -59,7 +59,7 @@ class UserInfo(Wire):
     created_at: str = Field(examples=[MOMENT_EXAMPLE])
 
     @classmethod
-    def of(cls, user: User) -> UserInfo:
+    def of(cls, user: UserRow) -> UserRead:
         """Make it of a row."""
         return cls(
             id=user.id,
@@ -69,25 +69,25 @@ class UserInfo(Wire):
             role=user.role,
             disabled=user.disabled_at is not None,
             must_change_password=user.must_change_password,
-            created_at=moment(user.created_at),
+            created_at=format_timestamp(user.created_at),
         )
 
 
-class Me(UserInfo):
+class AccountRead(UserRead):
     """The current user and the permissions of this credential."""
 
     permissions: list[str] = Field(examples=[sorted(ROLE_PERMISSIONS[Role.CONTESTANT])])
     csrf_token: str | None = Field(description="Value for X-CSRF-Token; only for sessions.")
 
 
-class MePatch(Wire):
+class AccountUpdate(ApiModel):
     """Profile changes; omitted fields stay, null clears."""
 
     email: Email | None = None
     display_name: ShownName | None = None
 
 
-class PasswordChange(Wire):
+class PasswordChangeRequest(ApiModel):
     """Current and new password."""
 
     current: Password
@@ -99,12 +99,12 @@ class PasswordChange(Wire):
     )
 
 
-class TokenOrder(Wire):
+class TokenCreate(ApiModel):
     """Name, scopes and lifetime of a new token."""
 
     name: Annotated[str, Field(min_length=1, max_length=100, examples=["autograder"])]
     scopes: list[Annotated[str, Field(max_length=64)]] = Field(
-        [EVERYTHING],
+        [ALL_SCOPES],
         max_length=100,
         description="Scopes; '*' for all your permissions.",
         examples=[["submission:create"]],
@@ -112,7 +112,7 @@ class TokenOrder(Wire):
     expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: no expiry.")
 
 
-class LoginTokenOrder(Wire):
+class TokenLoginRequest(ApiModel):
     """Username, password and token name; used by `adjudge login`."""
 
     name: Name
@@ -121,7 +121,7 @@ class LoginTokenOrder(Wire):
     expires_in_days: float | None = Field(90, gt=0, le=3650, description="null: no expiry.")
 
 
-class TokenInfo(Wire):
+class TokenRead(ApiModel):
     """A token, without its secret."""
 
     id: str
@@ -132,29 +132,29 @@ class TokenInfo(Wire):
     last_used_at: str | None = Field(description="Precise to the minute.")
 
     @classmethod
-    def of(cls, token: Token) -> TokenInfo:
+    def of(cls, token: ApiTokenRow) -> TokenRead:
         """Make it of a row."""
         return cls(**_token_fields(token))
 
 
-class TokenMade(TokenInfo):
+class TokenCreated(TokenRead):
     """A new token with its secret, shown once."""
 
     secret: str = Field(examples=["adj_…"])
 
     @classmethod
-    def of_made(cls, made: MadeToken) -> TokenMade:
+    def of_made(cls, made: CreatedToken) -> TokenCreated:
         """Make it of a row and the secret."""
         return cls(**_token_fields(made.token), secret=made.secret)
 
 
-class TokenList(Wire):
+class TokenList(ApiModel):
     """All valid tokens."""
 
-    items: list[TokenInfo]
+    items: list[TokenRead]
 
 
-class SessionInfo(Wire):
+class SessionRead(ApiModel):
     """A browser session."""
 
     id: str
@@ -166,31 +166,31 @@ class SessionInfo(Wire):
     current: bool = Field(description="Whether this is the current session.")
 
     @classmethod
-    def of(cls, session: Session, *, current: bool) -> SessionInfo:
+    def of(cls, session: SessionRow, *, current: bool) -> SessionRead:
         """Make it of a row."""
         return cls(
             id=session.id,
             address=session.address,
             user_agent=session.user_agent,
-            created_at=moment(session.created_at),
-            seen_at=moment(session.seen_at),
-            expires_at=moment(session.expires_at),
+            created_at=format_timestamp(session.created_at),
+            seen_at=format_timestamp(session.seen_at),
+            expires_at=format_timestamp(session.expires_at),
             current=current,
         )
 
 
-class SessionList(Wire):
+class SessionList(ApiModel):
     """All active sessions."""
 
-    items: list[SessionInfo]
+    items: list[SessionRead]
 
 
-def _token_fields(token: Token) -> dict[str, Any]:
+def _token_fields(token: ApiTokenRow) -> dict[str, Any]:
     return {
         "id": token.id,
         "name": token.name,
         "scopes": list(token.scopes),
-        "created_at": moment(token.created_at),
-        "expires_at": moment(token.expires_at),
-        "last_used_at": moment(token.last_used_at),
+        "created_at": format_timestamp(token.created_at),
+        "expires_at": format_timestamp(token.expires_at),
+        "last_used_at": format_timestamp(token.last_used_at),
     }

@@ -9,20 +9,20 @@ from pydantic import BaseModel, ConfigDict, Field
 MOMENT_EXAMPLE: Final = "2026-01-31T12:00:00.000Z"
 
 
-class Wire(BaseModel):
+class ApiModel(BaseModel):
     """Base of all schema models: immutable, unknown fields rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class FieldProblem(Wire):
+class FieldError(ApiModel):
     """Error in one field of a request."""
 
     field: str = Field(examples=["body.language"])
     message: str
 
 
-class Problem(Wire):
+class ErrorResponse(ApiModel):
     """Error response (RFC 9457) with a stable ``code``."""
 
     type: str = Field(description="Error type URI.", examples=["urn:adjudge:error:CONFLICT"])
@@ -32,23 +32,23 @@ class Problem(Wire):
     code: str = Field(description="Stable error code; see the error reference.", examples=["CONFLICT"])
     request_id: str
     fields: dict[str, str] = Field(default_factory=dict, description="Additional machine-readable fields.")
-    errors: list[FieldProblem] = Field(default_factory=list, description="One entry per invalid field.")
+    errors: list[FieldError] = Field(default_factory=list, description="One entry per invalid field.")
 
 
-class Live(Wire):
+class LivenessRead(ApiModel):
     """The process is alive."""
 
     status: Literal["live"] = "live"
 
 
-class Ready(Wire):
+class ReadinessRead(ApiModel):
     """All required components respond; optional ones may be unavailable."""
 
     status: Literal["ready"] = "ready"
     checks: dict[str, Literal["ok", "away"]] = Field(examples=[{"database": "ok", "blobs": "ok", "workers": "away"}])
 
 
-class Version(Wire):
+class VersionRead(ApiModel):
     """Version of the server."""
 
     name: Literal["adjudge"] = "adjudge"

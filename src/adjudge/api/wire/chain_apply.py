@@ -6,26 +6,26 @@ from typing import Literal
 
 from pydantic import Field
 
-from adjudge.api.wire.base import Wire
-from adjudge.api.wire.chains import ChainDetail, Dag, Name, NewTriggerBody
+from adjudge.api.wire.base import ApiModel
+from adjudge.api.wire.chains import ChainRead, Dag, Name, TriggerCreate
 
 
-class WantedChain(Wire):
+class ChainApplyRequest(ApiModel):
     """Desired state of a chain and its triggers."""
 
     name: Name
     description: str | None = Field(default=None, max_length=4000)
     dag: Dag
     enabled: bool = Field(default=True, description="Used only on creation; a disabled chain stays disabled.")
-    triggers: list[NewTriggerBody] = Field(
+    triggers: list[TriggerCreate] = Field(
         default_factory=list, max_length=100, description=("Triggers not listed are deleted.")
     )
 
 
-class ChainApplied(Wire):
+class ChainApplyRead(ApiModel):
     """Result of applying a chain."""
 
-    chain: ChainDetail
+    chain: ChainRead
     outcome: Literal["created", "changed", "unchanged"]
     triggers: dict[str, Literal["created", "changed", "unchanged", "removed"]] = Field(
         description=("Keyed by trigger name.")

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.chains.definition import NAME, NAME_CHARACTERS, NAME_RULE
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.chains.definition import CHAIN_NAME_PATTERN, NAME_CHARACTERS, NAME_RULE
 from adjudge.store import chain_triggers
-from adjudge.store.chain_values import Chain, ChainVersion
+from adjudge.store.chain_values import ChainRow, ChainVersionRow
 
 _DAG_EXAMPLE = {
     "nodes": [
@@ -26,7 +26,7 @@ _NEXT = Field(description="Cursor of the next page; null on the last page.")
 
 def _named(name: str) -> str:
     """Refuse a bad name in words; the pattern itself stands in the schema."""
-    if re.fullmatch(NAME, name) is None:
+    if re.fullmatch(CHAIN_NAME_PATTERN, name) is None:
         raise PydanticCustomError("name", NAME_RULE)
     return name
 
@@ -35,12 +35,12 @@ Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=NAME_CHARACTERS),
     AfterValidator(_named),
-    Field(description=NAME_RULE, examples=["nightly-verify"], json_schema_extra={"pattern": NAME}),
+    Field(description=NAME_RULE, examples=["nightly-verify"], json_schema_extra={"pattern": CHAIN_NAME_PATTERN}),
 ]
 Dag = Annotated[dict[str, Any], Field(description="DAG; see the chain guide.", examples=[_DAG_EXAMPLE])]
 
 
-class NewChain(Wire):
+class ChainCreate(ApiModel):
     """A new chain."""
 
     name: Name
@@ -49,7 +49,7 @@ class NewChain(Wire):
     enabled: bool = True
 
 
-class ChainChange(Wire):
+class ChainUpdate(ApiModel):
     """Update of a chain."""
 
     name: Name
@@ -58,7 +58,7 @@ class ChainChange(Wire):
     version: int = Field(ge=1, le=2**53, description="Version that was read; CONFLICT if it is outdated.")
 
 
-class ChainSummary(Wire):
+class ChainSummary(ApiModel):
     """A chain in a list."""
 
     id: str
@@ -70,23 +70,23 @@ class ChainSummary(Wire):
     updated_at: str = _MOMENT
 
     @classmethod
-    def of(cls, chain: Chain) -> ChainSummary:
+    def of(cls, chain: ChainRow) -> ChainSummary:
         """Make it of a row."""
         return cls(**_chain_fields(chain))
 
 
-class ChainDetail(ChainSummary):
+class ChainRead(ChainSummary):
     """A chain with its DAG."""
 
     dag: dict[str, Any]
 
     @classmethod
-    def whole(cls, chain: Chain) -> ChainDetail:
+    def whole(cls, chain: ChainRow) -> ChainRead:
         """Make it of a row."""
         return cls(**_chain_fields(chain), dag=dict(chain.dag or {}))
 
 
-class ChainList(Wire):
+class ChainNumberedPage(ApiModel):
     """A numbered page of chains, by name."""
 
     items: list[ChainSummary]
@@ -95,7 +95,7 @@ class ChainList(Wire):
     total: int
 
 
-class VersionInfo(Wire):
+class ChainVersionRead(ApiModel):
     """An old version of a chain."""
 
     version: int
@@ -106,7 +106,7 @@ class VersionInfo(Wire):
     created_at: str = _MOMENT
 
     @classmethod
-    def of(cls, version: ChainVersion) -> VersionInfo:
+    def of(cls, version: ChainVersionRow) -> ChainVersionRead:
         """Make it of a row."""
         return cls(
             version=version.version,
@@ -114,17 +114,17 @@ class VersionInfo(Wire):
             description=version.description,
             dag=dict(version.dag),
             actor=version.actor,
-            created_at=moment(version.created_at),
+            created_at=format_timestamp(version.created_at),
         )
 
 
-class VersionList(Wire):
+class ChainVersionList(ApiModel):
     """Versions, newest first."""
 
-    items: list[VersionInfo]
+    items: list[ChainVersionRead]
 
 
-class NewTriggerBody(Wire):
+class TriggerCreate(ApiModel):
     """A new trigger."""
 
     name: Name
@@ -133,7 +133,7 @@ class NewTriggerBody(Wire):
     enabled: bool = True
 
 
-class TriggerChange(Wire):
+class TriggerUpdate(ApiModel):
     """Update of a trigger; omitted fields stay."""
 
     version: int = Field(ge=1, le=2**53)
@@ -141,7 +141,7 @@ class TriggerChange(Wire):
     enabled: bool | None = None
 
 
-class TriggerInfo(Wire):
+class TriggerRead(ApiModel):
     """A trigger, without its secret."""
 
     id: str
@@ -156,35 +156,35 @@ class TriggerInfo(Wire):
     created_at: str = _MOMENT
 
     @classmethod
-    def of(cls, trigger: chain_triggers.Trigger) -> TriggerInfo:
+    def of(cls, trigger: chain_triggers.TriggerRow) -> TriggerRead:
         """Make it of a row."""
         return cls(**_trigger_fields(trigger))
 
 
-class TriggerMade(TriggerInfo):
+class TriggerCreated(TriggerRead):
     """A new trigger; the secret of a webhook is shown once."""
 
     secret: str | None
 
     @classmethod
-    def made(cls, trigger: chain_triggers.Trigger, secret: str | None) -> TriggerMade:
+    def made(cls, trigger: chain_triggers.TriggerRow, secret: str | None) -> TriggerCreated:
         """Make it of a row and the secret."""
         return cls(**_trigger_fields(trigger), secret=secret)
 
 
-class TriggerList(Wire):
+class TriggerList(ApiModel):
     """The triggers of a chain."""
 
-    items: list[TriggerInfo]
+    items: list[TriggerRead]
 
 
-class Ticked(Wire):
+class TriggerCallAccepted(ApiModel):
     """An accepted webhook call."""
 
     tick: str
 
 
-class ExecutorInfo(Wire):
+class ExecutorRead(ApiModel):
     """A node type."""
 
     type: str
@@ -193,25 +193,25 @@ class ExecutorInfo(Wire):
     package: str
 
 
-class ExecutorList(Wire):
+class ExecutorList(ApiModel):
     """All node types."""
 
-    items: list[ExecutorInfo]
+    items: list[ExecutorRead]
 
 
-def _chain_fields(chain: Chain) -> dict[str, Any]:
+def _chain_fields(chain: ChainRow) -> dict[str, Any]:
     return {
         "id": chain.id,
         "name": chain.name,
         "description": chain.description,
         "enabled": chain.enabled,
         "version": chain.version,
-        "created_at": moment(chain.created_at),
-        "updated_at": moment(chain.updated_at),
+        "created_at": format_timestamp(chain.created_at),
+        "updated_at": format_timestamp(chain.updated_at),
     }
 
 
-def _trigger_fields(trigger: chain_triggers.Trigger) -> dict[str, Any]:
+def _trigger_fields(trigger: chain_triggers.TriggerRow) -> dict[str, Any]:
     return {
         "id": trigger.id,
         "chain_id": trigger.chain_id,
@@ -219,8 +219,8 @@ def _trigger_fields(trigger: chain_triggers.Trigger) -> dict[str, Any]:
         "kind": trigger.kind,
         "spec": dict(trigger.spec),
         "enabled": trigger.enabled,
-        "next_at": moment(trigger.next_at),
+        "next_at": format_timestamp(trigger.next_at),
         "last_error": trigger.last_error,
         "version": trigger.version,
-        "created_at": moment(trigger.created_at),
+        "created_at": format_timestamp(trigger.created_at),
     }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import Wire
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import ApiModel
 from adjudge.domain.verdict import Verdict
 from adjudge.store import executions
 
 BATCH_MOST = 100
 
 
-class ExecutionLimits(Wire):
+class ExecutionLimits(ApiModel):
     """Limits per run; omitted values use the default, values above the operator's maximum are rejected."""
 
     cpu_ms: int = Field(2_000, ge=1, le=600_000)
@@ -20,7 +20,7 @@ class ExecutionLimits(Wire):
     memory_mib: int = Field(256, ge=16, le=65_536)
 
 
-class NewExecution(Wire):
+class ExecutionCreate(ApiModel):
     """A program to run."""
 
     language: str = Field(min_length=1, max_length=64, examples=["python3"])
@@ -30,13 +30,13 @@ class NewExecution(Wire):
     limits: ExecutionLimits = Field(default_factory=lambda: ExecutionLimits.model_validate({}))
 
 
-class NewExecutions(Wire):
+class ExecutionBatchCreate(ApiModel):
     """A batch of programs to run; all are accepted, or none."""
 
-    items: list[NewExecution] = Field(min_length=1, max_length=BATCH_MOST)
+    items: list[ExecutionCreate] = Field(min_length=1, max_length=BATCH_MOST)
 
 
-class ExecutionRun(Wire):
+class ExecutionRunRead(ApiModel):
     """Result for one input."""
 
     verdict: Verdict | None = Field(description="AC: exit code 0 within the limits.")
@@ -52,7 +52,7 @@ class ExecutionRun(Wire):
     is_truncated: bool
 
 
-class Execution(Wire):
+class ExecutionRead(ApiModel):
     """An execution and its results."""
 
     id: str
@@ -61,13 +61,13 @@ class Execution(Wire):
     state: str = Field(examples=["finished"], description="pending, finished, failed or canceled.")
     verdict: Verdict | None = Field(description="Worst verdict of its runs, or CE.")
     compile_message: str | None
-    runs: list[ExecutionRun]
+    runs: list[ExecutionRunRead]
     created_at: str
     finished_at: str | None
     expires_at: str
 
     @classmethod
-    def of(cls, found: executions.Execution) -> Execution:
+    def of(cls, found: executions.ExecutionRow) -> ExecutionRead:
         """From the store's value."""
         return cls(
             id=found.id,
@@ -77,7 +77,7 @@ class Execution(Wire):
             verdict=Verdict(found.verdict) if found.verdict else None,
             compile_message=found.compile_message,
             runs=[
-                ExecutionRun(
+                ExecutionRunRead(
                     verdict=run["verdict"],
                     time_ms=run["time_ms"],
                     wall_ms=run["wall_ms"],
@@ -92,20 +92,20 @@ class Execution(Wire):
                 )
                 for run in found.runs
             ],
-            created_at=moment(found.created_at),
-            finished_at=moment(found.finished_at),
-            expires_at=moment(found.expires_at),
+            created_at=format_timestamp(found.created_at),
+            finished_at=format_timestamp(found.finished_at),
+            expires_at=format_timestamp(found.expires_at),
         )
 
 
-class Executions(Wire):
+class ExecutionList(ApiModel):
     """Executions in request order."""
 
-    items: list[Execution]
+    items: list[ExecutionRead]
 
 
-class ExecutionPage(Wire):
+class ExecutionPage(ApiModel):
     """A page of your executions without output, newest first."""
 
-    items: list[Execution]
+    items: list[ExecutionRead]
     next: str | None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from adjudge.api.wire.base import Wire
+from adjudge.api.wire.base import ApiModel
 
 
-class FileStored(Wire):
+class FileCreated(ApiModel):
     """A stored file, referenced by its digest."""
 
     digest: str = Field(description="SHA-256 of the content.", examples=["9f86d081884c7d659a2feaa0c55ad015" * 2])

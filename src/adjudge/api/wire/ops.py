@@ -6,22 +6,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.actions.ops import JobStory, State
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.api.wire.submissions import RunAttempt, RunLogEntry
+from adjudge.api.actions.ops import JobHistory, SystemStatus
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.api.wire.submissions import AttemptRead, JobStatusChangeRead
 from adjudge.registry.driver import LiveWorker
-from adjudge.settings import Entry as Setting
+from adjudge.settings import EffectiveSetting as Setting
 from adjudge.store import audit
-from adjudge.store.dead_letters import DeadLetter
-from adjudge.store.ops import OutboxState, Queue
+from adjudge.store.dead_letters import DeadLetterRow
+from adjudge.store.ops import OutboxStats, QueueStats
 
 _MOMENTS = frozenset(
     {"available_at", "lease_until", "created_at", "updated_at", "queued_at", "started_at", "finished_at"}
 )
 
 
-class VitalInfo(Wire):
+class ComponentHealthRead(ApiModel):
     """Health of one component."""
 
     name: str = Field(examples=["database"])
@@ -30,7 +30,7 @@ class VitalInfo(Wire):
     error: str | None
 
 
-class QueueInfo(Wire):
+class PriorityQueueRead(ApiModel):
     """Queue of one priority: 0 admins, 1 staff, 2 contestants, 3 services."""
 
     band: int
@@ -38,19 +38,19 @@ class QueueInfo(Wire):
     oldest_ms: int = Field(description="Age of the oldest due row.")
 
     @classmethod
-    def of(cls, queue: Queue) -> QueueInfo:
+    def of(cls, queue: QueueStats) -> PriorityQueueRead:
         """Make it of a count."""
         return cls(band=queue.band, waiting=queue.waiting, oldest_ms=queue.oldest_ms)
 
 
-class Queues(Wire):
+class QueueStatusRead(ApiModel):
     """Waiting and running jobs."""
 
-    bands: list[QueueInfo]
+    bands: list[PriorityQueueRead]
     running: int
 
 
-class Trouble(Wire):
+class OutboxFailureRead(ApiModel):
     """A failed outbox delivery."""
 
     job_id: str
@@ -59,52 +59,53 @@ class Trouble(Wire):
     last_error: str
 
 
-class OutboxInfo(Wire):
+class OutboxStatusRead(ApiModel):
     """Undelivered outbox rows."""
 
     pending: int
     due: int
     oldest_ms: int
-    trouble: list[Trouble]
+    trouble: list[OutboxFailureRead]
 
     @classmethod
-    def of(cls, state: OutboxState) -> OutboxInfo:
+    def of(cls, state: OutboxStats) -> OutboxStatusRead:
         """Make it of a count."""
         trouble = [
-            Trouble(**dict(item) | {"next_attempt_at": moment(item["next_attempt_at"])}) for item in state.trouble
+            OutboxFailureRead(**dict(item) | {"next_attempt_at": format_timestamp(item["next_attempt_at"])})
+            for item in state.trouble
         ]
         return cls(pending=state.pending, due=state.due, oldest_ms=state.oldest_ms, trouble=trouble)
 
 
-class HealthDetails(Wire):
+class SystemStatusRead(ApiModel):
     """System status."""
 
     version: str
-    vitals: list[VitalInfo]
-    queues: Queues
-    outbox: OutboxInfo
+    vitals: list[ComponentHealthRead]
+    queues: QueueStatusRead
+    outbox: OutboxStatusRead
     dead_letters: int
 
     @classmethod
-    def of(cls, state: State, version: str) -> HealthDetails:
+    def of(cls, state: SystemStatus, version: str) -> SystemStatusRead:
         """Make it of what was asked and counted."""
         vitals = [
-            VitalInfo(
+            ComponentHealthRead(
                 name=vital.name, status="ok" if vital.is_well else "away", took_ms=vital.took_ms, error=vital.error
             )
             for vital in state.vitals
         ]
-        queues = Queues(bands=[QueueInfo.of(queue) for queue in state.queues], running=state.running)
+        queues = QueueStatusRead(bands=[PriorityQueueRead.of(queue) for queue in state.queues], running=state.running)
         return cls(
             version=version,
             vitals=vitals,
             queues=queues,
-            outbox=OutboxInfo.of(state.outbox),
+            outbox=OutboxStatusRead.of(state.outbox),
             dead_letters=state.dead_letters,
         )
 
 
-class WorkerView(Wire):
+class WorkerRead(ApiModel):
     """An online worker."""
 
     name: str
@@ -118,7 +119,7 @@ class WorkerView(Wire):
     lease_left_sec: float
 
     @classmethod
-    def of(cls, worker: LiveWorker) -> WorkerView:
+    def of(cls, worker: LiveWorker) -> WorkerRead:
         """Make it of what the worker says of itself."""
         info = worker.info
         return cls(
@@ -134,13 +135,13 @@ class WorkerView(Wire):
         )
 
 
-class Workers(Wire):
+class WorkerList(ApiModel):
     """Online workers."""
 
-    items: list[WorkerView]
+    items: list[WorkerRead]
 
 
-class LetterInfo(Wire):
+class DeadLetterRead(ApiModel):
     """A dead letter: a job that failed on its last attempt."""
 
     id: str
@@ -157,25 +158,25 @@ class LetterInfo(Wire):
     resolved_at: str | None
 
     @classmethod
-    def of(cls, letter: DeadLetter) -> LetterInfo:
+    def of(cls, letter: DeadLetterRow) -> DeadLetterRead:
         """Make it of a row."""
-        return cls.model_validate(letter_fields(letter))
+        return cls.model_validate(dead_letter_fields(letter))
 
 
-class LetterDetail(LetterInfo):
+class DeadLetterDetail(DeadLetterRead):
     """A dead letter with the attempts of its job."""
 
-    attempts: list[RunAttempt]
+    attempts: list[AttemptRead]
 
 
-class LetterPage(Wire):
+class DeadLetterPage(ApiModel):
     """Dead letters, oldest first."""
 
-    items: list[LetterInfo]
+    items: list[DeadLetterRead]
     next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
-class LettersOrder(Wire):
+class DeadLetterRequest(ApiModel):
     """Dead letter IDs and a reason."""
 
     ids: list[Annotated[str, Field(max_length=64, examples=["019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"])]] = Field(
@@ -184,7 +185,7 @@ class LettersOrder(Wire):
     reason: Annotated[str, Field(min_length=1, max_length=500, examples=["the disk was full"])]
 
 
-class Replayed(Wire):
+class ReplayRead(ApiModel):
     """Dead letter ID → ID of the new job."""
 
     jobs: dict[str, str | None] = Field(
@@ -192,7 +193,7 @@ class Replayed(Wire):
     )
 
 
-class AuditEntry(Wire):
+class AuditEntryRead(ApiModel):
     """An audit log entry."""
 
     id: int
@@ -206,7 +207,7 @@ class AuditEntry(Wire):
     at: str = Field(examples=[MOMENT_EXAMPLE])
 
     @classmethod
-    def of(cls, entry: audit.Entry) -> AuditEntry:
+    def of(cls, entry: audit.AuditLogRow) -> AuditEntryRead:
         """Make it of a row."""
         return cls(
             id=entry.id,
@@ -217,36 +218,36 @@ class AuditEntry(Wire):
             object_id=entry.object_id,
             reason=entry.reason,
             details=dict(entry.details),
-            at=moment(entry.at),
+            at=format_timestamp(entry.at),
         )
 
 
-class AuditPage(Wire):
+class AuditPage(ApiModel):
     """Audit log entries, newest first."""
 
-    items: list[AuditEntry]
+    items: list[AuditEntryRead]
     next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
-class JobDetail(Wire):
+class JobHistoryRead(ApiModel):
     """A job with its attempts and status changes."""
 
     job: dict[str, Any]
-    attempts: list[RunAttempt]
-    log: list[RunLogEntry]
+    attempts: list[AttemptRead]
+    log: list[JobStatusChangeRead]
 
     @classmethod
-    def of(cls, story: JobStory) -> JobDetail:
+    def of(cls, story: JobHistory) -> JobHistoryRead:
         """Make it of rows."""
-        row = {name: moment(value) if name in _MOMENTS else value for name, value in story.job.items()}
+        row = {name: format_timestamp(value) if name in _MOMENTS else value for name, value in story.job.items()}
         return cls(
             job=row,
-            attempts=[RunAttempt.of(attempt) for attempt in story.attempts],
-            log=[RunLogEntry.of(change) for change in story.log],
+            attempts=[AttemptRead.of(attempt) for attempt in story.attempts],
+            log=[JobStatusChangeRead.of(change) for change in story.log],
         )
 
 
-class SettingInfo(Wire):
+class SettingRead(ApiModel):
     """An effective setting."""
 
     name: str = Field(examples=["jobs.lease_sec"])
@@ -255,20 +256,20 @@ class SettingInfo(Wire):
     purpose: str
 
     @classmethod
-    def of(cls, entry: Setting) -> SettingInfo:
+    def of(cls, entry: Setting) -> SettingRead:
         """Make it of a value; a secret's text says that it is one."""
         return cls(name=entry.name, value=str(entry.value), source=entry.source, purpose=entry.knob.purpose)
 
 
-class Configuration(Wire):
+class SettingList(ApiModel):
     """All effective settings and their sources."""
 
-    items: list[SettingInfo]
+    items: list[SettingRead]
 
 
-def letter_fields(letter: DeadLetter) -> dict[str, Any]:
+def dead_letter_fields(letter: DeadLetterRow) -> dict[str, Any]:
     """A dead letter's fields as the wire names them."""
-    return {name: getattr(letter, name) for name in DeadLetter.__slots__} | {
-        "created_at": moment(letter.created_at),
-        "resolved_at": moment(letter.resolved_at),
+    return {name: getattr(letter, name) for name in DeadLetterRow.__slots__} | {
+        "created_at": format_timestamp(letter.created_at),
+        "resolved_at": format_timestamp(letter.resolved_at),
     }

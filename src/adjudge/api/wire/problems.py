@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
 from adjudge.domain.catalogue import MAX_DIFFICULTY, MAX_TAGS, MAX_TITLE
 
 _NEXT = Field(description="Cursor of the next page; null on the last page.")
@@ -18,7 +18,7 @@ Version = Annotated[
 Revision = Annotated[int, Field(ge=1, le=2**53, description="Revision number, starting at 1.", examples=[2])]
 
 
-class ProblemItem(Wire):
+class ProblemSummary(ApiModel):
     """A problem in a list."""
 
     id: str
@@ -42,14 +42,14 @@ class ProblemItem(Wire):
     )
 
 
-class ProblemPage(Wire):
+class ProblemPage(ApiModel):
     """A page of problems."""
 
-    items: list[ProblemItem]
+    items: list[ProblemSummary]
     next: str | None = _NEXT
 
 
-class SampleView(Wire):
+class SampleRead(ApiModel):
     """A sample test."""
 
     name: str = Field(examples=["sample/1"])
@@ -58,7 +58,7 @@ class SampleView(Wire):
     is_cut: bool = Field(description="Whether the text is truncated.")
 
 
-class LanguageLimits(Wire):
+class LanguageLimits(ApiModel):
     """An allowed language and its limits."""
 
     id: str = Field(examples=["cpp20"])
@@ -67,7 +67,7 @@ class LanguageLimits(Wire):
     memory_bytes: int
 
 
-class LimitsView(Wire):
+class LimitsRead(ApiModel):
     """Default limits of the problem."""
 
     time_ms: int = Field(examples=[2000])
@@ -76,7 +76,7 @@ class LimitsView(Wire):
     code_bytes: int
 
 
-class StatementView(Wire):
+class StatementRead(ApiModel):
     """Problem statement in one language, as sanitised HTML. Math is TeX in `span.math`."""
 
     language: str = Field(examples=["en"])
@@ -86,7 +86,7 @@ class StatementView(Wire):
     languages: list[str] = Field(description="Available statement languages.")
 
 
-class FileLink(Wire):
+class AttachmentRead(ApiModel):
     """A public attachment."""
 
     name: str
@@ -94,7 +94,7 @@ class FileLink(Wire):
     url: str
 
 
-class GroupView(Wire):
+class GroupRead(ApiModel):
     """A test group with points."""
 
     name: str = Field(examples=["secret/1"])
@@ -102,7 +102,7 @@ class GroupView(Wire):
     tests: int
 
 
-class ProblemDetail(Wire):
+class ProblemRead(ApiModel):
     """A problem as contestants see it."""
 
     id: str
@@ -116,22 +116,22 @@ class ProblemDetail(Wire):
     revision_id: str
     grading: str = Field(examples=["pass-fail"])
     mode: str = Field(examples=["batch"])
-    limits: LimitsView
+    limits: LimitsRead
     languages: list[LanguageLimits]
     input_file: str = Field(description="Input file; empty: standard input.")
     output_file: str = Field(description="Output file; empty: standard output.")
     tests: int
-    groups: list[GroupView]
-    samples: list[SampleView]
-    statement: StatementView | None
-    attachments: list[FileLink]
+    groups: list[GroupRead]
+    samples: list[SampleRead]
+    statement: StatementRead | None
+    attachments: list[AttachmentRead]
     authors: list[str]
     source: str
     license: str
     updated_at: str = _MOMENT
 
 
-class ProblemState(Wire):
+class ProblemAdminRead(ApiModel):
     """A problem with its administrative state."""
 
     id: str
@@ -145,7 +145,7 @@ class ProblemState(Wire):
     updated_at: str = _MOMENT
 
 
-class ProblemPatch(Wire):
+class ProblemUpdate(ApiModel):
     """Metadata changes; omitted fields stay."""
 
     version: Version
@@ -154,7 +154,7 @@ class ProblemPatch(Wire):
     difficulty: float | None = Field(None, ge=0, le=MAX_DIFFICULTY, description="`null` removes it.")
 
 
-class PublishBody(Wire):
+class PublishRequest(ApiModel):
     """Revision to publish."""
 
     version: Version
@@ -162,7 +162,7 @@ class PublishBody(Wire):
     reason: str = Field("", max_length=500)
 
 
-class RollBackBody(Wire):
+class RollbackRequest(ApiModel):
     """Revision to roll back to. Default: the previously published one."""
 
     version: Version
@@ -170,14 +170,14 @@ class RollBackBody(Wire):
     reason: str = Field("", max_length=500)
 
 
-class WithdrawBody(Wire):
+class WithdrawRequest(ApiModel):
     """Reason for withdrawing a problem."""
 
     version: Version
     reason: str = Field("", max_length=500)
 
 
-class RevisionItem(Wire):
+class RevisionSummary(ApiModel):
     """A revision in a list."""
 
     id: str
@@ -191,14 +191,14 @@ class RevisionItem(Wire):
     published_at: str | None
 
 
-class RevisionPage(Wire):
+class RevisionPage(ApiModel):
     """Revisions, newest first."""
 
-    items: list[RevisionItem]
+    items: list[RevisionSummary]
     next: str | None = _NEXT
 
 
-class RevisionFile(Wire):
+class RevisionFileRead(ApiModel):
     """A file of a revision."""
 
     path: str
@@ -207,16 +207,16 @@ class RevisionFile(Wire):
     decides_verdicts: bool
 
 
-class RevisionDetail(Wire):
+class RevisionRead(ApiModel):
     """A revision with all files (requires access to drafts)."""
 
-    revision: RevisionItem
+    revision: RevisionSummary
     problem: dict[str, Any] = Field(description="Parsed contents of the package.")
-    files: list[RevisionFile]
+    files: list[RevisionFileRead]
     jury: dict[str, Any] | None = Field(description="Results of the jury solutions in the last verification.")
 
 
-class FileChange(Wire):
+class FileDiff(ApiModel):
     """Change of one file."""
 
     path: str
@@ -226,7 +226,7 @@ class FileChange(Wire):
     diff: str | None = Field(description="Unified diff, for small text files.")
 
 
-class ValueChange(Wire):
+class ValueDiff(ApiModel):
     """Change of one value."""
 
     name: str = Field(examples=["limits.run.cpu_ms"])
@@ -234,7 +234,7 @@ class ValueChange(Wire):
     new: Any
 
 
-class RevisionDiff(Wire):
+class RevisionDiff(ApiModel):
     """Differences between two revisions."""
 
     old: int
@@ -242,12 +242,12 @@ class RevisionDiff(Wire):
     changes_verdicts: bool = Field(description="Whether verdicts may change.")
     old_tests: int
     new_tests: int
-    files: list[FileChange]
-    values: list[ValueChange]
+    files: list[FileDiff]
+    values: list[ValueDiff]
     is_cut: bool = Field(description="Whether the list is truncated.")
 
 
-class ProgressView(Wire):
+class ProgressRead(ApiModel):
     """Progress of a running import."""
 
     stage: str = Field(examples=["judging"])
@@ -255,7 +255,7 @@ class ProgressView(Wire):
     total: int
 
 
-class FindingView(Wire):
+class FindingRead(ApiModel):
     """A finding in a package file."""
 
     severity: Literal["error", "warning", "info"]
@@ -265,7 +265,7 @@ class FindingView(Wire):
     fix: str
 
 
-class ImportView(Wire):
+class ImportRead(ApiModel):
     """An import, or the verification of a revision."""
 
     id: str
@@ -276,22 +276,22 @@ class ImportView(Wire):
     slug: str | None
     problem_id: str | None
     revision: int | None
-    progress: ProgressView | None
-    findings: list[FindingView]
+    progress: ProgressRead | None
+    findings: list[FindingRead]
     jury: dict[str, Any] | None = Field(description="Jury solutions with expected and actual results.")
     error: str | None
     created_at: str = _MOMENT
     finished_at: str | None
 
 
-class ImportPage(Wire):
+class ImportPage(ApiModel):
     """Imports, newest first."""
 
-    items: list[ImportView]
+    items: list[ImportRead]
     next: str | None = _NEXT
 
 
-class ImportAccepted(Wire):
+class ImportAccepted(ApiModel):
     """Accepted import; follow it at `url`."""
 
     id: str
@@ -299,7 +299,7 @@ class ImportAccepted(Wire):
     url: str = Field(examples=["/api/v1/imports/01890000-0000-7000-8000-000000000000"])
 
 
-class LanguageView(Wire):
+class LanguageRead(ApiModel):
     """A programming language."""
 
     id: str = Field(examples=["cpp20"])
@@ -311,13 +311,13 @@ class LanguageView(Wire):
     has_template: bool
 
 
-class LanguageList(Wire):
+class LanguageList(ApiModel):
     """All languages."""
 
-    items: list[LanguageView]
+    items: list[LanguageRead]
 
 
-class TemplateView(Wire):
+class LanguageTemplateRead(ApiModel):
     """Source template of a language."""
 
     language: str
@@ -325,7 +325,7 @@ class TemplateView(Wire):
     source: str
 
 
-class TestStatistics(Wire):
+class TestStatistics(ApiModel):
     """What became of one test."""
 
     name: str = Field(examples=["secret/01"])
@@ -335,7 +335,7 @@ class TestStatistics(Wire):
     mem_kb: int = Field(description="The most memory that any program took.")
 
 
-class RevisionTests(Wire):
+class RevisionTests(ApiModel):
     """What became of the tests of a revision, over the latest 1,000 submissions that were judged on it."""
 
     items: list[TestStatistics] = Field(

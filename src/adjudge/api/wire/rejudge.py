@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import Wire
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import ApiModel
 from adjudge.domain.verdict import Verdict
 from adjudge.store import rejudge
-from adjudge.store.rejudge import Policy, Revision
+from adjudge.store.rejudge import RevisionChoice, VerdictPolicy
 
 
-class RejudgeFilter(Wire):
+class RejudgeFilter(ApiModel):
     """Submissions with a verdict that match all given criteria."""
 
     ids: list[str] = Field(default_factory=list, max_length=10_000, description="Submission IDs.")
@@ -24,16 +24,20 @@ class RejudgeFilter(Wire):
     until: str | None = Field(None, max_length=64)
 
 
-class NewRejudge(Wire):
+class RejudgeCreate(ApiModel):
     """A new rejudge batch."""
 
     filter: RejudgeFilter
-    policy: Policy = Field(Policy.LATEST, description="Verdict policy: which new verdicts replace the old ones.")
-    revision: Revision = Field(Revision.CURRENT, description="Test data: original (`pinned`) or current revision.")
+    policy: VerdictPolicy = Field(
+        VerdictPolicy.LATEST, description="Verdict policy: which new verdicts replace the old ones."
+    )
+    revision: RevisionChoice = Field(
+        RevisionChoice.CURRENT, description="Test data: original (`pinned`) or current revision."
+    )
     reason: str = Field(min_length=1, max_length=500, examples=["test 7 was wrong"])
 
 
-class RejudgeBatch(Wire):
+class RejudgeBatchRead(ApiModel):
     """A rejudge batch."""
 
     id: str
@@ -51,7 +55,7 @@ class RejudgeBatch(Wire):
     applied_at: str | None
 
     @classmethod
-    def of(cls, batch: rejudge.Batch) -> RejudgeBatch:
+    def of(cls, batch: rejudge.RejudgeBatchRow) -> RejudgeBatchRead:
         """From the store's value."""
         return cls(
             id=batch.id,
@@ -64,20 +68,20 @@ class RejudgeBatch(Wire):
             total=batch.total,
             ended=batch.ended,
             version=batch.version,
-            created_at=moment(batch.created_at),
-            updated_at=moment(batch.updated_at),
-            applied_at=moment(batch.applied_at),
+            created_at=format_timestamp(batch.created_at),
+            updated_at=format_timestamp(batch.updated_at),
+            applied_at=format_timestamp(batch.applied_at),
         )
 
 
-class RejudgePage(Wire):
+class RejudgeBatchPage(ApiModel):
     """A page of rejudge batches, newest first."""
 
-    items: list[RejudgeBatch]
+    items: list[RejudgeBatchRead]
     next: str | None
 
 
-class RejudgeItem(Wire):
+class RejudgeItemRead(ApiModel):
     """One submission of a batch: result before and after."""
 
     submission_id: str
@@ -95,7 +99,7 @@ class RejudgeItem(Wire):
     has_changed: bool = Field(description="Whether the submission changed since the batch was created.")
 
 
-class RejudgeDifference(Wire):
+class VerdictChangeCount(ApiModel):
     """Number of submissions that change from one verdict to another."""
 
     old_verdict: str | None
@@ -104,25 +108,25 @@ class RejudgeDifference(Wire):
     count: int
 
 
-class RejudgePreview(Wire):
+class RejudgePreviewRead(ApiModel):
     """Preview of applying a batch."""
 
-    batch: RejudgeBatch
-    differences: list[RejudgeDifference]
-    items: list[RejudgeItem]
+    batch: RejudgeBatchRead
+    differences: list[VerdictChangeCount]
+    items: list[RejudgeItemRead]
     next: str | None
 
 
-class ApplyRejudge(Wire):
+class RejudgeApplyRequest(ApiModel):
     """Options for applying a batch."""
 
     skip_changed: bool = Field(False, description="Skip submissions that have changed since, instead of failing.")
 
 
-class RejudgeApplied(Wire):
+class RejudgeApplyRead(ApiModel):
     """Result of applying a batch."""
 
-    batch: RejudgeBatch
+    batch: RejudgeBatchRead
     changed: int
     kept: int
     skipped: int

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
-from adjudge.domain.states import NodeStatus, RunStatus
-from adjudge.store.chain_values import LogLine, NodeView, Run, StatusChange
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
+from adjudge.domain.states import ChainRunStatus, NodeStatus
+from adjudge.store.chain_values import ChainNodeRow, ChainRunRow, ChainStatusChange, NodeLogRow
 
 _MOMENT = Field(examples=[MOMENT_EXAMPLE])
 _NEXT = Field(description="The cursor of the next page; null at the end.")
@@ -18,28 +18,28 @@ Reason = Annotated[
 ]
 
 
-class NewRunBody(Wire):
+class ChainRunCreate(ApiModel):
     """Parameters of a new run."""
 
     parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"problem": "multiples"}])
     reason: Reason = ""
 
 
-class RunStarted(Wire):
+class ChainRunStarted(ApiModel):
     """The started run."""
 
     run_id: str
     is_new: bool = Field(description="false: the idempotency key was already used; this is the existing run.")
 
 
-class RunInfo(Wire):
+class ChainRunRead(ApiModel):
     """One run of a chain."""
 
     id: str
     chain_id: str
     chain_name: str
     chain_version: int
-    status: RunStatus
+    status: ChainRunStatus
     parameters: dict[str, Any]
     trigger_kind: str
     started_by: str | None
@@ -58,7 +58,7 @@ class RunInfo(Wire):
     finished_at: str | None
 
     @classmethod
-    def of(cls, run: Run) -> RunInfo:
+    def of(cls, run: ChainRunRow) -> ChainRunRead:
         """Make it of a row."""
         return cls(
             id=run.id,
@@ -76,28 +76,28 @@ class RunInfo(Wire):
             nodes_failed=run.nodes_failed,
             parent_run_id=run.parent_run_id,
             origin_run_id=run.origin_run_id,
-            place=run.place,
-            created_at=moment(run.created_at),
-            started_at=moment(run.started_at),
-            finished_at=moment(run.finished_at),
+            place=run.slot,
+            created_at=format_timestamp(run.created_at),
+            started_at=format_timestamp(run.started_at),
+            finished_at=format_timestamp(run.finished_at),
         )
 
 
-class RunDag(Wire):
+class RunDag(ApiModel):
     """The definition that a run goes by."""
 
     run_id: str
     dag: dict[str, Any] = Field(examples=[{"nodes": [{"id": "a", "type": "noop"}]}])
 
 
-class RunPage(Wire):
+class ChainRunPage(ApiModel):
     """Runs, newest first."""
 
-    items: list[RunInfo]
+    items: list[ChainRunRead]
     next: str | None = _NEXT
 
 
-class NodeInfo(Wire):
+class NodeRead(ApiModel):
     """One node of a run."""
 
     node_id: str
@@ -121,7 +121,7 @@ class NodeInfo(Wire):
     ended_at: str | None
 
     @classmethod
-    def of(cls, node: NodeView) -> NodeInfo:
+    def of(cls, node: ChainNodeRow) -> NodeRead:
         """Make it of a row."""
         return cls(
             node_id=node.node_id,
@@ -136,34 +136,34 @@ class NodeInfo(Wire):
             reason=node.reason,
             waiting_on=node.waiting_on,
             wait_on=node.wait_on,
-            wait_until=moment(node.wait_until),
-            place=node.place,
+            wait_until=format_timestamp(node.wait_until),
+            place=node.slot,
             parent_id=node.parent_id,
-            started_at=moment(node.started_at),
-            ended_at=moment(node.ended_at),
+            started_at=format_timestamp(node.started_at),
+            ended_at=format_timestamp(node.ended_at),
         )
 
 
-class NodeList(Wire):
+class NodeList(ApiModel):
     """The nodes of a run, in the order of its DAG."""
 
-    items: list[NodeInfo]
+    items: list[NodeRead]
 
 
-class StopBody(Wire):
+class StopBody(ApiModel):
     """Reason for stopping a run."""
 
     reason: Reason = ""
 
 
-class RunState(Wire):
+class ChainRunStatusRead(ApiModel):
     """Status of a run."""
 
     run_id: str
-    status: RunStatus
+    status: ChainRunStatus
 
 
-class NodeAction(Wire):
+class NodeActionRequest(ApiModel):
     """Reason, and the artifact to store."""
 
     reason: Reason = ""
@@ -172,7 +172,7 @@ class NodeAction(Wire):
     )
 
 
-class RerunBody(Wire):
+class RerunRequest(ApiModel):
     """Node to rerun from."""
 
     from_node: str | None = Field(
@@ -181,14 +181,14 @@ class RerunBody(Wire):
     reason: Reason = ""
 
 
-class Decision(Wire):
+class Decision(ApiModel):
     """A person's yes or no."""
 
     approved: bool
     reason: Annotated[str, Field(min_length=1, max_length=500, examples=["verified on all solutions"])]
 
 
-class ChangeInfo(Wire):
+class ChainStatusChangeRead(ApiModel):
     """A status change of a run or node."""
 
     id: int
@@ -201,7 +201,7 @@ class ChangeInfo(Wire):
     at: str = _MOMENT
 
     @classmethod
-    def of(cls, change: StatusChange) -> ChangeInfo:
+    def of(cls, change: ChainStatusChange) -> ChainStatusChangeRead:
         """Make it of a row."""
         return cls(
             id=change.id,
@@ -211,17 +211,17 @@ class ChangeInfo(Wire):
             attempt=change.attempt,
             actor=change.actor,
             reason=change.reason,
-            at=moment(change.at),
+            at=format_timestamp(change.at),
         )
 
 
-class ChangeList(Wire):
+class ChainStatusChangeList(ApiModel):
     """Status changes, oldest first."""
 
-    items: list[ChangeInfo]
+    items: list[ChainStatusChangeRead]
 
 
-class LineInfo(Wire):
+class NodeLogLineRead(ApiModel):
     """A log line of a node."""
 
     id: int
@@ -230,12 +230,12 @@ class LineInfo(Wire):
     at: str = _MOMENT
 
     @classmethod
-    def of(cls, line: LogLine) -> LineInfo:
+    def of(cls, line: NodeLogRow) -> NodeLogLineRead:
         """Make it of a row."""
-        return cls(id=line.id, attempt=line.attempt, text=line.text, at=moment(line.at))
+        return cls(id=line.id, attempt=line.attempt, text=line.text, at=format_timestamp(line.at))
 
 
-class LineList(Wire):
+class NodeLogLineList(ApiModel):
     """Log lines, oldest first; continue after the last ID."""
 
-    items: list[LineInfo]
+    items: list[NodeLogLineRead]

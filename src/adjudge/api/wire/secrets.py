@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
 from adjudge.store.chain_secrets import SecretName
 
 
-class SecretBody(Wire):
+class SecretBody(ApiModel):
     """The value of a secret."""
 
     value: SecretStr = Field(
@@ -18,7 +18,7 @@ class SecretBody(Wire):
     )
 
 
-class SecretInfo(Wire):
+class SecretInfo(ApiModel):
     """What may be known of a secret."""
 
     name: str = Field(examples=["CI_TOKEN"])
@@ -33,13 +33,13 @@ class SecretInfo(Wire):
         return cls(
             name=row.name,
             created_by=row.created_by,
-            created_at=moment(row.created_at),
+            created_at=format_timestamp(row.created_at),
             updated_by=row.updated_by,
-            updated_at=moment(row.updated_at),
+            updated_at=format_timestamp(row.updated_at),
         )
 
 
-class SecretList(Wire):
+class SecretList(ApiModel):
     """Secrets by name."""
 
     items: list[SecretInfo]

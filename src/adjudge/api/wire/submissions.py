@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pydantic import Field, JsonValue
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import Wire
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import ApiModel
 from adjudge.domain.verdict import Verdict
-from adjudge.store.dead_letters import Attempt
-from adjudge.store.reads import RunChange, RunRow, SubmissionChange, SubmissionRow
+from adjudge.store.dead_letters import JobAttemptRow
+from adjudge.store.reads import JobStatusChange, JudgeRunRow, SubmissionRow, SubmissionStatusChange
 
 BATCH_MOST = 1_000
 _ID = "019a8c5e-7c1f-7a3b-9d52-3f1f0c7d2b11"
 _MOMENT = "2026-01-31T12:00:00.000Z"
 
 
-class NewSubmission(Wire):
+class SubmissionCreate(ApiModel):
     """A new submission."""
 
     problem: str = Field(description="Problem slug or ID.", min_length=1, max_length=200, examples=["multiples"])
@@ -25,13 +25,13 @@ class NewSubmission(Wire):
     )
 
 
-class NewSubmissions(Wire):
+class SubmissionBatchCreate(ApiModel):
     """A batch of submissions; all are accepted, or none."""
 
-    items: list[NewSubmission] = Field(min_length=1, max_length=BATCH_MOST)
+    items: list[SubmissionCreate] = Field(min_length=1, max_length=BATCH_MOST)
 
 
-class Submitted(Wire):
+class SubmissionCreated(ApiModel):
     """IDs of the new submission and its job."""
 
     submission_id: str = Field(examples=[_ID])
@@ -39,13 +39,13 @@ class Submitted(Wire):
     status: str = Field(examples=["pending"])
 
 
-class SubmittedBatch(Wire):
+class SubmissionBatchCreated(ApiModel):
     """New submissions in request order."""
 
-    items: list[Submitted]
+    items: list[SubmissionCreated]
 
 
-class Submission(Wire):
+class SubmissionRead(ApiModel):
     """A submission."""
 
     id: str = Field(examples=[_ID])
@@ -69,7 +69,7 @@ class Submission(Wire):
     finished_at: str | None
 
     @classmethod
-    def of(cls, row: SubmissionRow) -> Submission:
+    def of(cls, row: SubmissionRow) -> SubmissionRead:
         """From the store's row."""
         return cls(
             id=row.id,
@@ -88,20 +88,20 @@ class Submission(Wire):
             mem_kb=row.mem_kb,
             job_id=row.job_id,
             version=row.version,
-            created_at=moment(row.created_at),
-            updated_at=moment(row.updated_at),
-            finished_at=moment(row.finished_at),
+            created_at=format_timestamp(row.created_at),
+            updated_at=format_timestamp(row.updated_at),
+            finished_at=format_timestamp(row.finished_at),
         )
 
 
-class SubmissionPage(Wire):
+class SubmissionPage(ApiModel):
     """A page of submissions, newest first."""
 
-    items: list[Submission]
+    items: list[SubmissionRead]
     next: str | None = Field(description="Cursor of the next page; null on the last page.")
 
 
-class Results(Wire):
+class SubmissionResultsRead(ApiModel):
     """Judging results visible to the viewer."""
 
     submission_id: str
@@ -112,7 +112,7 @@ class Results(Wire):
     )
 
 
-class RunResults(Wire):
+class RunResults(ApiModel):
     """What one judge run found, by what the viewer may see."""
 
     job_id: str
@@ -125,13 +125,13 @@ class RunResults(Wire):
     )
 
 
-class Reason(Wire):
+class ReasonRequest(ApiModel):
     """Reason for a manual action."""
 
     reason: str = Field("", max_length=500, examples=["submitted twice"])
 
 
-class StatusChange(Wire):
+class SubmissionStatusUpdate(ApiModel):
     """Manual status change; applied only if the version matches."""
 
     status: str = Field(max_length=64, examples=["canceled"])
@@ -140,7 +140,7 @@ class StatusChange(Wire):
     reason: str = Field(min_length=1, max_length=500, examples=["the judge machine was broken"])
 
 
-class SubmissionLogEntry(Wire):
+class SubmissionStatusChangeRead(ApiModel):
     """A status change of a submission."""
 
     from_status: str
@@ -153,7 +153,7 @@ class SubmissionLogEntry(Wire):
     at: str
 
     @classmethod
-    def of(cls, row: SubmissionChange) -> SubmissionLogEntry:
+    def of(cls, row: SubmissionStatusChange) -> SubmissionStatusChangeRead:
         """From the store's row."""
         return cls(
             from_status=row.from_status,
@@ -163,17 +163,17 @@ class SubmissionLogEntry(Wire):
             version=row.version,
             actor=row.actor,
             reason=row.reason,
-            at=moment(row.at),
+            at=format_timestamp(row.at),
         )
 
 
-class SubmissionLog(Wire):
+class SubmissionStatusChangeList(ApiModel):
     """Status changes of a submission, oldest first."""
 
-    items: list[SubmissionLogEntry]
+    items: list[SubmissionStatusChangeRead]
 
 
-class JudgeRun(Wire):
+class JudgeRunRead(ApiModel):
     """A judge run of a submission."""
 
     id: str
@@ -196,7 +196,7 @@ class JudgeRun(Wire):
     finished_at: str | None
 
     @classmethod
-    def of(cls, row: RunRow) -> JudgeRun:
+    def of(cls, row: JudgeRunRow) -> JudgeRunRead:
         """From the store's row."""
         return cls(
             id=row.id,
@@ -212,21 +212,21 @@ class JudgeRun(Wire):
             error_code=row.error_code,
             error=row.error,
             trace_id=row.trace_id,
-            created_at=moment(row.created_at),
-            queued_at=moment(row.queued_at),
-            started_at=moment(row.started_at),
-            updated_at=moment(row.updated_at),
-            finished_at=moment(row.finished_at),
+            created_at=format_timestamp(row.created_at),
+            queued_at=format_timestamp(row.queued_at),
+            started_at=format_timestamp(row.started_at),
+            updated_at=format_timestamp(row.updated_at),
+            finished_at=format_timestamp(row.finished_at),
         )
 
 
-class JudgeRuns(Wire):
+class JudgeRunList(ApiModel):
     """Judge runs of a submission, newest first."""
 
-    items: list[JudgeRun]
+    items: list[JudgeRunRead]
 
 
-class RunAttempt(Wire):
+class AttemptRead(ApiModel):
     """A finished attempt of a job."""
 
     attempt_id: int
@@ -239,13 +239,13 @@ class RunAttempt(Wire):
     error: str | None
 
     @classmethod
-    def of(cls, row: Attempt) -> RunAttempt:
+    def of(cls, row: JobAttemptRow) -> AttemptRead:
         """From the store's row."""
         return cls(
             attempt_id=row.attempt_id,
             worker=row.worker,
-            started_at=moment(row.started_at),
-            ended_at=moment(row.ended_at),
+            started_at=format_timestamp(row.started_at),
+            ended_at=format_timestamp(row.ended_at),
             outcome=row.outcome,
             reason=row.reason,
             error_code=row.error_code,
@@ -253,13 +253,13 @@ class RunAttempt(Wire):
         )
 
 
-class RunAttempts(Wire):
+class AttemptList(ApiModel):
     """Attempts of a judge run, oldest first."""
 
-    items: list[RunAttempt]
+    items: list[AttemptRead]
 
 
-class RunLogEntry(Wire):
+class JobStatusChangeRead(ApiModel):
     """A status change of a judge run."""
 
     from_status: str
@@ -270,7 +270,7 @@ class RunLogEntry(Wire):
     at: str
 
     @classmethod
-    def of(cls, row: RunChange) -> RunLogEntry:
+    def of(cls, row: JobStatusChange) -> JobStatusChangeRead:
         """From the store's row."""
         return cls(
             from_status=row.from_status,
@@ -278,11 +278,11 @@ class RunLogEntry(Wire):
             attempt_id=row.attempt_id,
             actor=row.actor,
             reason=row.reason,
-            at=moment(row.at),
+            at=format_timestamp(row.at),
         )
 
 
-class RunLog(Wire):
+class JobStatusChangeList(ApiModel):
     """Status changes of a judge run, oldest first."""
 
-    items: list[RunLogEntry]
+    items: list[JobStatusChangeRead]

@@ -6,24 +6,24 @@ from typing import Annotated
 
 from pydantic import Field
 
-from adjudge.api.actions.users import MadeInvitation, MadeUser
-from adjudge.api.moments import moment
-from adjudge.api.wire.accounts import Email, Name, Password, ShownName, UserInfo
-from adjudge.api.wire.base import MOMENT_EXAMPLE, Wire
+from adjudge.api.actions.users import CreatedInvitation, CreatedUser
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.accounts import Email, Name, Password, ShownName, UserRead
+from adjudge.api.wire.base import MOMENT_EXAMPLE, ApiModel
 from adjudge.domain.access import Role
-from adjudge.store.invitations import Invitation
+from adjudge.store.invitations import InvitationRow
 
 Reason = Annotated[str, Field(min_length=1, max_length=500, examples=["asked for by the organiser"])]
 
 
-class UserPage(Wire):
+class UserPage(ApiModel):
     """A page of users, ordered by name."""
 
-    items: list[UserInfo]
+    items: list[UserRead]
     next: str | None = Field(description="The cursor of the next page; null at the end.")
 
 
-class UserOrderBody(Wire):
+class UserCreate(ApiModel):
     """A new user."""
 
     name: Name
@@ -35,32 +35,32 @@ class UserOrderBody(Wire):
     )
 
 
-class UserMade(Wire):
+class UserCreated(ApiModel):
     """A user and a one-time password, shown once; it must be changed at the first login."""
 
-    user: UserInfo
+    user: UserRead
     one_time_password: str | None = Field(examples=["1f3a-90bc-77de-0a1b-c2d3"])
 
     @classmethod
-    def of(cls, made: MadeUser) -> UserMade:
+    def of(cls, made: CreatedUser) -> UserCreated:
         """Make it of what was made."""
-        return cls(user=UserInfo.of(made.user), one_time_password=made.one_time_password)
+        return cls(user=UserRead.of(made.user), one_time_password=made.one_time_password)
 
 
-class UserPatch(Wire):
+class UserUpdate(ApiModel):
     """Changes to a user."""
 
     role: Role
     reason: Reason
 
 
-class ReasonBody(Wire):
+class ReasonBody(ApiModel):
     """Reason, stored in the audit log."""
 
     reason: Reason
 
 
-class InvitationOrder(Wire):
+class InvitationCreate(ApiModel):
     """A new invitation."""
 
     role: Role = Role.CONTESTANT
@@ -69,19 +69,19 @@ class InvitationOrder(Wire):
     note: Annotated[str, Field(max_length=200, examples=["spring course"])] | None = None
 
 
-class InvitationMade(Wire):
+class InvitationCreated(ApiModel):
     """A new invitation with its code, shown once."""
 
     id: str
     code: str = Field(examples=["inv_…"])
 
     @classmethod
-    def of(cls, made: MadeInvitation) -> InvitationMade:
+    def of(cls, made: CreatedInvitation) -> InvitationCreated:
         """Make it of what was made."""
         return cls(id=made.id, code=made.code)
 
 
-class InvitationInfo(Wire):
+class InvitationRead(ApiModel):
     """An invitation, without its code."""
 
     id: str
@@ -95,7 +95,7 @@ class InvitationInfo(Wire):
     revoked: bool
 
     @classmethod
-    def of(cls, row: Invitation) -> InvitationInfo:
+    def of(cls, row: InvitationRow) -> InvitationRead:
         """Make it of a row."""
         return cls(
             id=row.id,
@@ -104,14 +104,14 @@ class InvitationInfo(Wire):
             max_uses=row.max_uses,
             uses=row.uses,
             created_by=row.created_by,
-            created_at=moment(row.created_at),
-            expires_at=moment(row.expires_at),
+            created_at=format_timestamp(row.created_at),
+            expires_at=format_timestamp(row.expires_at),
             revoked=row.revoked_at is not None,
         )
 
 
-class InvitationPage(Wire):
+class InvitationPage(ApiModel):
     """Invitations, newest first."""
 
-    items: list[InvitationInfo]
+    items: list[InvitationRead]
     next: str | None = Field(description="The cursor of the next page; null at the end.")

@@ -6,22 +6,22 @@ from typing import Literal
 
 from pydantic import Field
 
-from adjudge.api.moments import moment
-from adjudge.api.wire.base import Wire
+from adjudge.api.moments import format_timestamp
+from adjudge.api.wire.base import ApiModel
 from adjudge.store import webhooks
 
 EventName = Literal["submission.judged", "submission.canceled", "submission.rejudged"]
 _URL = "https://example.org/hooks/adjudge"
 
 
-class NewWebhook(Wire):
+class WebhookCreate(ApiModel):
     """A new webhook."""
 
     url: str = Field(max_length=2_000, examples=[_URL])
     events: list[EventName] = Field(min_length=1, max_length=10)
 
 
-class WebhookEdit(Wire):
+class WebhookUpdate(ApiModel):
     """Changes to a webhook; omitted fields stay."""
 
     url: str | None = Field(None, max_length=2_000, examples=[_URL])
@@ -29,7 +29,7 @@ class WebhookEdit(Wire):
     is_active: bool | None = None
 
 
-class Webhook(Wire):
+class WebhookRead(ApiModel):
     """A webhook, without its secret."""
 
     id: str
@@ -43,35 +43,35 @@ class Webhook(Wire):
     disabled_reason: str | None = Field(description="Error of the last failed delivery.")
 
     @classmethod
-    def of(cls, found: webhooks.Webhook) -> Webhook:
+    def of(cls, found: webhooks.WebhookRow) -> WebhookRead:
         """From the store's value."""
         return cls(
             id=found.id,
             url=found.url,
             events=list(found.events),
             is_active=found.is_active,
-            created_at=moment(found.created_at),
-            updated_at=moment(found.updated_at),
+            created_at=format_timestamp(found.created_at),
+            updated_at=format_timestamp(found.updated_at),
             failures=found.failures,
-            disabled_at=moment(found.disabled_at),
+            disabled_at=format_timestamp(found.disabled_at),
             disabled_reason=found.disabled_reason,
         )
 
 
-class WebhookMade(Wire):
+class WebhookCreated(ApiModel):
     """A new webhook with its signing secret, shown once."""
 
-    webhook: Webhook
+    webhook: WebhookRead
     secret: str
 
 
-class Webhooks(Wire):
+class WebhookList(ApiModel):
     """Your webhooks."""
 
-    items: list[Webhook]
+    items: list[WebhookRead]
 
 
-class Delivery(Wire):
+class DeliveryRead(ApiModel):
     """A webhook delivery."""
 
     id: str
@@ -87,7 +87,7 @@ class Delivery(Wire):
     finished_at: str | None
 
     @classmethod
-    def of(cls, found: webhooks.Delivery) -> Delivery:
+    def of(cls, found: webhooks.WebhookDeliveryRow) -> DeliveryRead:
         """From the store's value."""
         return cls(
             id=found.id,
@@ -96,22 +96,22 @@ class Delivery(Wire):
             response_status=found.response_status,
             attempts=found.attempts,
             error=found.error,
-            next_attempt_at=moment(found.next_attempt_at),
+            next_attempt_at=format_timestamp(found.next_attempt_at),
             body=found.body,
             job_id=found.job_id,
-            created_at=moment(found.created_at),
-            finished_at=moment(found.finished_at),
+            created_at=format_timestamp(found.created_at),
+            finished_at=format_timestamp(found.finished_at),
         )
 
 
-class DeliveryPage(Wire):
+class DeliveryPage(ApiModel):
     """A page of deliveries, newest first."""
 
-    items: list[Delivery]
+    items: list[DeliveryRead]
     next: str | None
 
 
-class PingSent(Wire):
+class DeliveryQueued(ApiModel):
     """A queued delivery; see the delivery log for the result."""
 
     delivery_id: str

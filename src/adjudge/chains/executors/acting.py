@@ -9,20 +9,20 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.store import Database, node_work
 
 
-async def starter_of(database: Database, context: NodeContext) -> Rights:
+async def find_chain_run_principal(database: Database, context: NodeContext) -> Rights:
     """What the run may do now."""
     return await database.read(lambda tx: rights_of(tx, context.authority))
 
 
-async def acting_user(database: Database, context: NodeContext) -> str:
+async def resolve_user_id(database: Database, context: NodeContext) -> str:
     """The id of the user that the node's ``user`` names, else of whoever the run acts for."""
-    starter, who = await starter_of(database, context), context.cfg.get("user")
+    starter, who = await find_chain_run_principal(database, context), context.cfg.get("user")
     if who is None:
         if starter.user_id is None:
             starter.require(Permission.RUN_CONTROL, "act for anybody")
             raise InvalidInput("user: the run acts for nobody; start it as a user.", field="user")
         return starter.user_id
-    found = await database.read(lambda tx: node_work.user_id(tx, str(who)))
+    found = await database.read(lambda tx: node_work.find_id(tx, str(who)))
     if found is None:
         raise InvalidInput(f"user: {str(who)[:64]!r} is no user; name one in the node's cfg.user.", field="user")
     if starter.user_id != found:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Protocol
 
-from adjudge.chains.artifacts import INLINE_BYTES, in_row
-from adjudge.chains.executor import NodeContext, Waiting
+from adjudge.chains.artifacts import INLINE_BYTES, inline_artifact
+from adjudge.chains.executor import NodeContext, NodeWaiting
 from adjudge.domain.errors import InvalidInput, WrongNodeState
 from adjudge.store import Database, Tx, audit, chain_runs, chain_waits
 
-APPROVAL: Final = "approval"
+WAIT_APPROVAL: Final = "approval"
 """What a ``wait_approval`` node waits on."""
 
 
-class WaitApproval:
+class WaitApprovalExecutor:
     """Waits until a person says yes or no, with a reason. It holds no worker meanwhile.
 
     The artifact has `approved`, `by` and `reason`. A no fails the node, unless `on_no` is `go_on`: then it succeeds and
@@ -43,7 +43,7 @@ class WaitApproval:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def execute(self, context: NodeContext) -> Waiting:
+    async def execute(self, context: NodeContext) -> NodeWaiting:
         """Ask."""
         cfg = context.cfg
         asked = {
@@ -52,17 +52,17 @@ class WaitApproval:
             "approvers": cfg.get("approvers"),
             "on_no": cfg.get("on_no", "fail"),
         }
-        size_bytes = in_row(asked).size_bytes
+        size_bytes = inline_artifact(asked).size_bytes
         if size_bytes > INLINE_BYTES:  # a question that can be asked must not fail because of what is shown beside it
             asked["details"] = f"Too large to be shown here ({size_bytes} bytes): look at the nodes before this one."
         until_ms = None
         if "timeout_sec" in cfg:  # by the database's clock, which ends the wait
             until_ms = await self._database.read(chain_waits.now_ms) + round(cfg["timeout_sec"] * 1_000)
         await context.log(f"asked: {cfg['question']}")
-        return Waiting(APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)
+        return NodeWaiting(WAIT_APPROVAL, f"{context.run_id}/{context.node_id}/{context.attempt}", asked, until_ms)
 
 
-class Resume(Protocol):
+class ResumeNodes(Protocol):
     """Completes nodes that wait for a thing, in the transaction that ends the thing."""
 
     async def __call__(
@@ -72,9 +72,9 @@ class Resume(Protocol):
         ...
 
 
-async def decide(
+async def answer_approval(
     tx: Tx,
-    resume: Resume,
+    resume: ResumeNodes,
     *,
     run_id: str,
     node_id: str,
@@ -90,8 +90,8 @@ async def decide(
     """
     if not reason.strip():
         raise InvalidInput("reason: say why; it is kept with the decision.", field="reason")
-    node = await chain_runs.node(tx, run_id, node_id)
-    if node.wait_on != APPROVAL or node.wait_key is None:
+    node = await chain_runs.find_node(tx, run_id, node_id)
+    if node.wait_on != WAIT_APPROVAL or node.wait_key is None:
         raise WrongNodeState(f"Node {node_id!r} is not waiting for approval (status: {node.status}).", node_id=node_id)
     asked = node.artifact if isinstance(node.artifact, Mapping) else {}
     approvers = asked.get("approvers")
@@ -100,7 +100,7 @@ async def decide(
     succeeds = approved or asked.get("on_no") == "go_on"
     woken = await resume(
         tx,
-        on=APPROVAL,
+        on=WAIT_APPROVAL,
         key=node.wait_key,
         success=succeeds,
         artifact={"approved": approved, "by": actor, "reason": reason},

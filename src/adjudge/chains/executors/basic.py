@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from adjudge.chains.executor import NodeContext, NodeResult, Waiting
+from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting
 from adjudge.store import Database, chain_waits
 
 
-class Noop:
+class NoopExecutor:
     """Does nothing and succeeds; its artifact is what `artifact` says. Good for joining branches and naming values."""
 
     type: ClassVar[str] = "noop"
-    is_light: ClassVar[bool] = True
+    is_instant: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"artifact": {"description": "Any JSON value; templates make it a value for dependents."}},
@@ -25,7 +25,7 @@ class Noop:
         return NodeResult(context.cfg.get("artifact"))
 
 
-class Sleep:
+class SleepExecutor:
     """Waits for a while, or until a moment. It holds no worker meanwhile, survives restarts, and ends when stopped.
 
     Moments are by the database's clock: that of a worker may differ, and of the next attempt's worker differ again.
@@ -50,7 +50,7 @@ class Sleep:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def execute(self, context: NodeContext) -> Waiting:
+    async def execute(self, context: NodeContext) -> NodeWaiting:
         """Set the timer; an attempt after the first keeps the moment that was set then."""
         until_ms = context.checkpoint.get("until_ms") if isinstance(context.checkpoint, dict) else None
         if until_ms is None:
@@ -59,4 +59,4 @@ class Sleep:
             until_ms = await self._database.read(chain_waits.now_ms) + round(context.cfg["seconds"] * 1_000)
             await context.save_checkpoint({"until_ms": until_ms})
         key = f"{context.run_id}/{context.node_id}/{context.attempt}"
-        return Waiting("timer", key, artifact={"until_ms": until_ms}, until_ms=until_ms)
+        return NodeWaiting("timer", key, artifact={"until_ms": until_ms}, until_ms=until_ms)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
 from adjudge.domain.limits import MIB, Limits
-from adjudge.judge.compile import refuse_fault
+from adjudge.judge.compile import raise_on_sandbox_fault
 from adjudge.judge.pipeline import Judge
-from adjudge.sandbox import InputFile, RunReport, RunSpec
+from adjudge.sandbox import InputFile, SandboxRunReport, SandboxRunSpec
 
 _KEPT: Final = 64 * 1024
 """How much of each output stands in the artifact; what is longer is for `collect` or a redirection into a file."""
@@ -30,7 +30,7 @@ _LIMITS: Final = {
 }
 
 
-class SandboxProgram:
+class SandboxExecutor:
     """Runs a program in the sandbox, isolated and limited as submissions are: no network, nothing of the host's.
 
     The artifact has `verdict` (OK TLE MLE OLE RE), `exit_code`, `exit_signal`, `time_ms`, `wall_ms`, `memory_kb`,
@@ -41,7 +41,7 @@ class SandboxProgram:
 
     type: ClassVar[str] = "sandbox"
     permissions: ClassVar[tuple[Permission, ...]] = (Permission.EXECUTION_CREATE,)
-    stops_at_once: ClassVar[bool] = True
+    can_be_killed: ClassVar[bool] = True
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
@@ -98,7 +98,7 @@ class SandboxProgram:
         "additionalProperties": False,
     }
 
-    def __init__(self, judge: Judge, blobs: Blobs, cache: BlobCache) -> None:
+    def __init__(self, judge: Judge, blobs: BlobStore, cache: BlobCache) -> None:
         self._judge, self._blobs, self._cache = judge, blobs, cache
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -106,7 +106,7 @@ class SandboxProgram:
         cfg = context.cfg
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-node-")))
-            spec = RunSpec(
+            spec = SandboxRunSpec(
                 argv=tuple(cfg["argv"]),
                 limits=_limits(cfg.get("limits", {})),
                 env=cfg.get("env", {}),
@@ -116,7 +116,7 @@ class SandboxProgram:
                 collect_to=folder if cfg.get("collect") else None,
             )
             report = await self._judge.box.run(spec)
-            refuse_fault(report, "the node's program")
+            raise_on_sandbox_fault(report, "the node's program")
             found = _document(report)
             found["files"] = {
                 name: await self._stored(folder / name) for name in spec.collect if _is_file(folder / name, folder)
@@ -129,13 +129,13 @@ class SandboxProgram:
 
     async def _stdin(self, given: Any, stack: AsyncExitStack) -> Path | bytes | None:
         if isinstance(given, Mapping):
-            return await stack.enter_async_context(self._cache.hold(given["blob"]))
+            return await stack.enter_async_context(self._cache.pin(given["blob"]))
         return given.encode() if isinstance(given, str) else None
 
     async def _file(self, item: Mapping[str, Any], stack: AsyncExitStack) -> InputFile:
         source: Path | bytes
         if "blob" in item:
-            source = await stack.enter_async_context(self._cache.hold(item["blob"]))
+            source = await stack.enter_async_context(self._cache.pin(item["blob"]))
         else:
             source = item["text"].encode()
         return InputFile(item["name"], source, item.get("executable", False))
@@ -162,7 +162,7 @@ def _is_file(path: Path, folder: Path) -> bool:
     return path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(folder.resolve())
 
 
-def _document(report: RunReport) -> dict[str, Any]:
+def _document(report: SandboxRunReport) -> dict[str, Any]:
     return {
         "verdict": report.verdict.value,
         "limit": report.limit.value if report.limit else None,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar, Final
 
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
@@ -16,7 +16,7 @@ from adjudge.store import Database, Tx, audit, node_work
 _CONTEST: Final = {"type": "string", "minLength": 1, "description": "Slug or id of the contest."}
 
 
-class ContestUnfreeze:
+class ContestUnfreezeExecutor:
     """Lifts the freeze of a contest that has ended, so that its board shows everything.
 
     The artifact has `contest_id`, `slug` and `was_frozen`. A contest that still runs fails the node for good.
@@ -38,10 +38,10 @@ class ContestUnfreeze:
         """Lift it, and note who had it done."""
 
         async def lift(tx: Tx) -> dict[str, Any]:
-            contest = await node_work.contest(tx, context.cfg["contest"])
+            contest = await node_work.find_contest(tx, context.cfg["contest"])
             if not contest.has_ended:
                 raise NodeRefused(f"The contest {contest.slug!r} still runs; its freeze is lifted when it is over.")
-            lifted = await node_work.lift_freeze(tx, contest.id)
+            lifted = await node_work.unfreeze(tx, contest.id)
             if lifted:
                 await audit.record(
                     tx,
@@ -56,7 +56,7 @@ class ContestUnfreeze:
         return NodeResult(await self._database.transact(lift))
 
 
-class ContestExport:
+class ContestExportExecutor:
     """Writes every submission of a contest into the file store, a line of JSON each, in the order they came.
 
     Each line has `id`, `user`, `label`, `problem`, `language`, `status`, `verdict`, `score`, `time_ms`, `mem_kb` and
@@ -73,16 +73,16 @@ class ContestExport:
         "additionalProperties": False,
     }
 
-    def __init__(self, database: Database, blobs: Blobs) -> None:
+    def __init__(self, database: Database, blobs: BlobStore) -> None:
         self._database, self._blobs = database, blobs
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Stream the rows into one file; the same rows give the same file."""
-        contest = await self._database.read(lambda tx: node_work.contest(tx, context.cfg["contest"]))
+        contest = await self._database.read(lambda tx: node_work.find_contest(tx, context.cfg["contest"]))
         verdicts: Counter[str] = Counter()
 
         async def lines() -> AsyncIterator[bytes]:
-            async for page in node_work.contest_results(self._database, contest.id):
+            async for page in node_work.iter_contest_submissions(self._database, contest.id):
                 verdicts.update(row["verdict"] or row["status"] for row in page)
                 yield b"".join(_line(row) for row in page)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from adjudge.chains.executor import NodeContext, NodeFailed, NodeResult
-from adjudge.chains.executors.outgoing import Answer, Call, Outgoing
+from adjudge.chains.executors.outgoing import GuardedHttpClient, HttpRequest, HttpResponse
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
 from adjudge.observe.logs import get_logger
@@ -30,7 +30,7 @@ _TIMEOUT: Final = {
 }
 
 
-class Http:
+class HttpExecutor:
     """Calls a URL and hands on its answer: `status`, `headers`, and `json` or `text`.
 
     Only hosts of the setting `chains.http_allow` can be called. Calls are signed with `chains.http_secret` and carry
@@ -71,7 +71,7 @@ class Http:
         "additionalProperties": False,
     }
 
-    def __init__(self, outgoing: Outgoing) -> None:
+    def __init__(self, outgoing: GuardedHttpClient) -> None:
         self._outgoing = outgoing
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -84,7 +84,7 @@ class Http:
         return NodeResult(answer.document())
 
 
-class Notify:
+class NotifyExecutor:
     """Says something: a line in the node's log, and a POST to a webhook where `url` is given.
 
     The POST's JSON has `text`, `data`, `chain`, `run_id` and `node_id`, and is signed like those of `http`.
@@ -106,7 +106,7 @@ class Notify:
         "additionalProperties": False,
     }
 
-    def __init__(self, outgoing: Outgoing) -> None:
+    def __init__(self, outgoing: GuardedHttpClient) -> None:
         self._outgoing = outgoing
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -128,7 +128,7 @@ class Notify:
         return NodeResult({"text": cfg["text"], "status": answer.status})
 
 
-def _call(context: NodeContext, method: str, message: Any = None) -> Call:
+def _call(context: NodeContext, method: str, message: Any = None) -> HttpRequest:
     cfg = context.cfg
     body, kind = b"", ""
     if message is not None or "json" in cfg:
@@ -139,13 +139,15 @@ def _call(context: NodeContext, method: str, message: Any = None) -> Call:
     if kind and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = kind
     headers["Idempotency-Key"] = f"{context.run_id}/{context.node_id}"
-    return Call(method, cfg["url"], headers, body, cfg.get("timeout_ms", 10_000), cfg.get("max_bytes", 256 * 1024))
+    return HttpRequest(
+        method, cfg["url"], headers, body, cfg.get("timeout_ms", 10_000), cfg.get("max_bytes", 256 * 1024)
+    )
 
 
-def _judge(answer: Answer, expected: list[int] | None) -> None:
+def _judge(answer: HttpResponse, expected: list[int] | None) -> None:
     fine = answer.status in expected if expected else 200 <= answer.status < 300
     if fine:
         return
     said = answer.body[:200].decode(errors="replace").strip()
     message = f"{answer.url}: answered {answer.status}" + (f": {said}" if said else ".")
-    raise NodeFailed(message) if answer.is_worth_another_try else NodeRefused(message)
+    raise NodeFailed(message) if answer.is_retryable else NodeRefused(message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from adjudge.blobs.driver import Blobs
-from adjudge.chains.executor import Awaited, NodeContext, Waiting
-from adjudge.chains.executors.acting import acting_user, starter_of
+from adjudge.blobs.driver import BlobStore
+from adjudge.chains.executor import NodeContext, NodeWaiting, WaitResult
+from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import Rights
 from adjudge.domain.access import Permission
@@ -16,14 +16,14 @@ from adjudge.domain.ids import new_id
 from adjudge.domain.states import SUBMISSION, SubmissionStatus
 from adjudge.domain.verdict import Verdict
 from adjudge.store import Database, Tx, node_work, problem_reads
-from adjudge.store.submissions import NewSubmission, Submissions
+from adjudge.store.submissions import NewSubmission, SubmissionCommands
 
-SUBMISSION_ENDED: Final = "submission"
+WAIT_SUBMISSION: Final = "submission"
 """What a ``judge`` node waits on."""
 SOURCE_CHARACTERS: Final = 262_144
 
 
-class Judge:
+class JudgeExecutor:
     """Submits a solution to a problem and waits for its verdict.
 
     The artifact has `submission_id`, `status`, `verdict`, `score`, `time_ms` and `mem_kb`. The node succeeds with
@@ -50,10 +50,10 @@ class Judge:
         "additionalProperties": False,
     }
 
-    def __init__(self, database: Database, submissions: Submissions, blobs: Blobs) -> None:
+    def __init__(self, database: Database, submissions: SubmissionCommands, blobs: BlobStore) -> None:
         self._database, self._submissions, self._blobs = database, submissions, blobs
 
-    async def execute(self, context: NodeContext) -> Waiting:
+    async def execute(self, context: NodeContext) -> NodeWaiting:
         """Submit once, whatever happens between: the id is kept before it is used."""
         submission_id = await self._kept(context)
         if submission_id is None:
@@ -62,12 +62,12 @@ class Judge:
         new = await self._prepared(context, submission_id)
 
         async def submit(tx: Tx) -> None:
-            if await node_work.submission_outcome(tx, submission_id) is None:
+            if await node_work.lock_submission_state(tx, submission_id) is None:
                 await self._submissions.submit(tx, [new])
 
         await self._database.transact(submit)
         await context.log(f"submitted as {submission_id}")
-        return Waiting(SUBMISSION_ENDED, submission_id, artifact={"submission_id": submission_id})
+        return NodeWaiting(WAIT_SUBMISSION, submission_id, artifact={"submission_id": submission_id})
 
     async def _kept(self, context: NodeContext) -> str | None:
         """The submission of an earlier attempt, unless it came to nothing: then another is worth making."""
@@ -76,15 +76,15 @@ class Judge:
             return None
 
         async def look(tx: Tx) -> str | None:
-            known = await node_work.submission_outcome(tx, kept)
-            ended = await submission_ended(tx, kept) if known else None
+            known = await node_work.lock_submission_state(tx, kept)
+            ended = await probe_submission(tx, kept) if known else None
             return None if ended is not None and not ended.success else str(kept)
 
         return await self._database.transact(look)
 
     async def _prepared(self, context: NodeContext, submission_id: str) -> NewSubmission:
-        cfg, user_id = context.cfg, await acting_user(self._database, context)
-        starter = await starter_of(self._database, context)
+        cfg, user_id = context.cfg, await resolve_user_id(self._database, context)
+        starter = await find_chain_run_principal(self._database, context)
         problem_id, revision_id, contest_id = await self._database.read(lambda tx: _target(tx, cfg, starter))
         if "source" in cfg:
             data = cfg["source"].encode()
@@ -108,7 +108,7 @@ class Judge:
 
 async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str, str, str | None]:
     """The problem, the revision and the contest that a submission is for; drafts are for those who may see them."""
-    contest_id = (await node_work.contest(tx, cfg["contest"])).id if "contest" in cfg else None
+    contest_id = (await node_work.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None
     problem = await problem_reads.find(tx, cfg["problem"])
     if problem is None:
         raise NotFound("problem", cfg["problem"])
@@ -120,7 +120,7 @@ async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str,
     if "revision_id" in cfg and cfg["revision_id"] != problem.published_revision_id:
         if not sees_draft:
             raise NotFound("revision", cfg["revision_id"])
-        revision = await problem_reads.revision(tx, cfg["revision_id"])
+        revision = await problem_reads.find_revision(tx, cfg["revision_id"])
         if revision.problem_id != problem.id:
             raise InvalidInput("revision_id: that revision is another problem's.", field="revision_id")
         return problem.id, revision.id, contest_id
@@ -129,11 +129,11 @@ async def _target(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> tuple[str,
     return problem.id, problem.published_revision_id, contest_id
 
 
-async def submission_ended(tx: Tx, key: str) -> Awaited | None:
+async def probe_submission(tx: Tx, key: str) -> WaitResult | None:
     """Look whether a submission has ended: the probe of ``judge`` nodes."""
-    outcome = await node_work.submission_outcome(tx, key)
+    outcome = await node_work.lock_submission_state(tx, key)
     if outcome is None:
-        return Awaited(success=False, error=f"Submission {key} is gone.")
+        return WaitResult(success=False, error=f"Submission {key} is gone.")
     if SubmissionStatus(outcome.status) not in SUBMISSION.terminal:
         return None
     artifact = {
@@ -146,5 +146,5 @@ async def submission_ended(tx: Tx, key: str) -> Awaited | None:
     }
     if outcome.verdict is None or outcome.verdict == Verdict.SE:
         why = "was canceled" if outcome.verdict is None else "could not be judged (SE)"
-        return Awaited(success=False, artifact=artifact, error=f"Submission {key} {why}.")
-    return Awaited(success=True, artifact=artifact)
+        return WaitResult(success=False, artifact=artifact, error=f"Submission {key} {why}.")
+    return WaitResult(success=True, artifact=artifact)

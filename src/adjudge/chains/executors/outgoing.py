@@ -26,8 +26,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 import httpx
 
 from adjudge.chains.executors.refusal import NodeRefused
-from adjudge.domain.addresses import Address, Network, behind, is_public
-from adjudge.domain.documents import as_text
+from adjudge.domain.addresses import Address, Network, is_public, unwrap_ipv4
+from adjudge.domain.documents import encode_json
 from adjudge.domain.errors import InvalidInput, NodeFailed
 from adjudge.observe.logs import get_logger
 
@@ -46,28 +46,28 @@ _LATER: Final = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AllowedHost:
     """A host that may be called: ``host``, ``*.domain``, with a port and a scheme of its own where it has one."""
 
     scheme: str
     host: str
     port: int
 
-    def covers(self, scheme: str, host: str, port: int) -> bool:
+    def matches(self, scheme: str, host: str, port: int) -> bool:
         """Whether a call goes there."""
         named = host == self.host or (self.host.startswith("*.") and host.endswith(self.host[1:]))
         return named and scheme == self.scheme and port == self.port
 
 
 @dataclass(frozen=True, slots=True)
-class AllowList:
+class HostAllowList:
     """Where calls may go."""
 
-    places: tuple[Place, ...] = ()
+    hosts: tuple[AllowedHost, ...] = ()
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> AllowList:
+    def parse(cls, text: str) -> HostAllowList:
         """Read ``example.org, *.example.org, http://10.0.0.5:8080, 10.0.0.0/8``; plain names mean https."""
         places, networks = [], []
         for item in (part.strip() for part in text.split(",")):
@@ -81,16 +81,16 @@ class AllowList:
 
     def check(self, scheme: str, host: str, port: int) -> None:
         """Refuse a place that is not on the list."""
-        if any(place.covers(scheme, host, port) for place in self.places):
+        if any(place.matches(scheme, host, port) for place in self.hosts):
             return
         raise NodeRefused(f"url: {scheme}://{host}:{port} is not in chains.http_allow.")
 
     def check_address(self, address: Address, host: str) -> None:
         """Refuse an address inside, unless it is listed as such."""
-        real = behind(address)
+        real = unwrap_ipv4(address)
         if is_public(real):
             return
-        listed = any(place.host == str(real) for place in self.places)
+        listed = any(place.host == str(real) for place in self.hosts)
         if not listed and not any(real in network for network in self.networks if network.version == real.version):
             # Which address it is stays in the log: a refusal must not tell what names mean inside.
             _log.warning("outgoing_call_refused", host=host, address=str(real))
@@ -107,7 +107,7 @@ def _network(item: str) -> Network:
         raise InvalidInput(f"chains.http_allow: {item!r} is no network: {error}.", field="chains.http_allow") from None
 
 
-def _place(item: str) -> Place:
+def _place(item: str) -> AllowedHost:
     parts = urlsplit(item if "://" in item else f"https://{item}")
     try:
         scheme, host, port = _whither(parts)
@@ -115,7 +115,7 @@ def _place(item: str) -> Place:
         raise InvalidInput(f"chains.http_allow: {item!r}: {error}.", field="chains.http_allow") from None
     if parts.path.strip("/") or parts.query or parts.username:
         raise InvalidInput(f"chains.http_allow: {item!r}: give a host, not a path.", field="chains.http_allow")
-    return Place(scheme, host, port)
+    return AllowedHost(scheme, host, port)
 
 
 def _whither(parts: SplitResult) -> tuple[str, str, int]:
@@ -127,7 +127,7 @@ def _whither(parts: SplitResult) -> tuple[str, str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpRequest:
     """One request."""
 
     method: str
@@ -139,7 +139,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back."""
 
     status: int
@@ -148,7 +148,7 @@ class Answer:
     url: str
 
     @property
-    def is_worth_another_try(self) -> bool:
+    def is_retryable(self) -> bool:
         """Whether the other side may answer otherwise later."""
         return self.status >= 500 or self.status in _LATER
 
@@ -159,7 +159,7 @@ class Answer:
         if "json" in shown.get("content-type", ""):
             try:
                 told = {**found, "json": json.loads(self.body)}
-                as_text(told, "answer")
+                encode_json(told, "answer")
             except (ValueError, RecursionError, InvalidInput):
                 pass  # it says JSON and is none, or none that can be kept: shown as text
             else:
@@ -168,32 +168,32 @@ class Answer:
 
 
 @cache
-def trusted() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """The authorities that certificates are checked against, read once: that takes longer than most calls."""
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def resolve(host: str, port: int) -> list[str]:
+async def resolve_host(host: str, port: int) -> list[str]:
     """The addresses that a name has now, as the machine finds them."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(item[4][0]) for item in found]
 
 
-def signature(secret: bytes, timestamp: str, method: str, target: str, body: bytes) -> str:
+def sign_request(secret: bytes, timestamp: str, method: str, target: str, body: bytes) -> str:
     """``v1=`` and HMAC-SHA256 over ``timestamp.method.target.`` and the body, in hexadecimal."""
     message = f"{timestamp}.{method}.{target}.".encode() + body
     return "v1=" + hmac.new(secret, message, hashlib.sha256).hexdigest()
 
 
-class Outgoing:
+class GuardedHttpClient:
     """Makes calls within the list. One serves a whole process."""
 
     def __init__(
         self,
-        allow: AllowList,
+        allow: HostAllowList,
         secret: bytes = b"",
         *,
-        resolve: Resolve = resolve,
+        resolve: Resolve = resolve_host,
         now_sec: Callable[[], float] = time.time,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -203,14 +203,14 @@ class Outgoing:
         self._now_sec = now_sec
         self._transport = transport
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: HttpRequest) -> HttpResponse:
         """Make the call, following redirects within the list; what the network fails at may be tried again."""
         try:
             async with (
                 asyncio.timeout(call.timeout_ms / 1_000),
                 httpx.AsyncClient(
                     trust_env=False,
-                    verify=trusted(),
+                    verify=tls_context(),
                     follow_redirects=False,
                     timeout=call.timeout_ms / 1_000,
                     transport=self._transport,
@@ -224,7 +224,7 @@ class Outgoing:
         except httpx.HTTPError as error:
             raise NodeFailed(f"{call.url}: {type(error).__name__}: {error}") from error
 
-    async def _followed(self, client: httpx.AsyncClient, call: Call) -> Answer:
+    async def _followed(self, client: httpx.AsyncClient, call: HttpRequest) -> HttpResponse:
         method, url, body = call.method, call.url, call.body
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._once(client, call, method, url, body)
@@ -239,7 +239,9 @@ class Outgoing:
                     raise NodeRefused(f"{came_from}: it sends the request's body on to another host; call that one.")
         raise NodeRefused(f"{call.url}: more than {MAX_REDIRECTS} redirects.")
 
-    async def _once(self, client: httpx.AsyncClient, call: Call, method: str, url: str, body: bytes) -> Answer:
+    async def _once(
+        self, client: httpx.AsyncClient, call: HttpRequest, method: str, url: str, body: bytes
+    ) -> HttpResponse:
         parts = urlsplit(url)
         try:
             scheme, host, port = _whither(parts)
@@ -265,7 +267,9 @@ class Outgoing:
             data = await _read(response, call.max_bytes, url)
         finally:
             await response.aclose()
-        return Answer(response.status_code, {key.lower(): value for key, value in response.headers.items()}, data, url)
+        return HttpResponse(
+            response.status_code, {key.lower(): value for key, value in response.headers.items()}, data, url
+        )
 
     async def _address(self, host: str, port: int) -> Address:
         """The first address of a host; every one of them must be allowed, so that which is first does not matter."""
@@ -288,7 +292,7 @@ class Outgoing:
         timestamp = str(int(self._now_sec()))
         return {
             TIMESTAMP_HEADER: timestamp,
-            SIGNATURE_HEADER: signature(self._secret, timestamp, method, target, body),
+            SIGNATURE_HEADER: sign_request(self._secret, timestamp, method, target, body),
         }
 
 

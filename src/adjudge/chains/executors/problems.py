@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from adjudge.blobs.cache import BlobCache
-from adjudge.blobs.driver import Blobs
+from adjudge.blobs.driver import BlobStore
 from adjudge.chains.executor import NodeContext, NodeResult
-from adjudge.chains.executors.acting import acting_user, starter_of
+from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.chains.rights import Rights
 from adjudge.domain.access import Permission
@@ -22,13 +22,13 @@ from adjudge.domain.catalogue import SLUG_PATTERN, parse_slug
 from adjudge.domain.errors import NotFound
 from adjudge.domain.ids import new_id
 from adjudge.judge.pipeline import Judge
-from adjudge.packages.document import from_document
+from adjudge.packages.document import problem_from_json
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Finding, Findings, PackageRefused, Severity
-from adjudge.packages.jury import completed
-from adjudge.packages.load import Package, inspect_tests, loaded
-from adjudge.packages.storing import new_revision, store_files
-from adjudge.packages.verification import Verifier, document
+from adjudge.packages.jury import generate_missing_files
+from adjudge.packages.load import Package, check_test_files, load_package
+from adjudge.packages.storing import new_revision, store_package_files
+from adjudge.packages.verification import Verifier, verification_to_json
 from adjudge.store import Database, Tx, audit, chain_triggers, node_work, problem_reads
 from adjudge.store import problems as problem_rows
 from adjudge.store.problems import NewProblem, NewRevision
@@ -48,13 +48,13 @@ _REVISION: Final = {"type": "string", "description": "The revision, by its id."}
 
 
 @asynccontextmanager
-async def _opened(blobs: Blobs, digest: str, name: str) -> AsyncIterator[Package]:
+async def _opened(blobs: BlobStore, digest: str, name: str) -> AsyncIterator[Package]:
     """Fetch, unpack and read a package; all of that off the event loop."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-package-")))
         archive = folder / f"{re.sub('[^a-z0-9-]+', '-', name.lower()) or 'problem'}.zip"
         await blobs.fetch_to(digest, archive)
-        opening = loaded(archive)
+        opening = load_package(archive)
         package = await asyncio.to_thread(opening.__enter__)
         try:
             yield package
@@ -62,7 +62,7 @@ async def _opened(blobs: Blobs, digest: str, name: str) -> AsyncIterator[Package
             await asyncio.to_thread(opening.__exit__, None, None, None)
 
 
-class ProblemCheck:
+class ProblemCheckExecutor:
     """Checks a package's form: metadata, files, tests, line ends. Nothing of it is run.
 
     The artifact has `ok`, `findings` (severity, path, line, message, fix), `title`, `format`, `tests`, `submissions`
@@ -79,7 +79,7 @@ class ProblemCheck:
         "additionalProperties": False,
     }
 
-    def __init__(self, blobs: Blobs) -> None:
+    def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -87,15 +87,15 @@ class ProblemCheck:
         try:
             async with _opened(self._blobs, context.cfg["package"], context.cfg.get("problem", "")) as package:
                 findings = Findings(list(package.findings))
-                await asyncio.to_thread(inspect_tests, package, findings)
+                await asyncio.to_thread(check_test_files, package, findings)
                 found = {
                     "ok": not findings.has_errors,
                     "findings": _shown(findings.in_order()),
                     "title": package.problem.title,
-                    "format": package.problem.origin.format,
+                    "format": package.problem.package_format.format,
                     "tests": len(package.problem.cases),
                     "submissions": len(package.problem.submissions),
-                    "to_be_made": len(package.recipes),
+                    "to_be_made": len(package.generated_files),
                 }
         except PackageRefused as refused:
             for finding in tuple(refused.findings)[:_SHOWN_FINDINGS]:
@@ -109,7 +109,7 @@ class ProblemCheck:
         return NodeResult(found)
 
 
-class ProblemGenerate:
+class ProblemGenerateExecutor:
     """Makes what a package only describes (tests by its generators, answers by its main solution), in the sandbox.
 
     The whole is stored as a new draft revision; a problem that does not exist yet is created. The artifact has
@@ -130,7 +130,7 @@ class ProblemGenerate:
         "additionalProperties": False,
     }
 
-    def __init__(self, database: Database, blobs: Blobs, judge: Judge) -> None:
+    def __init__(self, database: Database, blobs: BlobStore, judge: Judge) -> None:
         self._database, self._blobs, self._judge = database, blobs, judge
 
     async def execute(self, context: NodeContext) -> NodeResult:
@@ -138,13 +138,13 @@ class ProblemGenerate:
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
         revision_id = kept.get("revision_id") or new_id()
         await context.save_checkpoint({"revision_id": revision_id})
-        user_id = await acting_user(self._database, context)
+        user_id = await resolve_user_id(self._database, context)
         slug = parse_slug(context.cfg["problem"], "problem")
         async with _opened(self._blobs, context.cfg["package"], slug) as described:
-            package = await completed(described, self._judge)
-            await context.log(f"made {len(described.recipes)} files; storing {len(package.files.names())}")
-            files = await store_files(self._blobs, package)
-            revision = new_revision(package, files, problem_id="", created_by=user_id, mint=lambda: revision_id)
+            package = await generate_missing_files(described, self._judge)
+            await context.log(f"made {len(described.generated_files)} files; storing {len(package.files.names())}")
+            files = await store_package_files(self._blobs, package)
+            revision = new_revision(package, files, problem_id="", created_by=user_id, new_id=lambda: revision_id)
             title = package.problem.title
         problem_id, number = await self._database.transact(lambda tx: _added(tx, revision, slug, title))
         return NodeResult(
@@ -155,7 +155,7 @@ class ProblemGenerate:
                 "number": number,
                 "manifest_digest": revision.manifest_digest,
                 "tests": len(package.problem.cases),
-                "made": len(described.recipes),
+                "made": len(described.generated_files),
             }
         )
 
@@ -165,14 +165,14 @@ async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[
     problem = await problem_reads.find(tx, slug)
     if problem is None:
         problem_id = new_id()
-        await problem_rows.add(tx, NewProblem(problem_id, slug, title, revision.created_by))
+        await problem_rows.insert(tx, NewProblem(problem_id, slug, title, revision.created_by))
     elif problem.owner_id != revision.created_by:
         raise NodeRefused(
             f"The problem {slug!r} belongs to somebody else; choose another slug, or name its owner in user."
         )
     else:
         problem_id = problem.id
-        latest = await problem_reads.latest_revision(tx, problem_id)
+        latest = await problem_reads.find_latest_revision(tx, problem_id)
         if latest is not None and latest.id == revision.id:
             return problem_id, latest.number
     pinned = NewRevision(
@@ -187,7 +187,7 @@ async def _added(tx: Tx, revision: NewRevision, slug: str, title: str) -> tuple[
     return problem_id, await problem_rows.add_revision(tx, pinned)
 
 
-class ProblemVerify:
+class ProblemVerifyExecutor:
     """Verifies a revision: input validators on every test, the jury's own tests, every jury solution on every test.
 
     The artifact is the table: `ok`, `complaints`, `submissions` (path, language, expected, verdict, score, time_ms,
@@ -221,12 +221,12 @@ class ProblemVerify:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Run everything and compare."""
         cfg = context.cfg
-        starter = await starter_of(self._database, context)
+        starter = await find_chain_run_principal(self._database, context)
         revision_id = await self._database.read(lambda tx: _verifiable(tx, cfg, starter))
         jobs = cfg.get("jobs") or len(os.sched_getaffinity(0))
         async with self._package(revision_id) as package:
             found = await Verifier(self._judge, package, jobs).run()
-        table = {**document(package.problem, found), "revision_id": revision_id}
+        table = {**verification_to_json(package.problem, found), "revision_id": revision_id}
         for row in table["submissions"]:
             mark = "ok  " if row["ok"] else "FAIL"
             await context.log(
@@ -243,18 +243,18 @@ class ProblemVerify:
     @asynccontextmanager
     async def _package(self, revision_id: str) -> AsyncIterator[Package]:
         """The revision with all its files, held in the cache while they are used."""
-        revision = await self._database.read(lambda tx: problem_reads.revision(tx, revision_id))
-        rows = await self._database.read(lambda tx: problem_reads.files(tx, revision_id))
+        revision = await self._database.read(lambda tx: problem_reads.find_revision(tx, revision_id))
+        rows = await self._database.read(lambda tx: problem_reads.list_files(tx, revision_id))
         async with AsyncExitStack() as held:
-            found = {row.path: await held.enter_async_context(self._cache.hold(row.digest)) for row in rows}
+            found = {row.path: await held.enter_async_context(self._cache.pin(row.digest)) for row in rows}
             derived = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="adjudge-verify-")))
-            yield Package(from_document(revision.definition), PackageFiles(found, derived), ())
+            yield Package(problem_from_json(revision.definition), PackageFiles(found, derived), ())
 
 
 async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
     """The revision that a node names, if whoever the run acts for may see its secret tests; else there is none."""
     if "revision_id" in cfg:
-        revision = await problem_reads.revision(tx, cfg["revision_id"])
+        revision = await problem_reads.find_revision(tx, cfg["revision_id"])
         owner = await problem_reads.find(tx, revision.problem_id)
         if owner is None or not starter.sees_draft(owner.owner_id):
             raise NotFound("revision", cfg["revision_id"])
@@ -271,7 +271,7 @@ async def _verifiable(tx: Tx, cfg: Mapping[str, Any], starter: Rights) -> str:
     return problem.published_revision_id
 
 
-class ProblemPublish:
+class ProblemPublishExecutor:
     """Publishes a revision: new submissions are judged against it from then on. Chains that wait for that are told.
 
     The artifact has `problem_id`, `slug`, `revision_id`, `number` and `version`. A revision that is published already
@@ -296,10 +296,10 @@ class ProblemPublish:
     async def execute(self, context: NodeContext) -> NodeResult:
         """Publish, note who had it done, and tell who waits for it, in one transaction."""
         revision_id, reason = context.cfg["revision_id"], context.cfg.get("reason", "")
-        starter = await starter_of(self._database, context)
+        starter = await find_chain_run_principal(self._database, context)
 
         async def publish(tx: Tx) -> dict[str, Any]:
-            revision = await problem_reads.revision(tx, revision_id)
+            revision = await problem_reads.find_revision(tx, revision_id)
             problem = await problem_reads.find(tx, revision.problem_id)
             if problem is None:
                 raise NotFound("problem", revision.problem_id)
@@ -334,7 +334,7 @@ class ProblemPublish:
         return NodeResult(await self._database.transact(publish))
 
 
-class ProblemList:
+class ProblemListExecutor:
     """Lists published problems, for a `map` over them: `problems` with `id`, `slug`, `title`, `revision_id`."""
 
     type: ClassVar[str] = "problem.list"
@@ -342,7 +342,7 @@ class ProblemList:
     cfg_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {
-            "at_most": {"type": "integer", "minimum": 1, "maximum": 10_000, "description": "How many; 10000 otherwise."}
+            "limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "description": "How many; 10000 otherwise."}
         },
         "additionalProperties": False,
     }
@@ -352,8 +352,8 @@ class ProblemList:
 
     async def execute(self, context: NodeContext) -> NodeResult:
         """Read them."""
-        at_most = context.cfg.get("at_most", 10_000)
-        found = await self._database.read(lambda tx: node_work.published_problems(tx, at_most=at_most))
+        limit = context.cfg.get("limit", 10_000)
+        found = await self._database.read(lambda tx: node_work.list_published(tx, limit=limit))
         problems = [
             {"id": item.id, "slug": item.slug, "title": item.title, "revision_id": item.revision_id} for item in found
         ]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from adjudge.chains.executor import Awaited, NodeContext, NodeResult, Waiting
-from adjudge.chains.executors.acting import acting_user, starter_of
+from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting, WaitResult
+from adjudge.chains.executors.acting import find_chain_run_principal, resolve_user_id
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import InvalidInput, NotFound
 from adjudge.domain.ids import new_id
 from adjudge.store import Database, Tx, node_work, problem_reads, rejudge
-from adjudge.store.rejudge import NewBatch, Policy, Rejudging, Revision, Wanted
+from adjudge.store.rejudge import NewRejudgeBatch, RejudgeCommands, RejudgeSelection, RevisionChoice, VerdictPolicy
 
-BATCH_READY: Final = "rejudge"
+WAIT_REJUDGE: Final = "rejudge"
 """What a ``rejudge`` node that previews waits on."""
 _GIVEN_UP: Final = ("discarded", "canceled")
 
 
-class Rejudge:
+class RejudgeExecutor:
     """Judges submissions again, in two steps: `preview` makes a batch and waits until it is judged, `apply` applies it.
 
     Nobody sees a new verdict before it is applied. The artifact of a preview has `batch_id`, `total`, `changes` (how
@@ -44,11 +44,11 @@ class Rejudge:
             "language": {"type": "string", "description": "Of a preview: only those in a language."},
             "verdict": {"type": "string", "description": "Of a preview: only those with a verdict."},
             "policy": {
-                "enum": [item.value for item in Policy],
+                "enum": [item.value for item in VerdictPolicy],
                 "description": "Which new verdicts replace old ones; latest where it is left out.",
             },
             "revision": {
-                "enum": [item.value for item in Revision],
+                "enum": [item.value for item in RevisionChoice],
                 "description": "Against which test data; current where it is left out.",
             },
             "user": {"type": "string", "description": "Whose batch it is; whoever started the run otherwise."},
@@ -71,12 +71,12 @@ class Rejudge:
         "additionalProperties": False,
     }
 
-    def __init__(self, database: Database, rejudging: Rejudging) -> None:
+    def __init__(self, database: Database, rejudging: RejudgeCommands) -> None:
         self._database, self._rejudging = database, rejudging
 
-    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+    async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Do one of the steps."""
-        starter = await starter_of(self._database, context)
+        starter = await find_chain_run_principal(self._database, context)
         if context.cfg["action"] == "preview":
             starter.require(Permission.REJUDGE_WRITE, "rejudge")
             return await self._preview(context)
@@ -89,24 +89,24 @@ class Rejudge:
         await self._database.transact(lambda tx: self._discarded(tx, context, batch_id))
         return NodeResult({"batch_id": batch_id})
 
-    async def _preview(self, context: NodeContext) -> NodeResult | Waiting:
+    async def _preview(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Make one batch, however often this is carried out: its id is kept before it is used."""
         kept = context.checkpoint if isinstance(context.checkpoint, dict) else {}
         batch_id = await self._standing(kept.get("batch_id")) or new_id()
         await context.save_checkpoint({"batch_id": batch_id})
-        user_id = await acting_user(self._database, context)
+        user_id = await resolve_user_id(self._database, context)
         total = await self._database.transact(lambda tx: self._created(tx, context, batch_id, user_id))
         if total is None:
             await context.log("no submission with a verdict matches")
             return NodeResult({"batch_id": None, "total": 0, "changes": 0, "differences": []})
         await context.log(f"batch {batch_id}: judging {total} submissions again")
-        return Waiting(BATCH_READY, batch_id, artifact={"batch_id": batch_id, "total": total})
+        return NodeWaiting(WAIT_REJUDGE, batch_id, artifact={"batch_id": batch_id, "total": total})
 
     async def _standing(self, batch_id: str | None) -> str | None:
         """The batch of an earlier attempt, unless somebody gave it up: then another is worth making."""
         if batch_id is None:
             return None
-        state = await self._database.transact(lambda tx: node_work.batch_state(tx, batch_id))
+        state = await self._database.transact(lambda tx: node_work.lock_batch_state(tx, batch_id))
         return None if state in _GIVEN_UP else batch_id
 
     async def _created(self, tx: Tx, context: NodeContext, batch_id: str, user_id: str) -> int | None:
@@ -116,19 +116,19 @@ class Rejudge:
         except NotFound:
             pass  # the usual case: no earlier attempt made it
         cfg = context.cfg
-        wanted = Wanted(
+        wanted = RejudgeSelection(
             ids=tuple(cfg.get("submission_ids", ())),
             problem_id=await _problem_id(tx, cfg["problem"]) if "problem" in cfg else None,
-            contest_id=(await node_work.contest(tx, cfg["contest"])).id if "contest" in cfg else None,
+            contest_id=(await node_work.find_contest(tx, cfg["contest"])).id if "contest" in cfg else None,
             language=cfg.get("language"),
             verdict=cfg.get("verdict"),
         )
-        batch = NewBatch(
+        batch = NewRejudgeBatch(
             id=batch_id,
             created_by=user_id,
-            wanted=wanted,
-            policy=Policy(cfg.get("policy", Policy.LATEST)),
-            revision=Revision(cfg.get("revision", Revision.CURRENT)),
+            selection=wanted,
+            policy=VerdictPolicy(cfg.get("policy", VerdictPolicy.LATEST)),
+            revision=RevisionChoice(cfg.get("revision", RevisionChoice.CURRENT)),
             reason=cfg.get("reason") or f"chain {context.chain_name}",
         )
         try:
@@ -160,18 +160,18 @@ async def _problem_id(tx: Tx, name: str) -> str:
     return problem.id
 
 
-async def batch_ready(tx: Tx, key: str) -> Awaited | None:
+async def probe_rejudge_batch(tx: Tx, key: str) -> WaitResult | None:
     """Look whether all runs of a batch have ended: the probe of ``rejudge`` nodes that preview."""
-    state = await node_work.batch_state(tx, key)
+    state = await node_work.lock_batch_state(tx, key)
     if state == "running":
         return None
     if state not in ("ready", "applied"):
-        return Awaited(success=False, error=f"Rejudge batch {key} is {state or 'gone'}.")
-    found = await rejudge.differences(tx, key)
+        return WaitResult(success=False, error=f"Rejudge batch {key} is {state or 'gone'}.")
+    found = await rejudge.count_verdict_changes(tx, key)
     rows = [
         {"old": item.old_verdict, "new": item.new_verdict, "outcome": item.outcome, "count": item.count}
         for item in found
     ]
     changes = sum(item.count for item in found if item.new_verdict not in (None, item.old_verdict))
     total = sum(item.count for item in found)
-    return Awaited(success=True, artifact={"batch_id": key, "total": total, "changes": changes, "differences": rows})
+    return WaitResult(success=True, artifact={"batch_id": key, "total": total, "changes": changes, "differences": rows})

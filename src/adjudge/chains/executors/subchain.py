@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Protocol
 
-from adjudge.chains.executor import NodeContext, NodeResult, Waiting
+from adjudge.chains.executor import NodeContext, NodeResult, NodeWaiting
 from adjudge.chains.executors.refusal import NodeRefused
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import NotFound
-from adjudge.domain.states import RunStatus
+from adjudge.domain.states import ChainRunStatus
 from adjudge.store import Database, Tx, chain_runs, chains
-from adjudge.store.chain_values import NewRun, Started
+from adjudge.store.chain_values import NewChainRun, StartedChainRun
 
-RUN_ENDED: Final = "run"
+WAIT_CHAIN_RUN: Final = "run"
 """What a ``chain`` node waits on."""
 MAX_DEPTH: Final = 10
-_CAME_TO_NOTHING: Final = (RunStatus.FAILED, RunStatus.STOPPED)
+_CAME_TO_NOTHING: Final = (ChainRunStatus.FAILED, ChainRunStatus.STOPPED)
 
 
-class StartChain(Protocol):
+class StartChainRun(Protocol):
     """Starts a run in the caller's transaction."""
 
-    async def __call__(self, tx: Tx, new: NewRun) -> Started:
+    async def __call__(self, tx: Tx, new: NewChainRun) -> StartedChainRun:
         """Start it, or find the one that its key started."""
         ...
 
 
-class Chain:
+class SubchainExecutor:
     """Starts another chain and waits until its run has ended; it holds no worker meanwhile.
 
     The artifact has `run_id` and what the run's end brings. The node fails where the run failed or was stopped; with
@@ -47,10 +47,10 @@ class Chain:
         "additionalProperties": False,
     }
 
-    def __init__(self, database: Database, start_chain: StartChain) -> None:
+    def __init__(self, database: Database, start_chain: StartChainRun) -> None:
         self._database, self._start_chain = database, start_chain
 
-    async def execute(self, context: NodeContext) -> NodeResult | Waiting:
+    async def execute(self, context: NodeContext) -> NodeResult | NodeWaiting:
         """Start one run, however often this is carried out: the key is kept before it is used."""
         key = context.checkpoint.get("key") if isinstance(context.checkpoint, dict) else None
         run_id = await self._database.transact(lambda tx: self._started(tx, context, key)) if key else None
@@ -61,12 +61,12 @@ class Chain:
         await context.log(f"started run {run_id}")
         if run_id is None or not context.cfg.get("wait", True):
             return NodeResult({"run_id": run_id})
-        return Waiting(RUN_ENDED, run_id, artifact={"run_id": run_id})
+        return NodeWaiting(WAIT_CHAIN_RUN, run_id, artifact={"run_id": run_id})
 
     async def _started(self, tx: Tx, context: NodeContext, key: str | None) -> str | None:
         """The run of a key; None where that run has come to nothing, so that another is worth starting."""
         await _refuse_depth(tx, context.run_id)
-        new = NewRun(
+        new = NewChainRun(
             chain_id=await _chain_id(tx, context.cfg["chain"]),
             parameters=context.cfg.get("parameters", {}),
             idempotency_key=key,
@@ -79,7 +79,7 @@ class Chain:
             authority=context.authority,
         )
         started = await self._start_chain(tx, new)
-        if not started.is_new and (await chain_runs.find(tx, started.run_id)).status in _CAME_TO_NOTHING:
+        if not started.is_new and (await chain_runs.find_run(tx, started.run_id)).status in _CAME_TO_NOTHING:
             return None
         return started.run_id
 
@@ -93,11 +93,11 @@ async def _chain_id(tx: Tx, name: str) -> str:
 
 async def _refuse_depth(tx: Tx, run_id: str) -> None:
     """A chain that starts itself would go on for ever: it ends here."""
-    depth, above = 0, (await chain_runs.find(tx, run_id)).parent_run_id
+    depth, above = 0, (await chain_runs.find_run(tx, run_id)).parent_run_id
     while above is not None:
         depth += 1
         if depth >= MAX_DEPTH:
             raise NodeRefused(
                 f"Sub-chains nested deeper than {MAX_DEPTH} levels; check for a chain that starts itself."
             )
-        above = (await chain_runs.find(tx, above)).parent_run_id
+        above = (await chain_runs.find_run(tx, above)).parent_run_id

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from importlib import resources
 
-from adjudge.chains.definition import Definition, read_definition
+from adjudge.chains.definition import ChainDefinition, read_definition
 from adjudge.domain.errors import NotFound
 
 
-def names() -> list[str]:
+def list_builtin() -> list[str]:
     """The names of the chains that come with Adjudge."""
     files = resources.files(__package__).iterdir()
     return sorted(item.name.removesuffix(".yaml") for item in files if item.name.endswith(".yaml"))
 
 
-def text(name: str) -> str:
+def read_builtin(name: str) -> str:
     """The file of one of them."""
-    if name not in names():
+    if name not in list_builtin():
         raise NotFound("shipped_chain", name)
     return resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def definition(name: str) -> Definition:
+def load_builtin(name: str) -> ChainDefinition:
     """One of them, read."""
-    return read_definition(text(name), place=f"{name}.yaml")
+    return read_definition(read_builtin(name), place=f"{name}.yaml")

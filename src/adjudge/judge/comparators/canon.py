@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-from adjudge.judge.comparators.stream import Canon, Held
+from adjudge.judge.comparators.stream import DeferredBytes, Normalizer
 
 _BLANKS = b" \t\x0b\x0c"
 _TESTLIB_WORD = re.compile(rb"[^ \t\r\n]+")
@@ -23,7 +23,7 @@ def split_testlib(chunk: bytes) -> list[bytes]:
     return chunk.split()
 
 
-class Raw(Canon):
+class RawBytes(Normalizer):
     """Every byte counts."""
 
     def skip(self, chunk: bytes) -> bytes:
@@ -31,7 +31,7 @@ class Raw(Canon):
         return chunk
 
 
-class Eol(Canon):
+class LineEndings(Normalizer):
     """Every byte counts, except how lines end.
 
     ``lone_cr`` makes a carriage return of its own a line end as well; ``final_lf`` ends an unfinished last line.
@@ -65,7 +65,7 @@ class Eol(Canon):
         return rest
 
 
-class LastEmptyLine(Canon):
+class LastEmptyLine(Normalizer):
     """Hold back a line feed that ends an empty line; at the end of the stream it is dropped, or given after all.
 
     Put ``Eol`` before it.
@@ -89,7 +89,7 @@ class LastEmptyLine(Canon):
         return b"\n" if self.state[0] and not self._drops else b""
 
 
-class Words(Canon):
+class CollapsedSpaces(Normalizer):
     """Words with one blank between them, whatever stood there."""
 
     def __init__(self, split: Split = bytes.split) -> None:
@@ -115,7 +115,7 @@ class Words(Canon):
         return self.feed(chunk)
 
 
-class LineWords(Canon):
+class CollapsedSpacesPerLine(Normalizer):
     """Words with one blank between them, a line feed after every line. Lines end at LF; CR is a blank."""
 
     def __init__(self) -> None:
@@ -147,12 +147,12 @@ class LineWords(Canon):
         return b"\n" if self.state[2] else b""
 
 
-class RightStripped(Canon):
+class RightStripped(Normalizer):
     """Lines without the blanks at their ends. Every CR and LF ends a line: put ``Eol`` before it to fold pairs."""
 
     def __init__(self, *, final_lf: bool = False) -> None:
         self._final_lf = final_lf
-        self.state: tuple[Held, bool] = (Held(), False)
+        self.state: tuple[DeferredBytes, bool] = (DeferredBytes(), False)
 
     def feed(self, chunk: bytes) -> bytes:
         """Keep blanks at the end of the chunk back: they count only if something follows on their line."""
@@ -161,7 +161,7 @@ class RightStripped(Canon):
         bare = [line.rstrip(_BLANKS) for line in lines]
         prefix = held.value() if bare[0] and held else b""
         if len(lines) > 1 or bare[0]:
-            held = Held()
+            held = DeferredBytes()
         if blanks := lines[-1][len(bare[-1]) :]:
             held.add(blanks)
         self.state = (held, bool(lines[-1]) or (open_line and len(lines) == 1))
@@ -172,7 +172,7 @@ class RightStripped(Canon):
         return b"\n" if self._final_lf and self.state[1] else b""
 
 
-class Paragraph(Canon):
+class DmojWhitespace(Normalizer):
     """Words; between two of them a line end counts as a line end and blanks as a blank, however many (DMOJ)."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def _wider(gap: bytes, blanks: bytes) -> bytes:
     return b" " if gap or blanks else b""
 
 
-class Lower(Canon):
+class Lowercase(Normalizer):
     """ASCII letters without their case."""
 
     def feed(self, chunk: bytes) -> bytes:
@@ -211,7 +211,7 @@ class Lower(Canon):
         return chunk
 
 
-class CutAtNul(Canon):
+class TruncatedAtNul(Normalizer):
     """Words end at a NUL, as they do for a reference that compares C strings; a word of nothing but it stays one."""
 
     def __init__(self) -> None:
@@ -241,7 +241,7 @@ class CutAtNul(Canon):
         return self.feed(chunk)
 
 
-class Nfc(Canon):
+class UnicodeNfc(Normalizer):
     """UTF-8 text in Unicode normalisation form C, optionally case-folded; bytes that are no UTF-8 stay as they are."""
 
     def __init__(self, *, fold_case: bool = False) -> None:
@@ -296,10 +296,10 @@ def _safe_cut(text: str) -> int:
     return 0
 
 
-class Chain(Canon):
+class NormalizerChain(Normalizer):
     """Several forms, one after another."""
 
-    def __init__(self, *stages: Canon) -> None:
+    def __init__(self, *stages: Normalizer) -> None:
         self._stages = stages
 
     @property

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
 from adjudge.judge.comparators.canon import Split
-from adjudge.judge.comparators.outcome import shown
-from adjudge.judge.comparators.stream import CHUNK_BYTES, Canon, Difference, Reader
+from adjudge.judge.comparators.outcome import excerpt
+from adjudge.judge.comparators.stream import CHUNK_BYTES, Normalizer, Reader, StreamDifference
 from adjudge.judge.comparators.tokens import token_lists
 
 Key = Callable[[bytes], bytes]
@@ -38,7 +38,14 @@ def split_lines(chunk: bytes) -> list[bytes]:
 
 
 def first_difference(
-    answer: Reader, output: Reader, canon: Callable[[], Canon], *, kind: Difference, unit: str, split: Split, key: Key
+    answer: Reader,
+    output: Reader,
+    canon: Callable[[], Normalizer],
+    *,
+    kind: StreamDifference,
+    unit: str,
+    split: Split,
+    key: Key,
 ) -> str:
     """Say which word or line differs first, once ``key`` has taken out what does not count."""
     pairs = zip_longest(_pieces(answer, canon(), split), _pieces(output, canon(), split))
@@ -46,22 +53,22 @@ def first_difference(
         if wanted is None or found is None or key(wanted) != key(found):
             return f"{unit} {number}: {_contrast(wanted, found)}"
     return {
-        Difference.EXTRA: "the output goes on after the end of the answer",
-        Difference.MISSING: "the output ends before the answer does",
+        StreamDifference.EXTRA: "the output goes on after the end of the answer",
+        StreamDifference.MISSING: "the output ends before the answer does",
     }.get(kind, f"the output differs from the answer in blanks, or after {_READ_BYTES // 2**20} MiB")
 
 
 def _contrast(wanted: bytes | None, found: bytes | None) -> str:
     if found is None:
-        return f"expected {shown(wanted or b'')}, found the end of the output"
+        return f"expected {excerpt(wanted or b'')}, found the end of the output"
     if wanted is None:
-        return f"expected the end of the output, found {shown(found)}"
+        return f"expected the end of the output, found {excerpt(found)}"
     at = next((i for i, (one, two) in enumerate(zip(wanted, found, strict=False)) if one != two), 0)
     start = at - 10 if at > 30 else 0
-    return f"expected {shown(wanted[start:])}, found {shown(found[start:])}"
+    return f"expected {excerpt(wanted[start:])}, found {excerpt(found[start:])}"
 
 
-def _pieces(reader: Reader, canon: Canon, split: Split) -> Iterator[bytes]:
+def _pieces(reader: Reader, canon: Normalizer, split: Split) -> Iterator[bytes]:
     reader.seek(0)
     if split is split_lines:
         return _lines(_Bounded(reader), canon)
@@ -69,7 +76,7 @@ def _pieces(reader: Reader, canon: Canon, split: Split) -> Iterator[bytes]:
     return (token for tokens in lists for token in tokens)
 
 
-def _lines(reader: Reader, canon: Canon) -> Iterator[bytes]:
+def _lines(reader: Reader, canon: Normalizer) -> Iterator[bytes]:
     rest = b""
     while chunk := reader.read(CHUNK_BYTES):
         *lines, rest = (rest + canon.feed(chunk)).split(b"\n")

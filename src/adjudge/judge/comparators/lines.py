@@ -7,15 +7,15 @@ from fractions import Fraction
 from itertools import zip_longest
 
 from adjudge.judge.comparators.numbers import python_float
-from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, Outcome, shown, wrong
-from adjudge.judge.comparators.stream import Held, Reader
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, ComparisonStatus, excerpt, wrong_answer
+from adjudge.judge.comparators.stream import DeferredBytes, Reader
 
 Close = Callable[[float, float], bool]
 
 
 def raw_lines(reader: Reader, chunk_bytes: int) -> Iterator[bytes]:
     """Lines that CR or LF end, without the empty ones; a line longer than a bound becomes its digest."""
-    held = Held()
+    held = DeferredBytes()
     while chunk := reader.read(chunk_bytes):
         first, *rest = chunk.replace(b"\r", b"\n").split(b"\n")
         held.add(first)
@@ -24,7 +24,7 @@ def raw_lines(reader: Reader, chunk_bytes: int) -> Iterator[bytes]:
         if held:
             yield held.value()
         yield from filter(None, rest[:-1])
-        held = Held()
+        held = DeferredBytes()
         held.add(rest[-1])
     if held:
         yield held.value()
@@ -34,13 +34,15 @@ def compare_float_lines(answer: Iterator[bytes], output: Iterator[bytes], close:
     """As many lines and words; words that are numbers in the answer by distance, all others by their bytes."""
     for number, (wanted, found) in enumerate(zip_longest(answer, output), 1):
         if wanted is None or found is None:
-            return wrong(f"line {number}: the output has {'fewer' if found is None else 'more'} lines than the answer")
+            return wrong_answer(
+                f"line {number}: the output has {'fewer' if found is None else 'more'} lines than the answer"
+            )
         words, others = wanted.split(), found.split()
         if len(words) != len(others):
-            return wrong(f"line {number}: expected {len(words)} words, found {len(others)}")
+            return wrong_answer(f"line {number}: expected {len(words)} words, found {len(others)}")
         for word, other in zip(words, others, strict=True):
             if not _same(word, other, close):
-                return wrong(f"line {number}: expected {shown(word)}, found {shown(other)}")
+                return wrong_answer(f"line {number}: expected {excerpt(word)}, found {excerpt(other)}")
     return ACCEPTED
 
 
@@ -58,7 +60,7 @@ def count_lines(answer: Iterator[bytes], output: Iterator[bytes]) -> Comparison:
     first_wrong = 0
     for number, (wanted, found) in enumerate(zip_longest(answer, output), 1):
         if wanted is None:
-            return Comparison(Outcome.WRONG, "the output has more lines than the answer", Fraction(0))
+            return Comparison(ComparisonStatus.WRONG_ANSWER, "the output has more lines than the answer", Fraction(0))
         lines = number
         if found is not None and wanted.strip() == found.strip():
             right += 1
@@ -67,4 +69,4 @@ def count_lines(answer: Iterator[bytes], output: Iterator[bytes]) -> Comparison:
     if right == lines:
         return ACCEPTED
     message = f"{right} of {lines} lines are right; line {first_wrong} is the first that is not"
-    return Comparison(Outcome.WRONG, message, Fraction(right, lines))
+    return Comparison(ComparisonStatus.WRONG_ANSWER, message, Fraction(right, lines))

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-from adjudge.judge.comparators.canon import LineWords
-from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, shown, wrong
-from adjudge.judge.comparators.stream import Canon, Reader
+from adjudge.judge.comparators.canon import CollapsedSpacesPerLine
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, excerpt, wrong_answer
+from adjudge.judge.comparators.stream import Normalizer, Reader
 
 _MODULUS = 2**128
 _EXPLAINED_ITEMS = 100_000
@@ -22,17 +22,17 @@ _EXPLAINED_ITEMS = 100_000
 def compare_multisets(answer: Iterable[list[bytes]], output: Iterable[list[bytes]], what: str) -> Comparison:
     """Whether both streams hold the same items, equally often."""
     key = secrets.token_bytes(32)
-    wanted, found = _Tally(key), _Tally(key)
+    wanted, found = _MultisetFingerprint(key), _MultisetFingerprint(key)
     wanted.take(answer)
     found.take(output)
     if wanted.count != found.count:
-        return wrong(f"expected {wanted.count} {what}, found {found.count}{wanted.example(found)}")
+        return wrong_answer(f"expected {wanted.count} {what}, found {found.count}{wanted.example(found)}")
     if wanted.total != found.total:
-        return wrong(f"not the same {what}{wanted.example(found)}")
+        return wrong_answer(f"not the same {what}{wanted.example(found)}")
     return ACCEPTED
 
 
-class _Tally:
+class _MultisetFingerprint:
     """The fingerprint of a multiset, and its beginning for the message."""
 
     def __init__(self, key: bytes) -> None:
@@ -48,32 +48,32 @@ class _Tally:
             hashes = [int.from_bytes(blake2b(item, digest_size=16, key=key).digest()) for item in items]
             self.total = (self.total + sum(hashes)) % _MODULUS
 
-    def example(self, found: _Tally) -> str:
+    def example(self, found: _MultisetFingerprint) -> str:
         """Name one item too few or too many, where everything was kept."""
         if max(self.count, found.count) > _EXPLAINED_ITEMS:
             return ""
         for item in self._first - found._first:
-            return f": {shown(item)} is missing"
+            return f": {excerpt(item)} is missing"
         for item in found._first - self._first:
-            return f": {shown(item)} is too much"
+            return f": {excerpt(item)} is too much"
         return ""
 
 
-def non_blank_lines(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+def non_blank_lines(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
     """Lines that have words, their blanks evened out."""
-    form = LineWords()
+    form = CollapsedSpacesPerLine()
     for lines in _line_lists(reader, chunk_bytes, canon):
         text = form.feed(b"\n".join(lines) + b"\n")
         yield [line for line in text.split(b"\n") if line]
 
 
-def dmoj_lines(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+def dmoj_lines(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
     """DMOJ's lines: CR and LF both end one, empty ones do not count, those of blanks alone do."""
     for lines in _line_lists(reader, chunk_bytes, canon):
         yield [b" ".join(part.split()) for line in lines for part in line.replace(b"\r", b"\n").split(b"\n") if part]
 
 
-def _line_lists(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list[bytes]]:
+def _line_lists(reader: Reader, chunk_bytes: int, canon: Normalizer) -> Iterator[list[bytes]]:
     rest = b""
     ended = False
     while not ended:
@@ -89,7 +89,7 @@ def _line_lists(reader: Reader, chunk_bytes: int, canon: Canon) -> Iterator[list
 def compare_letters(answer: Reader, output: Reader, chunk_bytes: int) -> Comparison:
     """DMOJ's ``easy``: the same characters other than blanks, in any order and case."""
     wanted, found = _letters(answer, chunk_bytes), _letters(output, chunk_bytes)
-    return ACCEPTED if wanted == found else wrong("not the same characters")
+    return ACCEPTED if wanted == found else wrong_answer("not the same characters")
 
 
 def _letters(reader: Reader, chunk_bytes: int) -> Counter[int]:

@@ -10,7 +10,7 @@ _WITH_VALUE = ("float_tolerance", "float_absolute_tolerance", "float_relative_to
 _OFF = ("", "0", "false", "no", "off")
 
 
-class Options:
+class ComparatorOptions:
     """Options that are taken one by one; what nobody took is an error that names it."""
 
     def __init__(self, kind: str, args: Sequence[str], options: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ class Options:
             raise InvalidInput(f"{self._kind}: {name} is {value!r}; choose one of {', '.join(values)}.", field=name)
         return value
 
-    def finish(self) -> None:
+    def refuse_unknown(self) -> None:
         """Refuse what no one asked about."""
         if self._left:
             name = next(iter(self._left))

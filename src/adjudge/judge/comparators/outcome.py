@@ -9,14 +9,14 @@ from fractions import Fraction
 _SHOWN_BYTES = 40
 
 
-class Outcome(StrEnum):
+class ComparisonStatus(StrEnum):
     """Whose fault it is, if anybody's."""
 
     ACCEPTED = "accepted"
-    WRONG = "wrong"
-    FORMAT = "format"
+    WRONG_ANSWER = "wrong"
+    FORMAT_ERROR = "format"
     """The output is not of the required form: testlib's presentation error. A wrong answer to the author."""
-    FAULT = "fault"
+    JURY_ERROR = "fault"
     """The jury's own answer is unusable. Never the author's fault."""
 
 
@@ -24,25 +24,25 @@ class Outcome(StrEnum):
 class Comparison:
     """The outcome, why, and, where a checker gives part of the points, how much of the maximum."""
 
-    outcome: Outcome
+    status: ComparisonStatus
     message: str = ""
     score: Fraction | None = None
 
     @property
     def accepted(self) -> bool:
         """Whether the output passes."""
-        return self.outcome is Outcome.ACCEPTED
+        return self.status is ComparisonStatus.ACCEPTED
 
 
-ACCEPTED = Comparison(Outcome.ACCEPTED)
+ACCEPTED = Comparison(ComparisonStatus.ACCEPTED)
 
 
-def wrong(message: str) -> Comparison:
+def wrong_answer(message: str) -> Comparison:
     """A difference that is the author's."""
-    return Comparison(Outcome.WRONG, message)
+    return Comparison(ComparisonStatus.WRONG_ANSWER, message)
 
 
-def shown(piece: bytes) -> str:
+def excerpt(piece: bytes) -> str:
     """A piece of output as a message may carry it: short, one line, always printable."""
     text = piece[:_SHOWN_BYTES].decode("utf-8", "backslashreplace")
     text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

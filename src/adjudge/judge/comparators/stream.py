@@ -29,7 +29,7 @@ class Reader(Protocol):
         ...
 
 
-class Difference(StrEnum):
+class StreamDifference(StrEnum):
     """How two canonical streams differ."""
 
     DIFFERENT = "different"
@@ -37,7 +37,7 @@ class Difference(StrEnum):
     MISSING = "missing"
 
 
-class Canon:
+class Normalizer:
     """Raw chunks in, canonical bytes out. Subclasses keep everything they remember in ``state``."""
 
     state: object = None
@@ -59,7 +59,7 @@ class Canon:
         return self.feed(chunk if suffix.isspace() else suffix)
 
 
-class Held:
+class DeferredBytes:
     """Bytes kept back until it is known whether they count; beyond a bound only their digest is kept.
 
     Equal runs give equal values and different runs different ones however they were cut into chunks, which is all
@@ -90,15 +90,15 @@ class Held:
         return self._kept[:_SUFFIX_BYTES] + b"\x00%d\x00" % self._size + self._digest.digest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Held) and self.value() == other.value()
+        return isinstance(other, DeferredBytes) and self.value() == other.value()
 
     __hash__ = None  # type: ignore[assignment]  # it changes while it grows, so it is no key
 
 
-class _Side:
+class _NormalizedStream:
     """One stream on its way through its canon: what is canonical and not yet matched."""
 
-    def __init__(self, reader: Reader, canon: Canon, chunk_bytes: int) -> None:
+    def __init__(self, reader: Reader, canon: Normalizer, chunk_bytes: int) -> None:
         self.reader, self.canon, self.chunk_bytes = reader, canon, chunk_bytes
         self.pending, self.ended = b"", False
 
@@ -125,29 +125,29 @@ class _Side:
 
 
 def compare_streams(
-    answer: tuple[Reader, Canon],
-    output: tuple[Reader, Canon],
+    answer: tuple[Reader, Normalizer],
+    output: tuple[Reader, Normalizer],
     *,
     answer_tail: bytes = b"",
     output_tail: bytes = b"",
     chunk_bytes: int = CHUNK_BYTES,
-) -> Difference | None:
+) -> StreamDifference | None:
     """Compare the canonical streams; past the end of one, the other may go on with its tail's bytes only."""
-    left, right = _Side(*answer, chunk_bytes), _Side(*output, chunk_bytes)
+    left, right = _NormalizedStream(*answer, chunk_bytes), _NormalizedStream(*output, chunk_bytes)
     while True:
         _refill(left, right)
         common = min(len(left.pending), len(right.pending))
         if common:
             if left.pending[:common] != right.pending[:common]:
-                return Difference.DIFFERENT
+                return StreamDifference.DIFFERENT
             left.pending, right.pending = left.pending[common:], right.pending[common:]
         elif left.ended and not left.pending:
-            return None if right.only(output_tail) else Difference.EXTRA
+            return None if right.only(output_tail) else StreamDifference.EXTRA
         elif right.ended and not right.pending:
-            return None if left.only(answer_tail) else Difference.MISSING
+            return None if left.only(answer_tail) else StreamDifference.MISSING
 
 
-def _refill(left: _Side, right: _Side) -> None:
+def _refill(left: _NormalizedStream, right: _NormalizedStream) -> None:
     """Read where nothing is pending: only there, so that neither side runs ahead of the other."""
     while left.hungry and right.hungry:
         one, two = left.reader.read(left.chunk_bytes), right.reader.read(right.chunk_bytes)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from adjudge.judge.comparators.canon import Split
-from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, Outcome, shown, wrong
-from adjudge.judge.comparators.stream import Canon, Held, Reader
+from adjudge.judge.comparators.outcome import ACCEPTED, Comparison, ComparisonStatus, excerpt, wrong_answer
+from adjudge.judge.comparators.stream import DeferredBytes, Normalizer, Reader
 
 _PIECES = re.compile(rb"\s+|\S+")
 
@@ -21,10 +21,12 @@ def split_spaced(chunk: bytes) -> list[bytes]:
     return _PIECES.findall(chunk)
 
 
-def token_lists(reader: Reader, split: Split, chunk_bytes: int, canon: Canon | None = None) -> Iterator[list[bytes]]:
+def token_lists(
+    reader: Reader, split: Split, chunk_bytes: int, canon: Normalizer | None = None
+) -> Iterator[list[bytes]]:
     """The stream's tokens, a list for each chunk; a token longer than a bound becomes its digest."""
-    held = Held()
-    form = canon or Canon()
+    held = DeferredBytes()
+    form = canon or Normalizer()
     ended = False
     while not ended:
         raw = reader.read(chunk_bytes)
@@ -38,7 +40,7 @@ def token_lists(reader: Reader, split: Split, chunk_bytes: int, canon: Canon | N
                 if not tokens and chunk[-1:].isspace() == held.value()[:1].isspace():
                     continue
             tokens.insert(0, held.value())
-            held = Held()
+            held = DeferredBytes()
         if tokens and chunk.endswith(tokens[-1]):
             held.add(tokens.pop())
         if tokens:
@@ -47,7 +49,7 @@ def token_lists(reader: Reader, split: Split, chunk_bytes: int, canon: Canon | N
         yield [held.value()]
 
 
-def _continues(held: Held, chunk: bytes, first: bytes) -> bool:
+def _continues(held: DeferredBytes, chunk: bytes, first: bytes) -> bool:
     return chunk.startswith(first) and first[:1].isspace() == held.value()[:1].isspace()
 
 
@@ -59,9 +61,9 @@ class TokenRule:
     split: Split = bytes.split
     reflexive: bool = True
     """Whether equal bytes always agree; then runs of equal tokens need no look."""
-    extra: Outcome = Outcome.WRONG
-    missing: Outcome = Outcome.WRONG
-    exactly: int | None = None
+    extra: ComparisonStatus = ComparisonStatus.WRONG_ANSWER
+    missing: ComparisonStatus = ComparisonStatus.WRONG_ANSWER
+    token_count: int | None = None
     """How many tokens of the answer count, where only the first few do; an answer that has fewer is a fault."""
 
 
@@ -70,48 +72,50 @@ def compare_tokens(answer: Iterator[list[bytes]], output: Iterator[list[bytes]],
     wanted: list[bytes] = []
     found: list[bytes] = []
     index = 0
-    while rule.exactly is None or index < rule.exactly:
+    while rule.token_count is None or index < rule.token_count:
         wanted = wanted or next(answer, [])
         found = found or next(output, [])
         common = min(len(wanted), len(found))
         if not common:
             break
-        if rule.exactly is not None:
-            common = min(common, rule.exactly - index)
+        if rule.token_count is not None:
+            common = min(common, rule.token_count - index)
         if not rule.reflexive or wanted[:common] != found[:common]:
             for offset in range(common):
                 if (said := rule.check(wanted[offset], found[offset])) is not None:
-                    return Comparison(said.outcome, f"token {index + offset + 1}: {said.message}")
+                    return Comparison(said.status, f"token {index + offset + 1}: {said.message}")
         wanted, found, index = wanted[common:], found[common:], index + common
     return _ends(wanted, found or next(output, []), index, rule)
 
 
 def _ends(wanted: list[bytes], found: list[bytes], index: int, rule: TokenRule) -> Comparison:
-    if wanted and (rule.exactly is None or index < rule.exactly):
-        if (said := rule.check(wanted[0], wanted[0])) is not None and said.outcome is Outcome.FAULT:
+    if wanted and (rule.token_count is None or index < rule.token_count):
+        if (said := rule.check(wanted[0], wanted[0])) is not None and said.status is ComparisonStatus.JURY_ERROR:
             return said
-        return Comparison(rule.missing, f"the output ends after {index} tokens; expected {shown(wanted[0])} next")
-    if rule.exactly is not None and index < rule.exactly:
-        return Comparison(Outcome.FAULT, f"the answer has {index} tokens where {rule.exactly} belong")
+        return Comparison(rule.missing, f"the output ends after {index} tokens; expected {excerpt(wanted[0])} next")
+    if rule.token_count is not None and index < rule.token_count:
+        return Comparison(ComparisonStatus.JURY_ERROR, f"the answer has {index} tokens where {rule.token_count} belong")
     if found:
         # A sequence checker reads what is too much as well: what cannot be read at all is a format error.
         said = rule.check(found[0], found[0])
-        outcome = Outcome.FORMAT if said is not None else rule.extra
-        return Comparison(outcome, f"the output goes on after the last expected token: {shown(found[0])}")
+        outcome = ComparisonStatus.FORMAT_ERROR if said is not None else rule.extra
+        return Comparison(outcome, f"the output goes on after the last expected token: {excerpt(found[0])}")
     return ACCEPTED
 
 
 def same_text(wanted: bytes, found: bytes) -> Comparison | None:
     """Byte for byte."""
-    return None if wanted == found else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+    return None if wanted == found else wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}")
 
 
 def same_text_any_case(wanted: bytes, found: bytes) -> Comparison | None:
     """Byte for byte, but for the case of ASCII letters."""
-    return None if wanted.lower() == found.lower() else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+    return (
+        None if wanted.lower() == found.lower() else wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}")
+    )
 
 
-def close_or(
+def numbers_close_or(
     read: Callable[[bytes], float | None], close: Callable[[float, float], bool], otherwise: CheckToken
 ) -> CheckToken:
     """Numbers by distance wherever the answer has one, everything else by ``otherwise``.
@@ -127,24 +131,26 @@ def close_or(
             return otherwise(wanted, found)
         other = read(found)
         if other is None:
-            return wrong(f"expected the number {shown(wanted)}, found {shown(found)}")
+            return wrong_answer(f"expected the number {excerpt(wanted)}, found {excerpt(found)}")
         if close(number, other):
             return None
-        return wrong(f"expected {shown(wanted)}, found {shown(found)}, off by {abs(number - other):.6g}")
+        return wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}, off by {abs(number - other):.6g}")
 
     return check
 
 
-def strict(read: Callable[[bytes], object | None], same: Callable[[object, object], bool], what: str) -> CheckToken:
+def strict_values(
+    read: Callable[[bytes], object | None], same: Callable[[object, object], bool], what: str
+) -> CheckToken:
     """Values of one form: a bad one in the answer is the jury's fault, in the output a format error."""
 
     def check(wanted: bytes, found: bytes) -> Comparison | None:
         value = read(wanted)
         if value is None:
-            return Comparison(Outcome.FAULT, f"the answer has {shown(wanted)} where {what} belongs")
+            return Comparison(ComparisonStatus.JURY_ERROR, f"the answer has {excerpt(wanted)} where {what} belongs")
         other = read(found)
         if other is None:
-            return Comparison(Outcome.FORMAT, f"expected {what}, found {shown(found)}")
-        return None if same(value, other) else wrong(f"expected {shown(wanted)}, found {shown(found)}")
+            return Comparison(ComparisonStatus.FORMAT_ERROR, f"expected {what}, found {excerpt(found)}")
+        return None if same(value, other) else wrong_answer(f"expected {excerpt(wanted)}, found {excerpt(found)}")
 
     return check

@@ -9,11 +9,11 @@ from adjudge.domain.problem import (
     Case,
     Grading,
     JurySubmission,
-    Mode,
-    Origin,
+    PackageFormat,
     Problem,
     ProblemLimits,
-    Statement,
+    ProblemMode,
+    ProblemStatement,
 )
 from adjudge.domain.programs import (
     Checker,
@@ -34,7 +34,7 @@ from adjudge.packages.icpc.cases import read_section
 from adjudge.packages.icpc.expectations import DEFAULTS
 from adjudge.packages.icpc.limits import run_limits
 from adjudge.packages.programs import program_at
-from adjudge.packages.yaml import Section
+from adjudge.packages.yaml import YamlSection
 
 FILE = "task.yaml"
 _INPUT = re.compile(r"input/input(\d{1,9})\.txt")
@@ -78,11 +78,11 @@ def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
     }
     placed, groups = apply_scoring(read_scoring(files, section, codenames, findings), cases)
     title = _either(section, "title", "nome")
-    is_batch = mode is Mode.BATCH
-    stubs = () if mode is Mode.SUBMIT_ANSWER else _stubs(files, "stub" if interactor else "grader")
+    is_batch = mode is ProblemMode.BATCH
+    stubs = () if mode is ProblemMode.SUBMIT_ANSWER else _stubs(files, "stub" if interactor else "grader")
     problem = Problem(
         short_name=short_name,
-        origin=Origin("cms", "italy_yaml"),
+        package_format=PackageFormat("cms", "italy_yaml"),
         titles={section.take_text("primary_language", "it"): title} if title else {},
         version=section.take_text("version"),
         grading=Grading.SCORING,
@@ -104,39 +104,39 @@ def read_cms(files: PackageFiles, name: str, findings: Findings) -> Problem:
     return problem
 
 
-def _report_unknown(section: Section) -> None:
+def _report_unknown(section: YamlSection) -> None:
     """Name the keys that are not read; ``total_value`` is one only where nothing else says how a task is scored."""
     for key in (*_CONTEST_KEYS, "total_value", "num_processes", "user_io", "infile", "outfile"):
         section.node(key)
-    section.leave_unknown()
+    section.report_unknown_keys()
 
 
-def _either(section: Section, key: str, older: str) -> str:
+def _either(section: YamlSection, key: str, older: str) -> str:
     return section.take_text(key) or section.take_text(older)
 
 
-def _file(section: Section, key: str, default: str) -> str:
+def _file(section: YamlSection, key: str, default: str) -> str:
     """Read a file name; a key with nothing after it means standard input or output."""
     return section.take_text(key) if key in section.keys() else default  # noqa: SIM118  # null is an answer here
 
 
-def _check_tests(section: Section, numbers: list[int], findings: Findings) -> None:
+def _check_tests(section: YamlSection, numbers: list[int], findings: Findings) -> None:
     stated = section.take_integer("n_input", len(numbers))
     if not numbers:
         findings.error("input", "has no tests.", "Add input/input0.txt and output/output0.txt.")
     elif stated != len(numbers) or numbers != list(range(len(numbers))):
-        section.wrong("n_input", f"says {stated} where input/ holds {len(numbers)} tests.", "Number them from 0.")
+        section.error("n_input", f"says {stated} where input/ holds {len(numbers)} tests.", "Number them from 0.")
 
 
-def _limits(section: Section) -> ProblemLimits:
+def _limits(section: YamlSection) -> ProblemLimits:
     time_s = section.take_number("time_limit", 0.0, above=True) or section.take_number("timeout", 0.0, above=True)
     memory = section.take_number("memory_limit", 0.0, above=True) or section.take_number("memlimit", 512.0, above=True)
     time_ms = max(1, round(time_s * 1000)) if time_s else 2_000
     run = run_limits(time_ms, max(1, round(memory * MIB)), _OUTPUT_BYTES)
-    return ProblemLimits(run=run, is_time_given=bool(time_s))
+    return ProblemLimits(run=run, has_explicit_time_limit=bool(time_s))
 
 
-def _public(section: Section) -> set[int] | None:
+def _public(section: YamlSection) -> set[int] | None:
     """Read which tests are public; None means all."""
     text = _either(section, "public_testcases", "risultati").strip()
     if text == "all":
@@ -158,18 +158,18 @@ def _case(files: PackageFiles, number: int, codename: str, public: set[int] | No
     )
 
 
-def _mode(files: PackageFiles, section: Section) -> tuple[Mode, Interactor | None]:
+def _mode(files: PackageFiles, section: YamlSection) -> tuple[ProblemMode, Interactor | None]:
     """Infer the task type as CMS does: output only, else communication where there is a manager, else batch."""
     if section.take_flag("output_only", default=False):
-        return Mode.SUBMIT_ANSWER, None
+        return ProblemMode.SUBMIT_ANSWER, None
     if section.take_texts("output_only_testcases") or section.take_texts("output_optional_testcases"):
-        section.wrong("output_only_testcases", "tasks that mix programs and outputs are not supported.")
+        section.error("output_only_testcases", "tasks that mix programs and outputs are not supported.")
     program = _executable(files, ("check/manager", "cor/manager"))
     if program is None:
-        return Mode.BATCH, None
+        return ProblemMode.BATCH, None
     has_stub = any(path.startswith("sol/stub.") for path in files.names("sol"))
     default = UserIO.FIFO if has_stub else UserIO.STD
-    return Mode.COMMUNICATION, Interactor(
+    return ProblemMode.COMMUNICATION, Interactor(
         InteractorProtocol.CMS,
         program,
         processes=section.take_integer("num_processes", 1, least=1),
@@ -236,12 +236,12 @@ def _submissions(files: PackageFiles) -> tuple[JurySubmission, ...]:
     return tuple(found)
 
 
-def _statements(files: PackageFiles, section: Section) -> tuple[Statement, ...]:
+def _statements(files: PackageFiles, section: YamlSection) -> tuple[ProblemStatement, ...]:
     primary = section.take_text("primary_language", "it")
     found = []
     for path in (*files.names("statement"), *files.names("testo")):
         base = path.rpartition("/")[2]
         if base.endswith(".pdf"):
             stem = base.removesuffix(".pdf")
-            found.append(Statement(primary if stem in ("statement", "testo") else stem, "pdf", path))
+            found.append(ProblemStatement(primary if stem in ("statement", "testo") else stem, "pdf", path))
     return tuple(found)

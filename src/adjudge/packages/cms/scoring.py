@@ -10,8 +10,8 @@ from adjudge.domain.errors import InvalidInput
 from adjudge.domain.problem import Aggregate, Case, Feedback, Group, GroupVerdict, OnReject
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.patterns import safe_pattern
-from adjudge.packages.yaml import Listing, Mapping, Node, Scalar, Section, number
+from adjudge.packages.patterns import compile_safe_regex
+from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection, parse_number
 
 GEN = "gen/GEN"
 SECRET = "secret"  # noqa: S105  # the name of a group of tests
@@ -29,7 +29,7 @@ class Subtask:
 
 
 @dataclass(frozen=True, slots=True)
-class Scoring:
+class CmsScoring:
     """How a task is scored: subtasks of one kind, or without any so much for each test."""
 
     aggregate: Aggregate = Aggregate.SUM
@@ -37,21 +37,23 @@ class Scoring:
     points_per_test: float = 0.0
 
 
-def read_scoring(files: PackageFiles, section: Section, codenames: tuple[str, ...], findings: Findings) -> Scoring:
+def read_scoring(
+    files: PackageFiles, section: YamlSection, codenames: tuple[str, ...], findings: Findings
+) -> CmsScoring:
     """Read how the task is scored."""
     kind, parameters = section.take_text("score_type"), section.node("score_type_parameters")
     if kind and parameters is not None:
         if kind == "Sum":
-            value = number(parameters.text) if isinstance(parameters, Scalar) else None
-            return Scoring(points_per_test=value or 0.0)
+            value = parse_number(parameters.text) if isinstance(parameters, YamlScalar) else None
+            return CmsScoring(points_per_test=value or 0.0)
         if kind in _AGGREGATES:
-            return Scoring(_AGGREGATES[kind], _from_parameters(section, parameters, codenames))
-        section.wrong("score_type", f"{kind[:40]!r} is not known.", "Use Sum, GroupMin, GroupMul or GroupThreshold.")
+            return CmsScoring(_AGGREGATES[kind], _from_parameters(section, parameters, codenames))
+        section.error("score_type", f"{kind[:40]!r} is not known.", "Use Sum, GroupMin, GroupMul or GroupThreshold.")
     subtasks = _from_gen(files, codenames, findings)
     if subtasks:
-        return Scoring(Aggregate.MIN, subtasks)
+        return CmsScoring(Aggregate.MIN, subtasks)
     total = section.take_number("total_value", float(_FULL))
-    return Scoring(points_per_test=total / max(1, len(codenames)))
+    return CmsScoring(points_per_test=total / max(1, len(codenames)))
 
 
 def _from_gen(files: PackageFiles, codenames: tuple[str, ...], findings: Findings) -> tuple[Subtask, ...]:
@@ -63,7 +65,7 @@ def _from_gen(files: PackageFiles, codenames: tuple[str, ...], findings: Finding
         code, _, comment = content.partition("#")
         word = comment.strip()
         if word.startswith("ST:"):
-            value = number(word[3:])
+            value = parse_number(word[3:])
             if value is None or code.strip():
                 findings.error(GEN, "a subtask is '#ST: points' on a line of its own.", line=line)
             counts.append((int(value or 0), 0))
@@ -89,73 +91,73 @@ def _taken(counts: list[tuple[int, int]], codenames: tuple[str, ...]) -> list[tu
     return found
 
 
-def _from_parameters(section: Section, node: Node, codenames: tuple[str, ...]) -> tuple[Subtask, ...]:
+def _from_parameters(section: YamlSection, node: YamlNode, codenames: tuple[str, ...]) -> tuple[Subtask, ...]:
     """Read parameters: ``[points, tests]`` or ``[points, tests, threshold]``, or objects with those names."""
-    if isinstance(node, Scalar):
+    if isinstance(node, YamlScalar):
         node = _parsed(section, node)
     found, rest = [], list(codenames)
-    for item in node.items if isinstance(node, Listing) else []:
+    for item in node.items if isinstance(node, YamlList) else []:
         parts = _parts(item)
-        points = number(parts[0].text) if parts and isinstance(parts[0], Scalar) else None
+        points = parse_number(parts[0].text) if parts and isinstance(parts[0], YamlScalar) else None
         if parts is None or points is None:
-            section.wrong("score_type_parameters", "each entry must be [points, tests].")
+            section.error("score_type_parameters", "each entry must be [points, tests].")
             continue
-        threshold = number(parts[2].text) if len(parts) > 2 and isinstance(parts[2], Scalar) else None
+        threshold = parse_number(parts[2].text) if len(parts) > 2 and isinstance(parts[2], YamlScalar) else None
         found.append(Subtask(points, _members(section, parts[1], codenames, rest), threshold or 0.0))
     if not found:
-        section.wrong("score_type_parameters", "must be a list of [points, tests].")
+        section.error("score_type_parameters", "must be a list of [points, tests].")
     return tuple(found)
 
 
-def _parsed(section: Section, node: Scalar) -> Node:
+def _parsed(section: YamlSection, node: YamlScalar) -> YamlNode:
     """Read parameters that were written as JSON in a text."""
     try:
         return _as_node(json.loads(node.text), node.line)
     except (ValueError, RecursionError):
-        section.wrong("score_type_parameters", "must be a list.")
+        section.error("score_type_parameters", "must be a list.")
         return node
 
 
-def _as_node(value: object, line: int) -> Node:
+def _as_node(value: object, line: int) -> YamlNode:
     if isinstance(value, list):
-        return Listing([_as_node(item, line) for item in value], line)
+        return YamlList([_as_node(item, line) for item in value], line)
     if isinstance(value, dict):
-        return Mapping({str(key): _as_node(item, line) for key, item in value.items()}, line)
-    return Scalar(str(value), line, is_quoted=isinstance(value, str))
+        return YamlMap({str(key): _as_node(item, line) for key, item in value.items()}, line)
+    return YamlScalar(str(value), line, is_quoted=isinstance(value, str))
 
 
-def _parts(item: Node) -> list[Node] | None:
-    if isinstance(item, Listing) and len(item.items) in (2, 3):
+def _parts(item: YamlNode) -> list[YamlNode] | None:
+    if isinstance(item, YamlList) and len(item.items) in (2, 3):
         return item.items
-    if isinstance(item, Mapping) and "max_score" in item.items and "testcases" in item.items:
+    if isinstance(item, YamlMap) and "max_score" in item.items and "testcases" in item.items:
         return [item.items[key] for key in ("max_score", "testcases", "threshold") if key in item.items]
     return None
 
 
-def _members(section: Section, node: Node, codenames: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
+def _members(section: YamlSection, node: YamlNode, codenames: tuple[str, ...], rest: list[str]) -> tuple[str, ...]:
     """Find a subtask's tests: the next n, those that a pattern matches, or those named."""
-    if isinstance(node, Listing):
-        named = tuple(item.text for item in node.items if isinstance(item, Scalar))
+    if isinstance(node, YamlList):
+        named = tuple(item.text for item in node.items if isinstance(item, YamlScalar))
         for name in named:
             if name not in codenames:
-                section.wrong("score_type_parameters", f"there is no test {name[:40]!r}.")
+                section.error("score_type_parameters", f"there is no test {name[:40]!r}.")
         return tuple(name for name in named if name in codenames)
-    text = node.text if isinstance(node, Scalar) else ""
-    if text.isdecimal() and len(text) < 10 and isinstance(node, Scalar) and not node.is_quoted:
+    text = node.text if isinstance(node, YamlScalar) else ""
+    if text.isdecimal() and len(text) < 10 and isinstance(node, YamlScalar) and not node.is_quoted:
         taken = tuple(rest[: int(text)])
         if len(taken) != int(text):
-            section.wrong("score_type_parameters", f"there are no {text} tests left.")
+            section.error("score_type_parameters", f"there are no {text} tests left.")
         del rest[: int(text)]
         return taken
     try:
-        pattern = re.compile(safe_pattern(text, codenames).pattern)
+        pattern = re.compile(compile_safe_regex(text, codenames).pattern)
     except InvalidInput as error:
-        section.wrong("score_type_parameters", error.message)
+        section.error("score_type_parameters", error.message)
         return ()
     return tuple(name for name in codenames if pattern.match(name))
 
 
-def apply_scoring(scoring: Scoring, cases: dict[str, Case]) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
+def apply_scoring(scoring: CmsScoring, cases: dict[str, Case]) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
     """Put cases into their groups. A test that several subtasks share becomes a case in each."""
     root = Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)
     secret = Group(SECRET, on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST, feedback=Feedback.COMPLETE)

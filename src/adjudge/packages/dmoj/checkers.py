@@ -19,7 +19,7 @@ from adjudge.packages.dmoj.keys import BRIDGED_ARGS, report_unknown_args
 from adjudge.packages.dmoj.linking import unbuffered_file
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.yaml import Mapping, Node, Scalar, Section
+from adjudge.packages.yaml import YamlMap, YamlNode, YamlScalar, YamlSection
 
 _NATIVE = {
     "standard": (NativeChecker.DMOJ_STANDARD, {}),
@@ -56,16 +56,16 @@ def language_code(key: str) -> str:
     return LANGUAGES.get(best, "")
 
 
-def read_checker(files: PackageFiles, scope: Scope, node: Node | None) -> Checker:
+def read_checker(files: PackageFiles, scope: Scope, node: YamlNode | None) -> Checker:
     """Read a ``checker`` value; what cannot be run here is an error."""
     if node is None:
         return Checker(native=NativeChecker.DMOJ_STANDARD)
-    section = Section(node if isinstance(node, Mapping) else None, FILE, scope.findings, "checker.")
-    name = node.text if isinstance(node, Scalar) else section.take_text("name", "standard")
+    section = YamlSection(node if isinstance(node, YamlMap) else None, FILE, scope.findings, "checker.")
+    name = node.text if isinstance(node, YamlScalar) else section.take_text("name", "standard")
     args = section.take_section("args")
     given = section.node("args")
     known = BRIDGED_ARGS if name == "bridged" else _OPTIONS
-    report_unknown_args(given if isinstance(given, Mapping) else None, known, scope.findings)
+    report_unknown_args(given if isinstance(given, YamlMap) else None, known, scope.findings)
     if name == "bridged":
         return _bridged(files, scope, args, node.line)
     if name.endswith(".py"):
@@ -80,17 +80,17 @@ def read_checker(files: PackageFiles, scope: Scope, node: Node | None) -> Checke
     return Checker(native=native, options={**preset, **options}, score_unit=unit, runs_on_rejected=is_count)
 
 
-def _bridged(files: PackageFiles, scope: Scope, args: Section, line: int) -> Checker:
+def _bridged(files: PackageFiles, scope: Scope, args: YamlSection, line: int) -> Checker:
     kind = args.take_choice("type", tuple(_PROTOCOLS), "default")
     if "args_format_string" in args:
-        args.wrong("args_format_string", "is not supported.", "Use one of the types.")
+        args.error("args_format_string", "is not supported.", "Use one of the types.")
     if (program := read_program(files, scope, args, line)) is None:
         return Checker()
     unit = ScoreUnit.FRACTION if kind in ("coci", "peg") else ScoreUnit.ABSOLUTE
     return Checker(_PROTOCOLS[kind], programs=(program,), score_unit=unit)
 
 
-def read_program(files: PackageFiles, scope: Scope, args: Section, line: int) -> Program | None:
+def read_program(files: PackageFiles, scope: Scope, args: YamlSection, line: int) -> Program | None:
     """Read ``files``, ``lang`` and ``flags`` of a bridged checker or interactor."""
     names = args.take_texts("files")
     missing = [name for name in names if name not in files]
@@ -118,11 +118,11 @@ def read_program(files: PackageFiles, scope: Scope, args: Section, line: int) ->
 def jury_limits(scope: Scope, limits: ProblemLimits) -> ProblemLimits:
     """Apply what the problem's checker and interactor state for themselves: seconds, and KiB of memory."""
     checker, interactive = scope.node("checker"), scope.node("interactive")
-    holders = [("interactive.", interactive)] if isinstance(interactive, Mapping) else []
-    if isinstance(checker, Mapping) and isinstance(args := checker.items.get("args"), Mapping):
+    holders = [("interactive.", interactive)] if isinstance(interactive, YamlMap) else []
+    if isinstance(checker, YamlMap) and isinstance(args := checker.items.get("args"), YamlMap):
         holders.append(("checker.args.", args))
     for prefix, holder in holders:
-        section = Section(holder, FILE, scope.findings, prefix)
+        section = YamlSection(holder, FILE, scope.findings, prefix)
         time_ms = round(section.take_number("time_limit", limits.validation_ms / 1000, above=True) * 1000)
         memory_kib = section.take_number("memory_limit", limits.validation_memory_bytes / 1024, above=True)
         compile_s = section.take_number("compiler_time_limit", limits.compile_ms / 1000, above=True)
@@ -144,13 +144,13 @@ def read_interactor(files: PackageFiles, scope: Scope) -> Interactor | None:
     node = scope.node("interactive")
     if node is None:
         return None
-    if not isinstance(node, Mapping):
+    if not isinstance(node, YamlMap):
         scope.findings.error(FILE, "interactive: must be a map.", line=node.line)
         return None
-    section = Section(node, FILE, scope.findings, "interactive.")
+    section = YamlSection(node, FILE, scope.findings, "interactive.")
     kind = section.take_choice("type", tuple(_INTERACTORS), "default")
     if "args_format_string" in section:
-        section.wrong("args_format_string", "is not supported.", "Use one of the types.")
+        section.error("args_format_string", "is not supported.", "Use one of the types.")
     program = read_program(files, scope, section, node.line)
     extra_ms = round(section.take_number("preprocessing_time", 2.0) * 1000)
     if program is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adjudge.packages.dmoj.scope import FILE
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import Listing, Mapping, Node
+from adjudge.packages.yaml import YamlList, YamlMap, YamlNode
 
 _ANYWHERE = frozenset(
     {
@@ -50,28 +50,28 @@ _CASE_NAMES = frozenset({"input_format", "output_format", "case_points"})
 BRIDGED_ARGS = _PROGRAM | {"time_limit"}
 
 
-def report_unknown(root: Mapping, findings: Findings) -> None:
+def report_unknown(root: YamlMap, findings: Findings) -> None:
     """Name every key that is not read: DMOJ ignores it as well, but its author expects it to do something."""
     _report(root, _TOP, "", findings)
     for key in ("test_cases", "pretest_test_cases"):
         node = root.items.get(key) or root.items.get(key.replace("_", "-"))
-        if isinstance(node, Mapping):
+        if isinstance(node, YamlMap):
             _report(node, _CASE_NAMES, f"{key}.", findings)
-        for item in node.items if isinstance(node, Listing) else ():
+        for item in node.items if isinstance(node, YamlList) else ():
             _report_case(item, findings)
 
 
-def _report_case(node: Node, findings: Findings) -> None:
-    if not isinstance(node, Mapping):
+def _report_case(node: YamlNode, findings: Findings) -> None:
+    if not isinstance(node, YamlMap):
         return
     _report(node, _BATCH, "", findings)
     batch = node.items.get("batched")
-    for item in batch.items if isinstance(batch, Listing) else ():
-        if isinstance(item, Mapping):
+    for item in batch.items if isinstance(batch, YamlList) else ():
+        if isinstance(item, YamlMap):
             _report(item, _ANYWHERE, "", findings)
 
 
-def _report(node: Mapping, known: frozenset[str], prefix: str, findings: Findings) -> None:
+def _report(node: YamlMap, known: frozenset[str], prefix: str, findings: Findings) -> None:
     for key, value in node.items.items():
         name = key.replace("-", "_")
         if key.endswith("+"):
@@ -79,11 +79,11 @@ def _report(node: Mapping, known: frozenset[str], prefix: str, findings: Finding
         if name not in known:
             line = node.key_lines.get(key, node.line)
             findings.warning(FILE, f"{prefix}{key[:60]}: is not a key of this format.", "Correct or remove it.", line)
-        elif isinstance(value, Mapping) and name in _SECTIONS:
+        elif isinstance(value, YamlMap) and name in _SECTIONS:
             _report(value, _SECTIONS[name], f"{name}.", findings)
 
 
-def report_unknown_args(args: Mapping | None, known: frozenset[str], findings: Findings) -> None:
+def report_unknown_args(args: YamlMap | None, known: frozenset[str], findings: Findings) -> None:
     """Name arguments of a checker that are not read."""
     if args is not None:
         _report(args, known, "checker.args.", findings)

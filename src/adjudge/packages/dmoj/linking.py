@@ -7,7 +7,7 @@ from dataclasses import replace
 from adjudge.domain.programs import FileRef, Stub
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.yaml import Mapping, Section
+from adjudge.packages.yaml import YamlMap, YamlSection
 
 _EXTENSIONS = {"c": "c", "cpp": "cpp"}
 _ENTRY = "adjudge_entry"
@@ -28,11 +28,11 @@ def read_signature(files: PackageFiles, top: Scope) -> tuple[Stub, ...]:
     node = top.node("signature_grader")
     if node is None:
         return ()
-    section = Section(node if isinstance(node, Mapping) else None, FILE, top.findings, "signature_grader.")
+    section = YamlSection(node if isinstance(node, YamlMap) else None, FILE, top.findings, "signature_grader.")
     entry, header = section.take_text("entry"), section.take_text("header")
     for key, name in (("entry", entry), ("header", header)):
         if name not in files:
-            section.wrong(key, f"{name[:80]!r} is not in the package.", "Add it.")
+            section.error(key, f"{name[:80]!r} is not in the package.", "Add it.")
             return ()
     keeps_main = section.take_flag("allow_main", default=False)
     prelude = f'#include "{header}"\n' + ("" if keeps_main else _RENAMED_MAIN)
@@ -54,7 +54,7 @@ def unbuffered_file(files: PackageFiles, extension: str) -> FileRef:
     """
     name = f"{_UNBUFFERED}.{extension}"
     if name not in files:
-        files.derive(name, _SET_UNBUFFERED.encode())
+        files.put_derived(name, _SET_UNBUFFERED.encode())
     return FileRef(name, name)
 
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 
 from adjudge.domain.limits import MIB, Limits
-from adjudge.domain.problem import Grading, Mode, Origin, Problem, ProblemLimits
+from adjudge.domain.problem import Grading, PackageFormat, Problem, ProblemLimits, ProblemMode
 from adjudge.domain.programs import Interactor, InteractorProtocol, Stub
 from adjudge.packages import supplement
-from adjudge.packages.archive import mount
+from adjudge.packages.archive import mount_archive
 from adjudge.packages.dmoj.checkers import jury_limits, read_checker, read_interactor
 from adjudge.packages.dmoj.keys import report_unknown
 from adjudge.packages.dmoj.linking import SIGNATURE_LANGUAGES, read_signature, with_unbuffered
 from adjudge.packages.dmoj.scope import FILE, Scope, refuse_code
-from adjudge.packages.dmoj.tests import read_tests
+from adjudge.packages.dmoj.tests import read_cases
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings, PackageRefused
-from adjudge.packages.recipes import Recipe
-from adjudge.packages.yaml import Mapping, Scalar, parse
+from adjudge.packages.recipes import GeneratedFile
+from adjudge.packages.yaml import YamlMap, YamlScalar, parse_yaml
 
 _DEFAULT_TIME_MS = 2_000
 _DEFAULT_OUTPUT_BYTES = 24 * MIB
 
 
-def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[Recipe, ...]]:
+def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[GeneratedFile, ...]]:
     """Read the package; generated tests come as recipes."""
     text = files.text(FILE, findings)
-    node = parse(text, FILE, findings) if text else None
-    if not isinstance(node, Mapping):
+    node = parse_yaml(text, FILE, findings) if text else None
+    if not isinstance(node, YamlMap):
         findings.error(FILE, "must be a map of keys to values.")
         raise PackageRefused(findings)
     refuse_code(node, findings)
@@ -36,7 +36,7 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
     if (judge := top.node("custom_judge")) is not None:
         fix = "Rewrite it as a bridged checker or interactor."
         findings.error(FILE, "custom_judge: is Python that runs inside the judge.", fix, judge.line)
-    tests = read_tests(files, top, _archive(files, top))
+    tests = read_cases(files, top, _archive(files, top))
     if not tests.cases:
         findings.error(FILE, "has no test cases.", "Add test_cases.")
     stubs = read_signature(files, top)
@@ -49,9 +49,9 @@ def read_dmoj(files: PackageFiles, name: str, findings: Findings) -> tuple[Probl
         findings.info(FILE, "this format has no limits and no statement: 2 s and 256 MiB hold.", supplement.HOW)
     problem = Problem(
         short_name=name,
-        origin=Origin("dmoj"),
+        package_format=PackageFormat("dmoj"),
         grading=Grading.SCORING,
-        mode=Mode.INTERACTIVE if interactor else Mode.BATCH,
+        mode=ProblemMode.INTERACTIVE if interactor else ProblemMode.BATCH,
         limits=_limits(top, interactor),
         input_file=input_file,
         output_file=output_file,
@@ -82,7 +82,7 @@ def _archive(files: PackageFiles, top: Scope) -> str:
         top.findings.error(FILE, f"archive: {archive[:80]!r} is not in the package.", "Add it.")
         return ""
     try:
-        mount(files, archive)
+        mount_archive(files, archive)
     except PackageRefused as error:
         for item in error.findings:
             top.findings.error(f"{archive}/{item.path}" if item.path else archive, item.message, item.fix)
@@ -96,15 +96,15 @@ def _limits(top: Scope, interactor: Interactor | None) -> ProblemLimits:
     run = replace(Limits(), cpu_ms=_DEFAULT_TIME_MS, wall_ms=round(_DEFAULT_TIME_MS * factor), output_bytes=output)
     if interactor and interactor.protocol is not InteractorProtocol.ICPC:
         run = replace(run, wall_ms=run.wall_ms + interactor.extra_cpu_ms)
-    return jury_limits(top, ProblemLimits(run=run, is_time_given=False))
+    return jury_limits(top, ProblemLimits(run=run, has_explicit_time_limit=False))
 
 
 def _linked_files(top: Scope) -> tuple[str, str]:
     """Read file input and output from ``symlinks``, which is how DMOJ emulates them; stdin and stdout stay usable."""
     node = top.node("symlinks")
     found = {"/dev/stdin": "", "/dev/stdout": ""}
-    for link, target in node.items.items() if isinstance(node, Mapping) else ():
-        if isinstance(target, Scalar) and target.text in found and "/" not in link:
+    for link, target in node.items.items() if isinstance(node, YamlMap) else ():
+        if isinstance(target, YamlScalar) and target.text in found and "/" not in link:
             found[target.text] = link
         else:
             top.findings.error(FILE, f"symlinks: {link[:60]!r} leads elsewhere than to stdin or stdout.", "Remove it.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import Listing, Mapping, Node, Scalar, Section
+from adjudge.packages.yaml import YamlList, YamlMap, YamlNode, YamlScalar, YamlSection
 
 FILE = "init.yml"
 
@@ -14,31 +14,31 @@ FILE = "init.yml"
 class Scope:
     """The maps that a key is looked for in, innermost first."""
 
-    levels: tuple[Mapping, ...]
+    levels: tuple[YamlMap, ...]
     findings: Findings
 
-    def inner(self, mapping: Mapping) -> Scope:
+    def inner(self, mapping: YamlMap) -> Scope:
         """Return the scope of a case or batch inside this one."""
         return Scope((mapping, *self.levels), self.findings)
 
-    def own(self, key: str) -> Node | None:
+    def own(self, key: str) -> YamlNode | None:
         """Look a key up in the innermost map alone."""
         return _lookup(self.levels[0], key)
 
-    def node(self, key: str) -> Node | None:
+    def node(self, key: str) -> YamlNode | None:
         """Look a key up through all levels."""
         return next((found for level in self.levels if (found := _lookup(level, key)) is not None), None)
 
-    def section(self) -> Section:
+    def section(self) -> YamlSection:
         """Read the innermost map by schema."""
-        return Section(self.levels[0], FILE, self.findings)
+        return YamlSection(self.levels[0], FILE, self.findings)
 
     def text(self, key: str, default: str = "") -> str:
         """Take a text."""
         node = self.node(key)
         if node is None:
             return default
-        if isinstance(node, Scalar):
+        if isinstance(node, YamlScalar):
             return node.text
         self.findings.error(FILE, f"{key}: must be a text.", line=node.line)
         return default
@@ -48,7 +48,7 @@ class Scope:
         node = self.node(key)
         if node is None:
             return default
-        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
         return holder.take_number(key, default, least=least)
 
     def flag(self, key: str, *, default: bool) -> bool:
@@ -56,7 +56,7 @@ class Scope:
         node = self.node(key)
         if node is None:
             return default
-        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
         return holder.take_flag(key, default=default)
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -64,26 +64,26 @@ class Scope:
         node = self.node(key)
         if node is None:
             return ()
-        holder = Section(Mapping({key: node}, node.line, {key: node.line}), FILE, self.findings)
+        holder = YamlSection(YamlMap({key: node}, node.line, {key: node.line}), FILE, self.findings)
         return holder.take_texts(key)
 
 
-def _lookup(mapping: Mapping, key: str) -> Node | None:
+def _lookup(mapping: YamlMap, key: str) -> YamlNode | None:
     for spelling in (key, key.replace("_", "-")):
         node = mapping.items.get(spelling)
-        if node is not None and not (isinstance(node, Scalar) and node.is_null):
+        if node is not None and not (isinstance(node, YamlScalar) and node.is_null):
             return node
     return None
 
 
-def refuse_code(root: Node, findings: Findings) -> None:
+def refuse_code(root: YamlNode, findings: Findings) -> None:
     """Refuse every key that holds Python: ``k+`` an expression, ``k++`` a program."""
     pending = [root]
     while pending:
         node = pending.pop()
-        if isinstance(node, Listing):
+        if isinstance(node, YamlList):
             pending += node.items
-        elif isinstance(node, Mapping):
+        elif isinstance(node, YamlMap):
             pending += node.items.values()
             for key in node.items:
                 if key.endswith("+"):

@@ -12,10 +12,10 @@ from adjudge.domain.programs import FileRef, Program
 from adjudge.packages.dmoj.checkers import language_code, read_checker
 from adjudge.packages.dmoj.scope import FILE, Scope
 from adjudge.packages.files import PackageFiles
-from adjudge.packages.lines import normalise
-from adjudge.packages.patterns import safe_pattern
-from adjudge.packages.recipes import Recipe
-from adjudge.packages.yaml import Listing, Mapping, Scalar, Section, number
+from adjudge.packages.lines import normalize_line_endings
+from adjudge.packages.patterns import compile_safe_regex
+from adjudge.packages.recipes import GeneratedFile
+from adjudge.packages.yaml import YamlList, YamlMap, YamlScalar, YamlSection, parse_number
 
 PRETEST = "pretest"
 SECRET = "secret"  # noqa: S105  # the name of a group of tests
@@ -25,12 +25,12 @@ _GENERATOR_MEMORY_KIB = 512 * 1024.0
 
 
 @dataclass(slots=True)
-class Found:
+class DmojCases:
     """What the tests of a problem come to."""
 
     cases: list[Case] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    recipes: list[Recipe] = field(default_factory=list)
+    recipes: list[GeneratedFile] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
     gates: list[str] = field(default_factory=list)
     """Groups worth nothing: where one is not passed, DMOJ skips all that follows."""
@@ -39,10 +39,10 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _CaseReader:
     files: PackageFiles
     archive: str
-    found: Found
+    found: DmojCases
     root: str = SECRET
 
     def resolve(self, name: str) -> str | None:
@@ -82,20 +82,20 @@ class _Reader:
         return f"{found.run}/{index:03d}", found.run
 
 
-def read_tests(files: PackageFiles, top: Scope, archive: str) -> Found:
+def read_cases(files: PackageFiles, top: Scope, archive: str) -> DmojCases:
     """Read pretests and tests."""
-    found = Found(groups=[Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)])
+    found = DmojCases(groups=[Group("", on_reject=OnReject.CONTINUE, verdict=GroupVerdict.WORST)])
     pretests = top.node("pretest_test_cases")
     if pretests is not None:
         found.groups.append(replace(_plain_group(PRETEST), on_reject=OnReject.BREAK))
-        _read_list(_Reader(files, archive, found, PRETEST), top, pretests)
+        _read_list(_CaseReader(files, archive, found, PRETEST), top, pretests)
     found.groups.append(_plain_group(SECRET, (PRETEST,) if pretests is not None else ()))
-    reader = _Reader(files, archive, found)
+    reader = _CaseReader(files, archive, found)
     node = top.node("test_cases")
-    if isinstance(node, Listing):
+    if isinstance(node, YamlList):
         _read_list(reader, top, node)
     else:
-        _read_names(reader, top, node if isinstance(node, Mapping) else None)
+        _read_names(reader, top, node if isinstance(node, YamlMap) else None)
     return found
 
 
@@ -109,32 +109,32 @@ def _plain_group(path: str, depends_on: tuple[str, ...] = ()) -> Group:
     )
 
 
-def _read_list(reader: _Reader, top: Scope, node: object) -> None:
-    items = node.items if isinstance(node, Listing) else []
+def _read_list(reader: _CaseReader, top: Scope, node: object) -> None:
+    items = node.items if isinstance(node, YamlList) else []
     if not items:
         top.findings.error(FILE, "test_cases: must be a list of cases.")
     for index, item in enumerate(items, 1):
-        if not isinstance(item, Mapping):
+        if not isinstance(item, YamlMap):
             top.findings.error(FILE, f"test_cases[{index}]: must be a map.", line=item.line)
             continue
         scope = top.inner(item)
         points = 0.0 if reader.root == PRETEST else scope.number("points", 1.0)
         batch = scope.own("batched")
-        if isinstance(batch, Listing):
+        if isinstance(batch, YamlList):
             _read_batch(reader, scope, batch, f"{reader.root}/{index:03d}", points)
         else:
             _read_case(reader, scope, *reader.place(index, points), points)
 
 
-def _read_batch(reader: _Reader, scope: Scope, batch: Listing, path: str, points: float) -> None:
-    numbers = [number(text) for text in scope.texts("dependencies")]
+def _read_batch(reader: _CaseReader, scope: Scope, batch: YamlList, path: str, points: float) -> None:
+    numbers = [parse_number(text) for text in scope.texts("dependencies")]
     known = [int(value) for value in numbers if value and 1 <= value <= len(reader.found.batches)]
     if len(known) != len(numbers):
         fix = "Batches are counted from 1, and only earlier ones can be named."
         scope.findings.error(FILE, "dependencies: names no earlier batch.", fix, scope.levels[0].line)
     reader.add_batch(path, points, tuple(reader.found.batches[value - 1] for value in known))
     for index, item in enumerate(batch.items, 1):
-        if isinstance(item, Mapping) and "batched" not in item.items:
+        if isinstance(item, YamlMap) and "batched" not in item.items:
             _read_case(reader, scope.inner(item), f"{path}/{index:03d}", path, points)
         else:
             scope.findings.error(FILE, "batched: holds something that is no case.", line=item.line)
@@ -152,7 +152,7 @@ def _batch_group(path: str, points: float, depends_on: tuple[str, ...] = ()) -> 
     )
 
 
-def _read_case(reader: _Reader, scope: Scope, name: str, group: str, points: float) -> None:
+def _read_case(reader: _CaseReader, scope: Scope, name: str, group: str, points: float) -> None:
     line = scope.levels[0].line
     given, answer = scope.text("in"), scope.text("out")
     input_path = reader.resolve(given) if given else None
@@ -167,7 +167,7 @@ def _read_case(reader: _Reader, scope: Scope, name: str, group: str, points: flo
     if not scope.flag("binary_data", default=False):
         for path in (input_path, answer_path):
             if path and path in reader.files:
-                normalise(reader.files, path, scope.findings, final_newline=True)
+                normalize_line_endings(reader.files, path, scope.findings, final_newline=True)
     if input_path is None:
         return
     own = scope.own("checker")
@@ -177,17 +177,17 @@ def _read_case(reader: _Reader, scope: Scope, name: str, group: str, points: flo
     reader.found.cases.append(Case(name, group, input_path, answer_path, checker=checker, points=points))
 
 
-def _generated(reader: _Reader, scope: Scope, name: str, answer: str | None) -> tuple[str | None, str | None]:
+def _generated(reader: _CaseReader, scope: Scope, name: str, answer: str | None) -> tuple[str | None, str | None]:
     """Plan the run of a generator: the input is what it prints, the answer what it writes to stderr."""
     made = _generator(reader, scope)
     if made is None:
         empty = f"generated/{name}.in"
-        reader.files.derive(empty, b"")
+        reader.files.put_derived(empty, b"")
         return empty, answer
     target, error_target = f"generated/{name}.in", None if answer else f"generated/{name}.out"
     stdin = scope.text("generator_in")
     reader.found.recipes.append(
-        Recipe(
+        GeneratedFile(
             target,
             made.program,
             scope.texts("generator_args") or made.args,
@@ -210,16 +210,16 @@ class _Generator:
     memory_bytes: int
 
 
-def _generator(reader: _Reader, scope: Scope) -> _Generator | None:
+def _generator(reader: _CaseReader, scope: Scope) -> _Generator | None:
     node = scope.node("generator")
     if node is None:
         return None
-    section = Section(node if isinstance(node, Mapping) else None, FILE, scope.findings, "generator.")
-    if isinstance(node, Mapping):
+    section = YamlSection(node if isinstance(node, YamlMap) else None, FILE, scope.findings, "generator.")
+    if isinstance(node, YamlMap):
         sources = section.take_texts("source")
     else:
-        items = node.items if isinstance(node, Listing) else [node]
-        sources = tuple(item.text for item in items if isinstance(item, Scalar))
+        items = node.items if isinstance(node, YamlList) else [node]
+        sources = tuple(item.text for item in items if isinstance(item, YamlScalar))
     missing = [name for name in sources if name not in reader.files]
     if missing or not sources:
         name = missing[0] if missing else "generator"
@@ -227,7 +227,7 @@ def _generator(reader: _Reader, scope: Scope) -> _Generator | None:
         return None
     if "compiler_time_limit" in section:
         fix = "A program of the jury's is compiled under the problem's own limit."
-        section.doubtful("compiler_time_limit", "is not used.", fix)
+        section.warning("compiler_time_limit", "is not used.", fix)
     program = Program(
         sources[0],
         tuple(FileRef(posixpath.basename(name), name) for name in sources),
@@ -244,15 +244,15 @@ def _generator(reader: _Reader, scope: Scope) -> _Generator | None:
 # ---- cases found by the names of files
 
 
-def _read_names(reader: _Reader, top: Scope, node: Mapping | None) -> None:
+def _read_names(reader: _CaseReader, top: Scope, node: YamlMap | None) -> None:
     if not reader.archive:
         top.findings.error(FILE, "test_cases: must be a list where there is no archive.", "List the cases.")
         return
     names = [path[len(reader.archive) + 1 :] for path in reader.files.names(reader.archive)]
-    section = Section(node, FILE, top.findings, "test_cases.")
+    section = YamlSection(node, FILE, top.findings, "test_cases.")
     inputs = _by_position(names, section, "input_format", "in")
     outputs = _by_position(names, section, "output_format", "out")
-    points = [number(text) for text in section.take_texts("case_points")]
+    points = [parse_number(text) for text in section.take_texts("case_points")]
     for position in sorted(set(inputs) ^ set(outputs), key=_order):
         lonely = inputs.get(position) or outputs[position]
         top.findings.error(f"{reader.archive}/{lonely}", "has no counterpart.", "Add it, or remove this file.")
@@ -274,25 +274,25 @@ def _read_names(reader: _Reader, top: Scope, node: Mapping | None) -> None:
             _add_found(reader, top, (inputs[key], outputs[key]), (name, group, worth))
 
 
-def _add_found(reader: _Reader, top: Scope, pair: tuple[str, str], place: tuple[str, str, float]) -> None:
+def _add_found(reader: _CaseReader, top: Scope, pair: tuple[str, str], place: tuple[str, str, float]) -> None:
     paths = f"{reader.archive}/{pair[0]}", f"{reader.archive}/{pair[1]}"
     if not top.flag("binary_data", default=False):
         for path in paths:
-            normalise(reader.files, path, top.findings, final_newline=True)
+            normalize_line_endings(reader.files, path, top.findings, final_newline=True)
     name, group, points = place
     reader.found.cases.append(Case(name, group, *paths, points=points))
 
 
-def _by_position(names: list[str], section: Section, key: str, mark: str) -> dict[tuple[str, str], str]:
+def _by_position(names: list[str], section: YamlSection, key: str, mark: str) -> dict[tuple[str, str], str]:
     """Map (batch, case) to the file of that place."""
     found: dict[tuple[str, str], str] = {}
     text = section.take_text(key)
     pattern = None
     if text:
         try:
-            pattern = safe_pattern(text, names)
+            pattern = compile_safe_regex(text, names)
         except InvalidInput as error:
-            section.wrong(key, error.message)
+            section.error(key, error.message)
             return {}
     for name in names:
         if pattern is None:

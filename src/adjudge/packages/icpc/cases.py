@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from adjudge.domain.programs import FileRef
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import Mapping, Section, parse
+from adjudge.packages.yaml import YamlMap, YamlSection, parse_yaml
 
 DATA = "data"
 NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,254}")
@@ -35,7 +35,7 @@ class RawCase:
     input: str
     answer: str | None
     files: tuple[FileRef, ...]
-    settings: Section
+    settings: YamlSection
     args: tuple[str, ...]
     description: str
     hint: str
@@ -65,14 +65,14 @@ def case_names(files: PackageFiles, folder: str, *, deep: bool = False) -> list[
     return sorted(found, key=str.encode)
 
 
-def read_section(files: PackageFiles, path: str, findings: Findings) -> Section:
+def read_section(files: PackageFiles, path: str, findings: Findings) -> YamlSection:
     """Read a YAML file that must be a map; an absent or unusable one is empty."""
     text = files.text(path, findings) if path in files else None
-    node = parse(text, path, findings) if text else None
-    if node is not None and not isinstance(node, Mapping):
+    node = parse_yaml(text, path, findings) if text else None
+    if node is not None and not isinstance(node, YamlMap):
         findings.error(path, "must be a map of keys to values.", line=node.line)
         node = None
-    return Section(node, path, findings)
+    return YamlSection(node, path, findings)
 
 
 def read_raw(files: PackageFiles, base: str, findings: Findings, *, is_legacy: bool) -> RawCase:
@@ -84,7 +84,7 @@ def read_raw(files: PackageFiles, base: str, findings: Findings, *, is_legacy: b
     settings = read_section(files, f"{base}.yaml", findings)
     for key in _CASE_KEYS:
         settings.node(key)
-    settings.leave_unknown(is_error=not is_legacy)
+    settings.report_unknown_keys(is_error=not is_legacy)
     return RawCase(
         name=base.removeprefix(f"{DATA}/"),
         input=f"{base}.in",

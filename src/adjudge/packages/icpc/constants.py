@@ -22,7 +22,7 @@ def substitute(files: PackageFiles, constants: Mapping[str, str]) -> None:
         before = files.locate(path).read_bytes()
         after = _SEQUENCE.sub(lambda match: values.get(match[1], match[0]), before)
         if after != before:
-            files.derive(path, after)
+            files.put_derived(path, after)
 
 
 def _has_constants(path: str) -> bool:

@@ -8,7 +8,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.limits import with_time
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import number
+from adjudge.packages.yaml import parse_number
 
 INI = "domjudge-problem.ini"
 TIME_LIMIT = ".timelimit"
@@ -24,9 +24,9 @@ def apply_domjudge(files: PackageFiles, metadata: Metadata, findings: Findings) 
     if TIME_LIMIT in files:
         file_ms = _time_ms((files.text(TIME_LIMIT, findings) or "").strip(), TIME_LIMIT, findings)
     limits = metadata.limits
-    if not limits.is_time_given and (time_ms := stated_ms or file_ms):
+    if not limits.has_explicit_time_limit and (time_ms := stated_ms or file_ms):
         limits = with_time(limits, time_ms)
-    if file_ms and limits.is_time_given and limits.run.cpu_ms != file_ms:
+    if file_ms and limits.has_explicit_time_limit and limits.run.cpu_ms != file_ms:
         findings.error(
             TIME_LIMIT, f"says {file_ms} ms where the package says {limits.run.cpu_ms} ms.", "Remove one of the two.", 1
         )
@@ -37,7 +37,7 @@ def apply_domjudge(files: PackageFiles, metadata: Metadata, findings: Findings) 
 def _time_ms(text: str, path: str, findings: Findings) -> int | None:
     if not text:
         return None
-    seconds = number(text)
+    seconds = parse_number(text)
     if seconds is None or seconds <= 0:
         findings.error(path, f"{text[:40]!r} is no time limit.", "Write a number of seconds, without a unit.", 1)
         return None

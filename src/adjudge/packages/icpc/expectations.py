@@ -10,7 +10,7 @@ from adjudge.domain.problem import ANY_VERDICT, Expectation, TimeBound
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.yaml import Listing, Scalar, Section, number
+from adjudge.packages.yaml import YamlList, YamlScalar, YamlSection, parse_number
 
 ICPC_VERDICTS: dict[str, frozenset[Verdict]] = {
     "AC": frozenset({Verdict.AC, Verdict.PA}),
@@ -70,7 +70,7 @@ LEGACY_DEFAULTS: dict[str, Expectation] = {
 """What legacy packages, and DOMjudge with its further folders, expect of a folder."""
 
 
-def from_section(section: Section, cases: str = "", base: Expectation | None = None) -> Expectation:
+def from_section(section: YamlSection, cases: str = "", base: Expectation | None = None) -> Expectation:
     """Read an expectation's keys over what ``base`` says."""
     found = base or Expectation()
     if "permitted" in section:
@@ -82,27 +82,27 @@ def from_section(section: Section, cases: str = "", base: Expectation | None = N
     return replace(found, cases=cases, message=section.take_text("message", found.message), time_bound=_bound(section))
 
 
-def _set(section: Section, key: str) -> frozenset[Verdict]:
+def _set(section: YamlSection, key: str) -> frozenset[Verdict]:
     names = section.take_texts(key, split=True)
     unknown = [name for name in names if name not in ICPC_VERDICTS]
     if unknown or not names:
-        section.wrong(key, f"must be some of {', '.join(ICPC_VERDICTS)}.")
+        section.error(key, f"must be some of {', '.join(ICPC_VERDICTS)}.")
         return ANY_VERDICT
     return verdicts(names)
 
 
-def _score(section: Section) -> tuple[float, float] | None:
+def _score(section: YamlSection) -> tuple[float, float] | None:
     node = section.node("score")
-    items = node.items if isinstance(node, Listing) else [node]
-    bounds = [number(item.text) if isinstance(item, Scalar) else None for item in items]
+    items = node.items if isinstance(node, YamlList) else [node]
+    bounds = [parse_number(item.text) if isinstance(item, YamlScalar) else None for item in items]
     low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
     if len(bounds) > 2 or low is None or high is None or low > high:
-        section.wrong("score", "must be a number, or two of them, the lower one first.")
+        section.error("score", "must be a number, or two of them, the lower one first.")
         return None
     return low, high
 
 
-def _bound(section: Section) -> TimeBound:
+def _bound(section: YamlSection) -> TimeBound:
     value = section.take_text("use_for_time_limit").lower()
     if value in ("", "true", "yes"):
         return TimeBound.AUTO
@@ -119,7 +119,7 @@ def from_comments(files: PackageFiles, paths: Iterable[str], findings: Findings)
         if comment := _COMMENT.search(head):
             line = head.count(b"\n", 0, comment.start()) + 1
             found = replace(found, result=_results(comment[1].decode(errors="replace"), path, line, findings))
-        if (comment := _SCORE_COMMENT.search(head)) and (value := number(comment[1].decode())) is not None:
+        if (comment := _SCORE_COMMENT.search(head)) and (value := parse_number(comment[1].decode())) is not None:
             found = replace(found, score=(value, value))
         if found.result or found.score:
             return (found,)
@@ -139,7 +139,7 @@ def _results(text: str, path: str, line: int, findings: Findings) -> frozenset[V
     return frozenset(found)
 
 
-def expressible(item: Expectation) -> Expectation:
+def to_icpc_expectation(item: Expectation) -> Expectation:
     """Say the same in the format's four verdicts; a wanted end becomes a verdict that some test must have."""
     return replace(
         item,

@@ -13,32 +13,32 @@ import yaml
 
 from adjudge.domain.errors import Conflict
 from adjudge.domain.limits import MIB
-from adjudge.domain.problem import Aggregate, Case, Group, Mode, Problem
+from adjudge.domain.problem import Aggregate, Case, Group, Problem, ProblemMode
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import ConversionRefused, Findings
 from adjudge.packages.icpc.cases import DATA
 from adjudge.packages.icpc.expected import submissions_yaml
-from adjudge.packages.icpc.normal import Normal, normalise
-from adjudge.packages.icpc.placing import Contents
+from adjudge.packages.icpc.normal import NormalizedProblem, normalize_for_icpc
+from adjudge.packages.icpc.placing import PackageContents
 
 _AGGREGATES = {Aggregate.ALL: "pass-fail", Aggregate.SUM: "sum", Aggregate.MIN: "min"}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def export_icpc(problem: Problem, findings: Findings) -> Normal:
+def export_icpc(problem: Problem, findings: Findings) -> NormalizedProblem:
     """Plan the package: the problem as it will be read back, and every file of it."""
-    normal = normalise(problem, findings)
+    normal = normalize_for_icpc(problem, findings)
     if findings.has_errors:
         raise ConversionRefused(findings)
-    contents: Contents = dict(normal.contents)
+    contents: PackageContents = dict(normal.contents)
     contents["problem.yaml"] = _dump(_metadata(normal.problem))
     _add_settings(normal.problem, contents)
     if rules := submissions_yaml(normal.problem):
         contents["submissions/submissions.yaml"] = _dump(rules)
-    return Normal(normal.problem, contents)
+    return NormalizedProblem(normal.problem, contents)
 
 
-def write_folder(contents: Contents, files: PackageFiles, folder: Path) -> None:
+def write_folder(contents: PackageContents, files: PackageFiles, folder: Path) -> None:
     """Write the package into a folder that is new or empty."""
     if folder.exists() and any(folder.iterdir()):
         raise Conflict(f"{folder} is not empty; name a new folder.")
@@ -53,7 +53,7 @@ def write_folder(contents: Contents, files: PackageFiles, folder: Path) -> None:
             target.chmod(0o755 if os.access(files.locate(source), os.X_OK) else 0o644)
 
 
-def write_zip(contents: Contents, files: PackageFiles, target: Path) -> None:
+def write_zip(contents: PackageContents, files: PackageFiles, target: Path) -> None:
     """Write the package as an archive with ``problem.yaml`` at its root, where every system looks for it."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(contents):
@@ -80,7 +80,7 @@ def _metadata(problem: Problem) -> dict[str, Any]:
     kinds = [str(problem.grading)]
     if problem.max_passes > 1:
         kinds.append("multi-pass")
-    if problem.mode is not Mode.BATCH:
+    if problem.mode is not ProblemMode.BATCH:
         kinds.append(str(problem.mode))
     names = dict(problem.titles)
     found: dict[str, Any] = {
@@ -129,7 +129,7 @@ def _constants(problem: Problem) -> dict[str, Any]:
 def _limits(problem: Problem) -> dict[str, Any]:
     limits = problem.limits
     found: dict[str, Any] = {}
-    if limits.is_time_given:
+    if limits.has_explicit_time_limit:
         found["time_limit"] = _number(limits.run.cpu_ms / 1000)
     found |= {
         "time_multipliers": {
@@ -151,7 +151,7 @@ def _limits(problem: Problem) -> dict[str, Any]:
     return found
 
 
-def _add_settings(problem: Problem, contents: Contents) -> None:
+def _add_settings(problem: Problem, contents: PackageContents) -> None:
     """Write ``test_group.yaml`` for what a whole group shares and a file beside each test that differs."""
     for group in problem.groups:
         cases = [case for case in problem.cases if case.group == group.path]

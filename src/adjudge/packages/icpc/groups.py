@@ -9,7 +9,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, RawCase, case_names, folders, group_file, read_raw, read_section
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import Mapping, Section
+from adjudge.packages.yaml import YamlMap, YamlSection
 
 _AGGREGATES = {"pass-fail": Aggregate.ALL, "sum": Aggregate.SUM, "min": Aggregate.MIN}
 _LISTS = ("args", "input_validator_args", "static_validator_args", "output_validator_args")
@@ -19,7 +19,7 @@ DEFAULT_SECRET_POINTS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Settings:
+class _GroupSettings:
     """What one folder says, over what ``secret`` says."""
 
     group: Group
@@ -40,7 +40,7 @@ class _Context:
         return self.metadata.grading == "scoring"
 
 
-def read_tests(
+def read_cases(
     files: PackageFiles, metadata: Metadata, findings: Findings
 ) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
     """Read ``data/sample`` and ``data/secret``."""
@@ -98,47 +98,47 @@ def read_self_tests(files: PackageFiles, findings: Findings) -> tuple[SelfTest, 
     return tuple(found)
 
 
-def _sample(context: _Context) -> _Settings:
+def _sample(context: _Context) -> _GroupSettings:
     points = 0.0 if context.is_scored else None
     group = Group("sample", max_points=points, feedback=Feedback.COMPLETE)
     section = _section(context, f"{DATA}/sample")
     for key in ("max_score", "score_aggregation", "require_pass"):
         if key in section:
-            section.wrong(key, "is not for samples.", "Remove it.")
-    return _settled(section, _Settings(group, full_feedback=True))
+            section.error(key, "is not for samples.", "Remove it.")
+    return _settled(section, _GroupSettings(group, full_feedback=True))
 
 
-def _secret(context: _Context) -> _Settings:
+def _secret(context: _Context) -> _GroupSettings:
     section = _section(context, f"{DATA}/secret")
     group = Group("secret")
     if context.is_scored:
         group = _scored(section, group, Aggregate.SUM, DEFAULT_SECRET_POINTS)
-    return _settled(section, _Settings(group))
+    return _settled(section, _GroupSettings(group))
 
 
-def _group(context: _Context, folder: str, secret: _Settings) -> _Settings:
+def _group(context: _Context, folder: str, secret: _GroupSettings) -> _GroupSettings:
     section = _section(context, folder)
     group = Group(folder.removeprefix(f"{DATA}/"))
     if context.is_scored:
         group = _scored(section, group, Aggregate.ALL, None)
         if group.max_points is None and secret.group.max_points is not None:
-            section.wrong("max_score", "is missing, and secret has one.", "Give every group its max_score.")
+            section.error("max_score", "is missing, and secret has one.", "Give every group its max_score.")
     return _settled(section, replace(secret, group=group))
 
 
-def _section(context: _Context, folder: str) -> Section:
+def _section(context: _Context, folder: str) -> YamlSection:
     section = read_section(context.files, group_file(context.files, folder), context.findings)
     if not context.is_scored:
         for key in _SCORING_ONLY:
             if key in section:
-                section.wrong(key, "is only for scoring problems.", "Remove it, or set type: scoring.")
+                section.error(key, "is only for scoring problems.", "Remove it, or set type: scoring.")
     for key in (*_LISTS, *_UNUSED, *_SCORING_ONLY, "full_feedback"):
         section.node(key)
-    section.leave_unknown(is_error=True)
+    section.report_unknown_keys(is_error=True)
     return section
 
 
-def _scored(section: Section, group: Group, aggregate: Aggregate, default: float | None) -> Group:
+def _scored(section: YamlSection, group: Group, aggregate: Aggregate, default: float | None) -> Group:
     points = default
     if section.take_text("max_score") == "unbounded":
         points = None
@@ -147,10 +147,10 @@ def _scored(section: Section, group: Group, aggregate: Aggregate, default: float
     if "score_aggregation" in section:
         aggregate = _AGGREGATES[section.take_choice("score_aggregation", tuple(_AGGREGATES), "sum")]
     if aggregate is Aggregate.ALL and points is None:
-        section.wrong("max_score", "a pass-fail group needs one.", "Add it.")
+        section.error("max_score", "a pass-fail group needs one.", "Add it.")
         points = 0.0
     if "static_validation_score" in section:
-        section.wrong("static_validation_score", "static validation is not supported.", "Remove it.")
+        section.error("static_validation_score", "static validation is not supported.", "Remove it.")
     required = section.take_texts("require_pass")
     return replace(
         group,
@@ -163,8 +163,8 @@ def _scored(section: Section, group: Group, aggregate: Aggregate, default: float
     )
 
 
-def _settled(section: Section, over: _Settings) -> _Settings:
-    return _Settings(
+def _settled(section: YamlSection, over: _GroupSettings) -> _GroupSettings:
+    return _GroupSettings(
         group=over.group,
         args=_list(section, "args", over.args),
         checker_args=_list(section, "output_validator_args", over.checker_args),
@@ -173,27 +173,27 @@ def _settled(section: Section, over: _Settings) -> _Settings:
     )
 
 
-def _list(section: Section, key: str, inherited: tuple[str, ...]) -> tuple[str, ...]:
+def _list(section: YamlSection, key: str, inherited: tuple[str, ...]) -> tuple[str, ...]:
     """Take a list of arguments; a map by validator is flattened where it names one validator only."""
     if key not in section:
         return inherited
     node = section.node(key)
-    if isinstance(node, Mapping):
+    if isinstance(node, YamlMap):
         inner = section.take_section(key)
         names = inner.keys()
         if len(names) > 1:
-            section.wrong(key, "different arguments for several validators are not supported.", "Give one list.")
+            section.error(key, "different arguments for several validators are not supported.", "Give one list.")
         return inner.take_texts(names[0]) if names else ()
     return section.take_texts(key)
 
 
-def _cases(context: _Context, folder: str, settings: _Settings, *, deep: bool) -> list[Case]:
+def _cases(context: _Context, folder: str, settings: _GroupSettings, *, deep: bool) -> list[Case]:
     names = case_names(context.files, folder, deep=deep)
     raws = [read_raw(context.files, base, context.findings, is_legacy=False) for base in names]
     return [_case(context, raw, settings, len(raws)) for raw in raws]
 
 
-def _case(context: _Context, raw: RawCase, settings: _Settings, count: int) -> Case:
+def _case(context: _Context, raw: RawCase, settings: _GroupSettings, count: int) -> Case:
     is_sample = settings.group.path == "sample"
     return Case(
         name=raw.name,

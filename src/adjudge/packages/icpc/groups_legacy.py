@@ -9,7 +9,7 @@ from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA, case_names, folders, group_file, read_raw, read_section
 from adjudge.packages.icpc.metadata import Metadata
-from adjudge.packages.yaml import Mapping, Section, number
+from adjudge.packages.yaml import YamlMap, YamlSection, parse_number
 
 _AGGREGATES = {"sum": Aggregate.SUM, "avg": Aggregate.AVG, "min": Aggregate.MIN, "max": Aggregate.MAX}
 _VERDICTS = {
@@ -22,7 +22,7 @@ _INFINITY = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class _Settings:
+class _LegacyGroupSettings:
     """What holds in one folder, inherited or said there."""
 
     group: Group = field(default_factory=lambda: Group("", verdict=GroupVerdict.WORST))
@@ -41,12 +41,12 @@ class _Walk:
     groups: list[Group] = field(default_factory=list)
 
 
-def read_legacy_tests(
+def read_legacy_cases(
     files: PackageFiles, metadata: Metadata, findings: Findings
 ) -> tuple[tuple[Case, ...], tuple[Group, ...]]:
     """Read ``data/sample`` and ``data/secret`` with every folder below them."""
     walk = _Walk(files, metadata, findings)
-    root = _settings(walk, DATA, _Settings())
+    root = _settings(walk, DATA, _LegacyGroupSettings())
     walk.groups.append(root.group)
     for top in ("sample", "secret"):
         if files.has_folder(f"{DATA}/{top}"):
@@ -54,7 +54,7 @@ def read_legacy_tests(
     return tuple(walk.cases), tuple(walk.groups)
 
 
-def _visit(walk: _Walk, folder: str, inherited: _Settings) -> None:
+def _visit(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> None:
     """Visit a folder: its cases and folders in byte order of their names, mixed as the format has them."""
     settings = _settings(walk, folder, inherited)
     walk.groups.append(settings.group)
@@ -67,7 +67,7 @@ def _visit(walk: _Walk, folder: str, inherited: _Settings) -> None:
             _visit(walk, f"{folder}/{name}", settings)
 
 
-def _case(walk: _Walk, base: str, settings: _Settings) -> Case:
+def _case(walk: _Walk, base: str, settings: _LegacyGroupSettings) -> Case:
     raw = read_raw(walk.files, base, walk.findings, is_legacy=True)
     is_sample = raw.name.startswith("sample/")
     return Case(
@@ -88,7 +88,7 @@ def _case(walk: _Walk, base: str, settings: _Settings) -> Case:
     )
 
 
-def _settings(walk: _Walk, folder: str, inherited: _Settings) -> _Settings:
+def _settings(walk: _Walk, folder: str, inherited: _LegacyGroupSettings) -> _LegacyGroupSettings:
     path = group_file(walk.files, folder)
     section = read_section(walk.files, path, walk.findings)
     group = replace(inherited.group, path=folder.removeprefix(DATA).strip("/"), ignore_sample=False)
@@ -98,21 +98,21 @@ def _settings(walk: _Walk, folder: str, inherited: _Settings) -> _Settings:
     if "grader_flags" in section:
         group = _graded(section, replace(group, aggregate=Aggregate.SUM, verdict=GroupVerdict.WORST))
     if section.take_text("grading", "default") != "default":
-        section.wrong("grading", "custom graders are not supported.", "Use the default grader and its flags.")
+        section.error("grading", "custom graders are not supported.", "Use the default grader and its flags.")
     if "range" in section:
         group = _ranged(section, group)
-    found = _Settings(
+    found = _LegacyGroupSettings(
         group=group,
         accept_score=_score(section, "accept_score", inherited.accept_score),
         reject_score=_score(section, "reject_score", inherited.reject_score),
         checker_args=_flags(section, "output_validator_flags", inherited.checker_args),
         input_validator_args=_flags(section, "input_validator_flags", inherited.input_validator_args),
     )
-    section.leave_unknown()
+    section.report_unknown_keys()
     return found
 
 
-def _graded(section: Section, group: Group) -> Group:
+def _graded(section: YamlSection, group: Group) -> Group:
     """Apply the default grader's flags in order: of those that conflict, the last one wins."""
     for flag in section.take_texts("grader_flags", split=True):
         if flag in _AGGREGATES:
@@ -124,15 +124,15 @@ def _graded(section: Section, group: Group) -> Group:
         elif flag == "accept_if_any_accepted":
             group = replace(group, accept_if_any=True)
         else:
-            section.doubtful("grader_flags", f"{flag[:40]!r} is not known and was ignored.", "Remove it.")
+            section.warning("grader_flags", f"{flag[:40]!r} is not known and was ignored.", "Remove it.")
     return group
 
 
-def _ranged(section: Section, group: Group) -> Group:
+def _ranged(section: YamlSection, group: Group) -> Group:
     words = section.take_texts("range", split=True)
     bounds = [_bound(word) for word in words]
     if len(bounds) != 2 or bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
-        section.wrong("range", "must be two numbers, the lower one first.", "Write 'range: 0 100'.")
+        section.error("range", "must be two numbers, the lower one first.", "Write 'range: 0 100'.")
         return group
     low, high = bounds[0], bounds[1]
     return replace(group, score_range=(low, high), max_points=None if high == _INFINITY else high)
@@ -141,22 +141,22 @@ def _ranged(section: Section, group: Group) -> Group:
 def _bound(word: str) -> float | None:
     if word.lower().lstrip("+-") in ("inf", "infinity"):
         return -_INFINITY if word.startswith("-") else _INFINITY
-    return number(word)
+    return parse_number(word)
 
 
-def _score(section: Section, key: str, inherited: float) -> float:
+def _score(section: YamlSection, key: str, inherited: float) -> float:
     if key not in section:
         return inherited
-    value = number(section.take_text(key))
+    value = parse_number(section.take_text(key))
     if value is None:
-        section.wrong(key, "must be a number.")
+        section.error(key, "must be a number.")
         return inherited
     return value
 
 
-def _flags(section: Section, key: str, inherited: tuple[str, ...]) -> tuple[str, ...]:
+def _flags(section: YamlSection, key: str, inherited: tuple[str, ...]) -> tuple[str, ...]:
     if key not in section:
         return inherited
-    if isinstance(section.node(key), Mapping):
+    if isinstance(section.node(key), YamlMap):
         return section.take_section(key).take_texts("flags", split=True)
     return section.take_texts(key, split=True)

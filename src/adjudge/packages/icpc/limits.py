@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from adjudge.domain.limits import KIB, MIB, Limits
 from adjudge.domain.problem import ProblemLimits
-from adjudge.packages.yaml import Section
+from adjudge.packages.yaml import YamlSection
 
 DEFAULT_TIME_MS = 10_000
 DEFAULT_MEMORY_MIB = 2048
@@ -17,11 +17,11 @@ MAX_MIB = 1 << 20
 
 def with_time(limits: ProblemLimits, time_ms: int, *, is_given: bool = True) -> ProblemLimits:
     """Set the time limit, and a wall-clock limit that only a sleeping program meets first."""
-    run = replace(limits.run, cpu_ms=time_ms, wall_ms=wall_for(time_ms))
-    return replace(limits, run=run, is_time_given=is_given)
+    run = replace(limits.run, cpu_ms=time_ms, wall_ms=default_wall_ms(time_ms))
+    return replace(limits, run=run, has_explicit_time_limit=is_given)
 
 
-def wall_for(time_ms: int) -> int:
+def default_wall_ms(time_ms: int) -> int:
     """Return the wall-clock limit that goes with a limit on CPU time."""
     return 3 * time_ms + 1_000
 
@@ -30,7 +30,7 @@ def run_limits(time_ms: int, memory_bytes: int, output_bytes: int) -> Limits:
     """Make a submission's limits from the three that packages state."""
     return Limits(
         cpu_ms=time_ms,
-        wall_ms=wall_for(time_ms),
+        wall_ms=default_wall_ms(time_ms),
         memory_bytes=memory_bytes,
         output_bytes=output_bytes,
         file_bytes=max(output_bytes, Limits().file_bytes),
@@ -38,7 +38,7 @@ def run_limits(time_ms: int, memory_bytes: int, output_bytes: int) -> Limits:
     )
 
 
-def read_limits(section: Section, *, is_legacy: bool) -> ProblemLimits:
+def read_limits(section: YamlSection, *, is_legacy: bool) -> ProblemLimits:
     """Read ``limits``; legacy packages have other names for the multipliers and no time limit at all."""
     limits = section.take_section("limits")
     time_s = limits.take_number("time_limit", 0.0, above=True)
@@ -50,7 +50,7 @@ def read_limits(section: Section, *, is_legacy: bool) -> ProblemLimits:
     ac_to_time_limit, time_limit_to_tle = _multipliers(limits, is_legacy=is_legacy)
     found = ProblemLimits(
         run=run,
-        is_time_given=bool(time_s),
+        has_explicit_time_limit=bool(time_s),
         code_bytes=limits.take_integer("code", 128, least=1) * KIB,
         compile_ms=_ms(limits, "compilation_time", 60.0),
         compile_memory_bytes=_mib(limits, "compilation_memory", DEFAULT_MEMORY_MIB),
@@ -62,28 +62,28 @@ def read_limits(section: Section, *, is_legacy: bool) -> ProblemLimits:
         time_resolution_ms=_ms(limits, "time_resolution", 1.0),
     )
     limits.node("validation_passes")
-    limits.leave_unknown(is_error=not is_legacy)
+    limits.report_unknown_keys(is_error=not is_legacy)
     return found
 
 
-def _multipliers(limits: Section, *, is_legacy: bool) -> tuple[float, float]:
+def _multipliers(limits: YamlSection, *, is_legacy: bool) -> tuple[float, float]:
     if is_legacy:
         slower = limits.take_number("time_multiplier", 5.0, above=True)
         return slower, limits.take_number("time_safety_margin", 2.0, above=True)
     inner = limits.take_section("time_multipliers")
     slower = inner.take_number("ac_to_time_limit", 2.0, least=1.0)
     margin = inner.take_number("time_limit_to_tle", 1.5, least=1.0)
-    inner.leave_unknown(is_error=True)
+    inner.report_unknown_keys(is_error=True)
     return slower, margin
 
 
-def _ms(limits: Section, key: str, default_s: float) -> int:
+def _ms(limits: YamlSection, key: str, default_s: float) -> int:
     return max(1, round(limits.take_number(key, default_s, above=True) * 1000))
 
 
-def _mib(limits: Section, key: str, default: int) -> int:
+def _mib(limits: YamlSection, key: str, default: int) -> int:
     value = limits.take_integer(key, default, least=1)
     if value > MAX_MIB:
-        limits.wrong(key, f"{value} MiB is more than any machine has.", "The unit is MiB.")
+        limits.error(key, f"{value} MiB is more than any machine has.", "The unit is MiB.")
         value = default
     return value * MIB

@@ -7,12 +7,12 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from adjudge.domain.problem import Grading, Mode, ProblemLimits, Source
+from adjudge.domain.problem import Grading, ProblemLimits, ProblemMode, ProblemSource
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.credit import read_credits, read_sources
 from adjudge.packages.icpc.limits import read_limits
-from adjudge.packages.yaml import Mapping, Scalar, Section, parse
+from adjudge.packages.yaml import YamlMap, YamlScalar, YamlSection, parse_yaml
 
 FILE = "problem.yaml"
 LICENSES = ("unknown", "public domain", "cc0", "cc by", "cc by-sa", "educational", "permission")
@@ -22,7 +22,7 @@ _CONSTANT = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _EMBARGO = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\dZ)?")
 
 
-class Family(StrEnum):
+class FormatFamily(StrEnum):
     """Which rules a package follows."""
 
     LEGACY = "legacy"
@@ -33,19 +33,19 @@ class Family(StrEnum):
     @property
     def is_legacy(self) -> bool:
         """Whether the old rules hold."""
-        return self in (Family.LEGACY, Family.LEGACY_ICPC)
+        return self in (FormatFamily.LEGACY, FormatFamily.LEGACY_ICPC)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
     """What ``problem.yaml`` says."""
 
-    family: Family = Family.LEGACY
+    family: FormatFamily = FormatFamily.LEGACY
     titles: MappingType[str, str] = field(default_factory=dict)
     uuid: str = ""
     version: str = ""
     grading: Grading = Grading.PASS_FAIL
-    mode: Mode = Mode.BATCH
+    mode: ProblemMode = ProblemMode.BATCH
     max_passes: int = 1
     is_minimised: bool = False
     has_custom_validator: bool = False
@@ -56,7 +56,7 @@ class Metadata:
     allow_file_writing: bool = False
     constants: MappingType[str, str] = field(default_factory=dict)
     credits: MappingType[str, tuple[str, ...]] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[ProblemSource, ...] = ()
     license: str = "unknown"
     rights_owner: str = ""
     embargo_until: str = ""
@@ -66,50 +66,50 @@ class Metadata:
 def read_metadata(files: PackageFiles, findings: Findings) -> Metadata:
     """Read ``problem.yaml``; an absent one is an empty one, as in packages made for DOMjudge."""
     text = files.text(FILE, findings) if FILE in files else ""
-    node = parse(text, FILE, findings) if text else None
-    if node is not None and not isinstance(node, Mapping):
+    node = parse_yaml(text, FILE, findings) if text else None
+    if node is not None and not isinstance(node, YamlMap):
         findings.error(FILE, "must be a map of keys to values.", line=node.line)
         node = None
-    section = Section(node, FILE, findings)
+    section = YamlSection(node, FILE, findings)
     family = _family(section)
     metadata = _legacy(section, family) if family.is_legacy else _new(section, family)
-    section.leave_unknown(is_error=family is Family.NEW)
+    section.report_unknown_keys(is_error=family is FormatFamily.NEW)
     return metadata
 
 
-def _family(section: Section) -> Family:
+def _family(section: YamlSection) -> FormatFamily:
     value = section.take_text("problem_format_version", "legacy")
     if value in ("legacy", "legacy-icpc"):
-        return Family(value)
+        return FormatFamily(value)
     if value.startswith("2023-07"):
-        return Family.DRAFT
+        return FormatFamily.DRAFT
     if value.startswith("2025-09") or value == "draft":
-        return Family.NEW
-    section.wrong(
+        return FormatFamily.NEW
+    section.error(
         "problem_format_version", f"{value[:40]!r} is not known.", "Use legacy, legacy-icpc, 2023-07 or 2025-09."
     )
-    return Family.NEW
+    return FormatFamily.NEW
 
 
-def _legacy(section: Section, family: Family) -> Metadata:
+def _legacy(section: YamlSection, family: FormatFamily) -> Metadata:
     grading = Grading(section.take_choice("type", ("pass-fail", "scoring"), "pass-fail"))
-    if family is Family.LEGACY_ICPC and grading is Grading.SCORING:
-        section.wrong("type", "legacy-icpc packages cannot be scoring.", "Use problem_format_version: legacy.")
+    if family is FormatFamily.LEGACY_ICPC and grading is Grading.SCORING:
+        section.error("type", "legacy-icpc packages cannot be scoring.", "Use problem_format_version: legacy.")
     words = section.take_text("validation", "default").split() or ["default"]
     if words[0] not in ("default", "custom") or not set(words[1:]) <= {"interactive", "score", "multi-pass"}:
-        section.wrong("validation", f"{' '.join(words)!r} is not known.", "Use 'default' or 'custom [interactive]'.")
+        section.error("validation", f"{' '.join(words)!r} is not known.", "Use 'default' or 'custom [interactive]'.")
     title = section.take_text("name")
     rating = section.take_section("grading")
     objective = rating.take_choice("objective", ("max", "min"), "max")
     rating.take_flag("show_test_data_groups", default=False)
-    rating.leave_unknown()
+    rating.report_unknown_keys()
     section.take_text("rights_owner")
     return Metadata(
         family=family,
         titles={"en": title} if title else {},
         uuid=section.take_text("uuid"),
         grading=grading,
-        mode=Mode.INTERACTIVE if "interactive" in words else Mode.BATCH,
+        mode=ProblemMode.INTERACTIVE if "interactive" in words else ProblemMode.BATCH,
         max_passes=_legacy_passes(section, words),
         is_minimised=objective == "min",
         has_custom_validator=words[0] == "custom",
@@ -123,23 +123,23 @@ def _legacy(section: Section, family: Family) -> Metadata:
     )
 
 
-def _legacy_passes(section: Section, words: list[str]) -> int:
+def _legacy_passes(section: YamlSection, words: list[str]) -> int:
     limits = section.take_section("limits")
     return limits.take_integer("validation_passes", 2, least=2) if "multi-pass" in words else 1
 
 
-def _new(section: Section, family: Family) -> Metadata:
+def _new(section: YamlSection, family: FormatFamily) -> Metadata:
     kinds = _kinds(section)
     limits = section.take_section("limits")
     many = "multi-pass" in kinds
     if "validation_passes" in limits and not many:
-        limits.wrong("validation_passes", "is only for multi-pass problems.", "Remove it, or add the type.")
+        limits.error("validation_passes", "is only for multi-pass problems.", "Remove it, or add the type.")
     embargo = section.take_text("embargo_until")
     if embargo and not _EMBARGO.fullmatch(embargo):
-        section.wrong("embargo_until", "must be YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ.")
-    if family is Family.NEW and "uuid" not in section:
-        section.doubtful("uuid", "is missing, and the format requires it.", "Add a fresh UUID.")
-    if family is Family.DRAFT:
+        section.error("embargo_until", "must be YYYY-MM-DD or YYYY-MM-DDThh:mm:ssZ.")
+    if family is FormatFamily.NEW and "uuid" not in section:
+        section.warning("uuid", "is missing, and the format requires it.", "Add a fresh UUID.")
+    if family is FormatFamily.DRAFT:
         section.take_text("source_url")
     return Metadata(
         family=family,
@@ -162,55 +162,55 @@ def _new(section: Section, family: Family) -> Metadata:
     )
 
 
-def _kinds(section: Section) -> set[str]:
+def _kinds(section: YamlSection) -> set[str]:
     """Read ``type`` as a word, as words with spaces between them (the format's own examples), or as a list."""
     kinds = set(section.take_texts("type", split=True))
     for kind in sorted(kinds - set(KINDS)):
-        section.wrong("type", f"{kind[:40]!r} is none of {', '.join(KINDS)}.")
+        section.error("type", f"{kind[:40]!r} is none of {', '.join(KINDS)}.")
     for one, other in _EXCLUSIVE:
         if {one, other} <= kinds:
-            section.wrong("type", f"{one} and {other} exclude each other.", "Keep one of them.")
+            section.error("type", f"{one} and {other} exclude each other.", "Keep one of them.")
     return kinds
 
 
-def _mode(kinds: set[str]) -> Mode:
+def _mode(kinds: set[str]) -> ProblemMode:
     if "submit-answer" in kinds:
-        return Mode.SUBMIT_ANSWER
-    return Mode.INTERACTIVE if "interactive" in kinds else Mode.BATCH
+        return ProblemMode.SUBMIT_ANSWER
+    return ProblemMode.INTERACTIVE if "interactive" in kinds else ProblemMode.BATCH
 
 
-def _titles(section: Section) -> dict[str, str]:
+def _titles(section: YamlSection) -> dict[str, str]:
     node = section.node("name")
     if node is None:
-        section.doubtful("name", "is missing.", "Give the problem a name.")
+        section.warning("name", "is missing.", "Give the problem a name.")
         return {}
-    if isinstance(node, Mapping):
+    if isinstance(node, YamlMap):
         inner = section.take_section("name")
         return {language: inner.take_text(language) for language in inner.keys()}  # noqa: SIM118  # not a dict
     return {"en": section.take_text("name")}
 
 
-def _license(section: Section) -> str:
+def _license(section: YamlSection) -> str:
     value = section.take_choice("license", LICENSES, "unknown")
     if value == "public domain" and "rights_owner" in section:
-        section.wrong("rights_owner", "what is in the public domain has no owner.", "Remove it.")
+        section.error("rights_owner", "what is in the public domain has no owner.", "Remove it.")
     return value
 
 
-def _languages(section: Section) -> tuple[str, ...]:
+def _languages(section: YamlSection) -> tuple[str, ...]:
     languages = section.take_texts("languages", split=True)
     return () if languages == ("all",) else languages
 
 
-def _constants(section: Section) -> dict[str, str]:
+def _constants(section: YamlSection) -> dict[str, str]:
     """Flatten constants: ``name`` is its value, ``name.variant`` a variant's."""
     inner = section.take_section("constants")
     found: dict[str, str] = {}
     for name in inner.keys():  # noqa: SIM118  # not a dict
         if not _CONSTANT.fullmatch(name):
-            inner.wrong(name, "is no name for a constant.", "Use letters, digits and _.")
+            inner.error(name, "is no name for a constant.", "Use letters, digits and _.")
         node = inner.node(name)
-        if isinstance(node, Scalar):
+        if isinstance(node, YamlScalar):
             found[name] = node.text
             continue
         variants = inner.take_section(name)

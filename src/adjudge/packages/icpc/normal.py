@@ -14,19 +14,19 @@ from adjudge.domain.problem import (
     Feedback,
     Group,
     JurySubmission,
-    Mode,
     OnReject,
-    Origin,
+    PackageFormat,
     Problem,
     ProblemLimits,
+    ProblemMode,
 )
 from adjudge.domain.programs import CheckerProtocol, NativeChecker, ScoreUnit
 from adjudge.domain.verdict import Verdict
 from adjudge.packages.findings import Findings
-from adjudge.packages.icpc.expectations import DEFAULTS, expressible
+from adjudge.packages.icpc.expectations import DEFAULTS, to_icpc_expectation
 from adjudge.packages.icpc.groups import DEFAULT_SECRET_POINTS
 from adjudge.packages.icpc.limits import DEFAULT_TIME_MS, run_limits
-from adjudge.packages.icpc.placing import Contents, Placer
+from adjudge.packages.icpc.placing import PackageContents, PackageLayout
 
 _NATIVE_ARGS: dict[NativeChecker, tuple[tuple[str, ...], str]] = {
     NativeChecker.ICPC_2025_09: ((), ""),
@@ -52,20 +52,20 @@ _NATIVE_ARGS: dict[NativeChecker, tuple[tuple[str, ...], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
+class NormalizedProblem:
     """A problem in the format's shape, and where its files come from."""
 
     problem: Problem
-    contents: Contents
+    contents: PackageContents
 
 
-def normalise(problem: Problem, findings: Findings) -> Normal:
+def normalize_for_icpc(problem: Problem, findings: Findings) -> NormalizedProblem:
     """Return the problem as a package of 2025-09 would say it."""
     _refuse_inexpressible(problem, findings)
-    placer = Placer(findings)
+    placer = PackageLayout(findings)
     args = _checker_args(problem, findings)
     groups, cases = _tests(problem, placer, findings)
-    submits = problem.mode is Mode.SUBMIT_ANSWER
+    submits = problem.mode is ProblemMode.SUBMIT_ANSWER
     cases = [
         replace(
             case,
@@ -80,10 +80,10 @@ def normalise(problem: Problem, findings: Findings) -> Normal:
         checker = replace(checker, score_unit=ScoreUnit.ABSOLUTE)
     if checker.protocol is CheckerProtocol.NATIVE:
         checker = replace(checker, native=NativeChecker.ICPC_2025_09, options={})
-    return Normal(
+    return NormalizedProblem(
         replace(
             problem,
-            origin=Origin("icpc", "2025-09"),
+            package_format=PackageFormat("icpc", "2025-09"),
             uuid=problem.uuid or str(uuid.uuid5(uuid.NAMESPACE_OID, f"adjudge problem {problem.short_name}")),
             titles=dict(problem.titles) or {"en": problem.short_name},
             is_minimised=False,
@@ -109,7 +109,7 @@ def normalise(problem: Problem, findings: Findings) -> Normal:
 
 
 def _refuse_inexpressible(problem: Problem, findings: Findings) -> None:
-    if problem.mode is Mode.COMMUNICATION:
+    if problem.mode is ProblemMode.COMMUNICATION:
         findings.error("", "a communication problem has no counterpart in the ICPC format.")
     if problem.input_file or problem.output_file:
         names = " and ".join(name for name in (problem.input_file, problem.output_file) if name)
@@ -126,8 +126,8 @@ def _refuse_inexpressible(problem: Problem, findings: Findings) -> None:
 def _limits(limits: ProblemLimits, findings: Findings) -> ProblemLimits:
     """Round limits to the format's units, upwards; a default of ours that is not the ICPC reader's is written down."""
     run = limits.run
-    is_stated = limits.is_time_given or run.cpu_ms != DEFAULT_TIME_MS
-    if is_stated and not limits.is_time_given:
+    is_stated = limits.has_explicit_time_limit or run.cpu_ms != DEFAULT_TIME_MS
+    if is_stated and not limits.has_explicit_time_limit:
         message = f"states no time limit; limits.time_limit becomes {run.cpu_ms / 1000:g} s, which held until now."
         findings.warning("", message, "Change it in problem.yaml, or let 'adjudge problem verify' suggest another.")
 
@@ -136,7 +136,7 @@ def _limits(limits: ProblemLimits, findings: Findings) -> ProblemLimits:
 
     return replace(
         limits,
-        is_time_given=is_stated,
+        has_explicit_time_limit=is_stated,
         run=run_limits(run.cpu_ms, up(run.memory_bytes, MIB), up(run.output_bytes, MIB)),
         per_language={},
         time_factors={},
@@ -193,14 +193,14 @@ def _tolerance(native: NativeChecker, options: dict[str, str], findings: Finding
     return (name, value, "case_sensitive")
 
 
-def _submissions(submissions: tuple[JurySubmission, ...], placer: Placer) -> tuple[JurySubmission, ...]:
+def _submissions(submissions: tuple[JurySubmission, ...], placer: PackageLayout) -> tuple[JurySubmission, ...]:
     """Place submissions; one of which its folder would expect something else moves to ``mixed``."""
     placed: dict[str, JurySubmission] = {}
     for submission in submissions:
         if any(Verdict.CE in item.result for item in submission.expectations):
             placer.findings.warning(submission.path, "is left out: the format has no compile errors.")
             continue
-        expectations = tuple(expressible(item) for item in submission.expectations)
+        expectations = tuple(to_icpc_expectation(item) for item in submission.expectations)
         folder, _, name = path = submission.path.partition("/")
         if folder in DEFAULTS and (not expectations or expectations[0] != DEFAULTS[folder]):
             path = ("mixed", "/", name if f"mixed/{name}" not in placed else f"{folder}-{name}")
@@ -212,7 +212,7 @@ def _submissions(submissions: tuple[JurySubmission, ...], placer: Placer) -> tup
 # ---- tests
 
 
-def _tests(problem: Problem, placer: Placer, findings: Findings) -> tuple[list[Group], list[Case]]:
+def _tests(problem: Problem, placer: PackageLayout, findings: Findings) -> tuple[list[Group], list[Case]]:
     if not problem.is_scored:
         return _unscored(problem, placer)
     if not _is_shaped(problem):
@@ -227,10 +227,10 @@ def _has_cases(problem: Problem, group: Group) -> bool:
 
 def _is_shaped(problem: Problem) -> bool:
     """Whether a scored problem already follows 2025-09."""
-    return problem.origin == Origin("icpc", "2025-09")
+    return problem.package_format == PackageFormat("icpc", "2025-09")
 
 
-def _unscored(problem: Problem, placer: Placer) -> tuple[list[Group], list[Case]]:
+def _unscored(problem: Problem, placer: PackageLayout) -> tuple[list[Group], list[Case]]:
     """Lay out tests of which all must pass: samples apart, the rest in their own order, in folders or in none."""
     cases: list[Case] = []
     groups = [Group("")]
@@ -268,7 +268,7 @@ def _order(name: str) -> tuple[bytes, bytes]:
     return "/".join(name.split("/")[:-1][:2]).encode(), name.encode()
 
 
-def _scored(problem: Problem, placer: Placer, findings: Findings) -> tuple[list[Group], list[Case]]:
+def _scored(problem: Problem, placer: PackageLayout, findings: Findings) -> tuple[list[Group], list[Case]]:
     """Make every group with tests a group below ``secret``; tests of different worth become groups of their own."""
     groups: list[Group] = []
     cases: list[Case] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field, replace
 
-from adjudge.domain.problem import Case, JurySubmission, Problem, SelfTest, SelfTestKind, Statement
+from adjudge.domain.problem import Case, JurySubmission, Problem, ProblemStatement, SelfTest, SelfTestKind
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -18,19 +18,19 @@ from adjudge.domain.programs import (
     ValidatorProtocol,
 )
 from adjudge.packages.findings import Findings
-from adjudge.packages.icpc.wrappers import VALIDATOR, checker_wrapper, is_wrappable, wrapped
+from adjudge.packages.icpc.wrappers import VALIDATOR, checker_wrapper, is_wrappable, wrap_program
 
-Contents = dict[str, str | bytes]
+PackageContents = dict[str, str | bytes]
 """Name in the new package → path in the old one, or the content itself."""
 _PREFERRED = ("md", "tex", "pdf", "html", "txt")
 
 
 @dataclass(slots=True)
-class Placer:
+class PackageLayout:
     """Collects contents while it rewrites the paths of a model."""
 
     findings: Findings
-    contents: Contents = field(default_factory=dict)
+    contents: PackageContents = field(default_factory=dict)
 
     def put(self, target: str, source: str | bytes) -> str:
         """Claim a place for a file."""
@@ -80,7 +80,7 @@ class Placer:
                 self.findings.error(program.files[0].path, "only checkers in one C++ file can be wrapped.")
                 return Checker(), None
             wrapper = checker_wrapper(checker.score_unit if problem.is_scored else None)
-            placed, contents = wrapped(program, "output_validator", wrapper)
+            placed, contents = wrap_program(program, "output_validator", wrapper)
             self.contents |= contents
         else:
             placed = self.program(program, "output_validator", at_root=program.name == "output_validator")
@@ -94,7 +94,7 @@ class Placer:
             if validator.protocol is ValidatorProtocol.ICPC:
                 found.append(InputValidator(self.program(validator.program, "input_validators")))
             elif is_wrappable(validator.program):
-                placed, contents = wrapped(validator.program, "input_validators", VALIDATOR)
+                placed, contents = wrap_program(validator.program, "input_validators", VALIDATOR)
                 self.contents |= contents
                 found.append(InputValidator(placed))
             else:
@@ -159,16 +159,18 @@ class Placer:
         order = (SelfTestKind.INVALID_INPUT, SelfTestKind.INVALID_OUTPUT, SelfTestKind.VALID_OUTPUT)
         return tuple(sorted(found, key=lambda test: order.index(test.kind)))
 
-    def texts(self, statements: tuple[Statement, ...], folder: str, stem: str) -> tuple[Statement, ...]:
+    def texts(self, statements: tuple[ProblemStatement, ...], folder: str, stem: str) -> tuple[ProblemStatement, ...]:
         """Place statements: one for each language, in the best format that there is."""
-        best: dict[str, Statement] = {}
+        best: dict[str, ProblemStatement] = {}
         for item in sorted(statements, key=lambda item: _PREFERRED.index(item.format)):
             best.setdefault(item.language, item)
         texts = {self.put(f"{folder}/{stem}.{item.language}.{item.format}", item.path): item for item in best.values()}
         assets = {self.put(f"{folder}/{ref.name}", ref.path): ref.name for item in best.values() for ref in item.assets}
         refs = tuple(FileRef(assets[path], path) for path in sorted(assets, key=str.encode))
         return tuple(
-            Statement(texts[path].language, texts[path].format, path, refs if texts[path].format != "pdf" else ())
+            ProblemStatement(
+                texts[path].language, texts[path].format, path, refs if texts[path].format != "pdf" else ()
+            )
             for path in sorted(texts, key=str.encode)
         )
 

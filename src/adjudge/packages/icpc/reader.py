@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adjudge.domain.problem import Case, Mode, Origin, Problem
+from adjudge.domain.problem import Case, PackageFormat, Problem, ProblemMode
 from adjudge.domain.programs import (
     Checker,
     CheckerProtocol,
@@ -22,13 +22,13 @@ from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.cases import DATA
 from adjudge.packages.icpc.constants import substitute
 from adjudge.packages.icpc.domjudge import apply_domjudge
-from adjudge.packages.icpc.groups import read_self_tests, read_tests
-from adjudge.packages.icpc.groups_legacy import read_legacy_tests
-from adjudge.packages.icpc.metadata import FILE, Family, Metadata, read_metadata
+from adjudge.packages.icpc.groups import read_cases, read_self_tests
+from adjudge.packages.icpc.groups_legacy import read_legacy_cases
+from adjudge.packages.icpc.metadata import FILE, FormatFamily, Metadata, read_metadata
 from adjudge.packages.icpc.statements import read_editorials, read_statements, titles_from
 from adjudge.packages.icpc.submissions import read_submissions
 from adjudge.packages.programs import program_at, programs_in
-from adjudge.packages.yaml import number
+from adjudge.packages.yaml import parse_number
 
 _HEADERS = (".h", ".hpp", ".hh")
 _FOREIGN = (".ctd", ".viva")
@@ -52,8 +52,10 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
     if not statements:
         findings.warning("", "has no statement.", "Add statement/problem.en.tex or .md.")
     titles = dict(metadata.titles) or titles_from(files, statements, findings)
-    uses_old_groups = metadata.family.is_legacy or (metadata.family is Family.DRAFT and not _has_new_groups(files))
-    read = read_legacy_tests if uses_old_groups else read_tests
+    uses_old_groups = metadata.family.is_legacy or (
+        metadata.family is FormatFamily.DRAFT and not _has_new_groups(files)
+    )
+    read = read_legacy_cases if uses_old_groups else read_cases
     cases, groups = read(files, metadata, findings)
     _check_secret_tests(files, cases, findings)
     checker, interactor = _checking(files, metadata, findings)
@@ -63,7 +65,7 @@ def read_icpc(files: PackageFiles, name: str, findings: Findings) -> Problem:
         _check_flags(checker, cases, findings)
     return Problem(
         short_name=short_name or name,
-        origin=Origin("icpc", metadata.family),
+        package_format=PackageFormat("icpc", metadata.family),
         titles=titles,
         uuid=metadata.uuid,
         version=metadata.version,
@@ -116,15 +118,15 @@ def _has_new_groups(files: PackageFiles) -> bool:
 
 def _checking(files: PackageFiles, metadata: Metadata, findings: Findings) -> tuple[Checker, Interactor | None]:
     programs = _output_validators(files, metadata, findings)
-    needs_one = metadata.has_custom_validator or metadata.mode is Mode.INTERACTIVE or metadata.max_passes > 1
+    needs_one = metadata.has_custom_validator or metadata.mode is ProblemMode.INTERACTIVE or metadata.max_passes > 1
     if not programs:
         if needs_one:
             where = "output_validators" if metadata.family.is_legacy else "output_validator"
             findings.error(where, "has no program, and the problem needs one.", f"Add it to {where}/.")
-        native = NativeChecker.ICPC_2025_09 if metadata.family is Family.NEW else NativeChecker.ICPC
+        native = NativeChecker.ICPC_2025_09 if metadata.family is FormatFamily.NEW else NativeChecker.ICPC
         return Checker(native=native, args=metadata.validator_flags), None
     checker = Checker(CheckerProtocol.ICPC, programs=programs, args=metadata.validator_flags)
-    if metadata.mode is not Mode.INTERACTIVE:
+    if metadata.mode is not ProblemMode.INTERACTIVE:
         return checker, None
     if len(programs) > 1:
         findings.error("output_validators", "an interactive problem has one validator.", "Remove the others.")
@@ -194,7 +196,7 @@ def _check_flags(checker: Checker, cases: tuple[Case, ...], findings: Findings) 
                 findings.error(case.input, f"the default validator has no argument {flag[:40]!r}.", fix)
             elif _ICPC_FLAGS[flag]:
                 tolerances.append(flag)
-                value = number(rest.pop(0)) if rest else None
+                value = parse_number(rest.pop(0)) if rest else None
                 if value is None or value < 0:
                     message = f"the validator's argument {flag} needs a number of at least 0."
                     findings.error(case.input, message, "Add the tolerance.")

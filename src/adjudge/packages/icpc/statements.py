@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from adjudge.domain.problem import Statement
+from adjudge.domain.problem import ProblemStatement
 from adjudge.domain.programs import FileRef
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
@@ -15,32 +15,32 @@ _PLAIN_TITLE = re.compile(r"%%\s*plainproblemname:\s*(.+)")
 _TITLE = re.compile(r"\\problemname\s*\{([^{}\\$]+)\}")
 
 
-def read_statements(files: PackageFiles) -> tuple[Statement, ...]:
+def read_statements(files: PackageFiles) -> tuple[ProblemStatement, ...]:
     """Read the statements; DOMjudge's packages may have one at the root."""
     for folder in FOLDERS:
         if found := _in_folder(files, folder, "problem"):
             return found
     at_root = [extension for extension in ("pdf", "html", "txt") if f"problem.{extension}" in files]
-    return tuple(Statement("en", extension, f"problem.{extension}") for extension in at_root[:1])
+    return tuple(ProblemStatement("en", extension, f"problem.{extension}") for extension in at_root[:1])
 
 
-def read_editorials(files: PackageFiles) -> tuple[Statement, ...]:
+def read_editorials(files: PackageFiles) -> tuple[ProblemStatement, ...]:
     """Read ``solution/``."""
     return _in_folder(files, "solution", "solution")
 
 
-def _in_folder(files: PackageFiles, folder: str, stem: str) -> tuple[Statement, ...]:
+def _in_folder(files: PackageFiles, folder: str, stem: str) -> tuple[ProblemStatement, ...]:
     pattern = re.compile(rf"{stem}(?:\.([a-zA-Z]{{2,3}}(?:-[a-zA-Z0-9]+)?))?\.({'|'.join(FORMATS)})")
     paths = files.names(folder)
     texts = {path: match for path in paths if (match := pattern.fullmatch(path[len(folder) + 1 :]))}
     assets = tuple(FileRef(path[len(folder) + 1 :], path) for path in paths if path not in texts)
     return tuple(
-        Statement(match[1] or "en", match[2], path, assets if match[2] in ("tex", "md", "html") else ())
+        ProblemStatement(match[1] or "en", match[2], path, assets if match[2] in ("tex", "md", "html") else ())
         for path, match in texts.items()
     )
 
 
-def titles_from(files: PackageFiles, statements: tuple[Statement, ...], findings: Findings) -> dict[str, str]:
+def titles_from(files: PackageFiles, statements: tuple[ProblemStatement, ...], findings: Findings) -> dict[str, str]:
     """Take titles from LaTeX statements, as legacy packages have them."""
     found: dict[str, str] = {}
     for statement in statements:

@@ -17,12 +17,12 @@ from adjudge.packages.icpc.expectations import (
     DEFAULTS,
     KEYS,
     LEGACY_DEFAULTS,
-    expressible,
     from_comments,
     from_section,
+    to_icpc_expectation,
 )
 from adjudge.packages.programs import program_at
-from adjudge.packages.yaml import Mapping as YamlMapping
+from adjudge.packages.yaml import YamlMap as YamlMapping
 
 FOLDER = "submissions"
 FILE = "submissions/submissions.yaml"
@@ -83,7 +83,7 @@ def _submission(files: PackageFiles, path: str, rules: _Rules, findings: Finding
     for rule in matching:
         expectations += rule.expectations
     commented = from_comments(files, [ref.path for ref in program.files], findings)
-    expectations += [item for item in commented if expressible(item) not in expectations]
+    expectations += [item for item in commented if to_icpc_expectation(item) not in expectations]
     if not expectations:
         fix = f"Say what it must do in {FILE}, or move it to accepted, wrong_answer, …"
         findings.warning(f"{FOLDER}/{path}", "nothing is expected of it.", fix)
@@ -104,13 +104,13 @@ def _rules(files: PackageFiles, findings: Findings, defaults: dict[str, Expectat
         try:
             matches(glob, "")
         except InvalidInput as error:
-            section.wrong(glob, error.message)
+            section.error(glob, error.message)
             continue
         inner = section.take_section(glob)
         nested = [key for key in inner.keys() if key not in _OWN_KEYS]  # noqa: SIM118  # not a dict
         for key in nested:
             if not isinstance(inner.node(key), YamlMapping):
-                inner.wrong(key, "is neither a key of the format nor a map about some tests.", "Remove it.")
+                inner.error(key, "is neither a key of the format nor a map about some tests.", "Remove it.")
         found = [from_section(inner.take_section(key), key) for key in nested]
         if glob in defaults:
             defaults[glob] = from_section(inner, base=defaults[glob])

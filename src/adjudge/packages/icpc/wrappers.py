@@ -125,7 +125,7 @@ def is_wrappable(program: Program) -> bool:
     return len(program.files) == 1 and (program.language == "cpp" or program.files[0].name.endswith((".cpp", ".cc")))
 
 
-def wrapped(program: Program, folder: str, wrapper: str) -> tuple[Program, dict[str, str | bytes]]:
+def wrap_program(program: Program, folder: str, wrapper: str) -> tuple[Program, dict[str, str | bytes]]:
     """Return the program with its wrapper, as it will be in ``folder``, and where its files come from."""
     name = program.files[0].name.rpartition(".")[0] or "program"
     base = f"{folder}/{name}"

@@ -22,7 +22,7 @@ from adjudge.domain.verdict import Verdict
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
 from adjudge.packages.icpc.expectations import verdicts
-from adjudge.packages.xml import Element
+from adjudge.packages.xml import XmlElement
 
 FILE = "problem.xml"
 _LANGUAGES = {
@@ -83,7 +83,7 @@ def language_of(kind: str) -> str:
     return _LANGUAGES.get(max(matching, key=len, default=""), "")
 
 
-def program_from(files: PackageFiles, holder: Element | None, findings: Findings) -> Program | None:
+def program_from(files: PackageFiles, holder: XmlElement | None, findings: Findings) -> Program | None:
     """Make a program of an element's ``source``; the package's headers lie beside it."""
     source = holder.first("source") if holder is not None else None
     if source is None:
@@ -98,7 +98,7 @@ def program_from(files: PackageFiles, holder: Element | None, findings: Findings
     return Program(name, (FileRef(name, path),), language_of(source.get("type")), support=support)
 
 
-def read_checker(files: PackageFiles, root: Element, findings: Findings) -> Checker:
+def read_checker(files: PackageFiles, root: XmlElement, findings: Findings) -> Checker:
     """Read the checker: a stock one that the judge has itself, else the program shipped."""
     element = root.first("assets/checker")
     if element is None:
@@ -119,19 +119,19 @@ def read_checker(files: PackageFiles, root: Element, findings: Findings) -> Chec
     return Checker(CheckerProtocol.TESTLIB, programs=(program,), score_unit=unit)
 
 
-def read_interactor(files: PackageFiles, root: Element, findings: Findings) -> Interactor | None:
+def read_interactor(files: PackageFiles, root: XmlElement, findings: Findings) -> Interactor | None:
     """Read the interactor; its output goes to the checker."""
     program = program_from(files, root.first("assets/interactor"), findings)
     return Interactor(InteractorProtocol.TESTLIB, program) if program else None
 
 
-def read_validators(files: PackageFiles, root: Element, findings: Findings) -> tuple[InputValidator, ...]:
+def read_validators(files: PackageFiles, root: XmlElement, findings: Findings) -> tuple[InputValidator, ...]:
     """Read the input validators."""
     programs = [program_from(files, element, findings) for element in root.all("assets/validators/validator")]
     return tuple(InputValidator(program, ValidatorProtocol.TESTLIB) for program in programs if program)
 
 
-def read_solutions(files: PackageFiles, root: Element, findings: Findings) -> tuple[JurySubmission, ...]:
+def read_solutions(files: PackageFiles, root: XmlElement, findings: Findings) -> tuple[JurySubmission, ...]:
     """Read the solutions and what their tags promise."""
     found = []
     for element in root.all("assets/solutions/solution"):
@@ -165,7 +165,7 @@ def grader_languages(stubs: tuple[Stub, ...], findings: Findings) -> tuple[str, 
     return found
 
 
-def read_stubs(files: PackageFiles, root: Element) -> tuple[Stub, ...]:
+def read_stubs(files: PackageFiles, root: XmlElement) -> tuple[Stub, ...]:
     """Find graders: resources that are compiled together with solutions."""
     by_language: dict[str, list[FileRef]] = {}
     for element in root.all("files/resources/file"):

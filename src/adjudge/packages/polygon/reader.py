@@ -6,10 +6,10 @@ import json
 import posixpath
 
 from adjudge.domain.limits import MIB
-from adjudge.domain.problem import Grading, Mode, Origin, Problem, ProblemLimits, Statement
+from adjudge.domain.problem import Grading, PackageFormat, Problem, ProblemLimits, ProblemMode, ProblemStatement
 from adjudge.domain.programs import FileRef
 from adjudge.packages.files import TEXT_BYTES, PackageFiles
-from adjudge.packages.findings import Findings, PackageRefused, refuse
+from adjudge.packages.findings import Findings, PackageRefused, package_error
 from adjudge.packages.icpc.limits import run_limits
 from adjudge.packages.polygon.programs import (
     FILE,
@@ -21,20 +21,20 @@ from adjudge.packages.polygon.programs import (
     read_stubs,
     read_validators,
 )
-from adjudge.packages.polygon.tests import Makers, read_self_tests, read_tests
-from adjudge.packages.recipes import Recipe
-from adjudge.packages.xml import Element, parse_xml
-from adjudge.packages.yaml import number
+from adjudge.packages.polygon.tests import JuryGenerators, read_cases, read_self_tests
+from adjudge.packages.recipes import GeneratedFile
+from adjudge.packages.xml import XmlElement, parse_xml
+from adjudge.packages.yaml import parse_number
 
 _LANGUAGES = {"english": "en", "russian": "ru", "ukrainian": "uk", "german": "de", "spanish": "es", "french": "fr"}
 _FORMATS = {"application/x-tex": "tex", "text/html": "html", "application/pdf": "pdf"}
 _DEFAULT_OUTPUT_BYTES = 64 * MIB
 
 
-def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[Recipe, ...]]:
+def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Problem, tuple[GeneratedFile, ...]]:
     """Read the package; what a standard package lacks comes as recipes."""
     root = _root(files, findings)
-    judging = root.first("judging") or Element("judging", {}, 0)
+    judging = root.first("judging") or XmlElement("judging", {}, 0)
     testset = _testset(judging, findings)
     interactor = read_interactor(files, root, findings)
     _refuse_unsupported(root, judging, findings)
@@ -42,17 +42,17 @@ def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Pr
     validators = read_validators(files, root, findings)
     input_file, output_file = _stream(judging, "input-file"), _stream(judging, "output-file")
     model = next((solution.program for solution in solutions if solution.is_model), None)
-    makers = Makers(model, validators, input_file, output_file, interactor is not None)
-    tests = read_tests(files, root, testset, makers, findings)
+    makers = JuryGenerators(model, validators, input_file, output_file, interactor is not None)
+    tests = read_cases(files, root, testset, makers, findings)
     stubs = read_stubs(files, root)
     generators = [program_from(files, item, findings) for item in root.all("files/executables/executable")]
     problem = Problem(
         short_name=root.get("short-name") or name,
-        origin=Origin("polygon", root.get("revision")),
+        package_format=PackageFormat("polygon", root.get("revision")),
         titles={_language(item.get("language")): item.get("value") for item in root.all("names/name")},
         version=root.get("revision"),
         grading=Grading.SCORING if tests.is_scored else Grading.PASS_FAIL,
-        mode=Mode.INTERACTIVE if interactor else Mode.BATCH,
+        mode=ProblemMode.INTERACTIVE if interactor else ProblemMode.BATCH,
         limits=_limits(testset, findings),
         input_file=input_file,
         output_file=output_file,
@@ -79,9 +79,9 @@ def read_polygon(files: PackageFiles, name: str, findings: Findings) -> tuple[Pr
     return problem, tuple(tests.recipes)
 
 
-def _root(files: PackageFiles, findings: Findings) -> Element:
+def _root(files: PackageFiles, findings: Findings) -> XmlElement:
     if files.size_bytes(FILE) > TEXT_BYTES:
-        raise refuse(FILE, f"is longer than {TEXT_BYTES} bytes.", "Download the package from Polygon again.")
+        raise package_error(FILE, f"is longer than {TEXT_BYTES} bytes.", "Download the package from Polygon again.")
     root = parse_xml(files.locate(FILE).read_bytes(), FILE, findings)
     if root is None or root.tag != "problem":
         findings.error(FILE, "describes no problem.", "Download the package from Polygon again.")
@@ -89,33 +89,33 @@ def _root(files: PackageFiles, findings: Findings) -> Element:
     return root
 
 
-def _testset(judging: Element, findings: Findings) -> Element:
+def _testset(judging: XmlElement, findings: Findings) -> XmlElement:
     testsets = judging.all("testset")
     found = next((item for item in testsets if item.get("name") == "tests"), testsets[0] if testsets else None)
     if found is None or not found.all("tests/test"):
         findings.error(FILE, "has no tests.", "Add tests in Polygon.", judging.line)
-        return found or Element("testset", {}, judging.line)
+        return found or XmlElement("testset", {}, judging.line)
     return found
 
 
-def _refuse_unsupported(root: Element, judging: Element, findings: Findings) -> None:
+def _refuse_unsupported(root: XmlElement, judging: XmlElement, findings: Findings) -> None:
     if judging.get("run-count", "1") not in ("", "1"):
         findings.error(FILE, "run-twice problems are not supported.", line=judging.line)
     if (scorer := root.first("assets/scorer")) is not None:
         findings.error(FILE, "problems with a scorer are not supported.", line=scorer.line)
 
 
-def _stream(judging: Element, name: str) -> str:
+def _stream(judging: XmlElement, name: str) -> str:
     value = judging.get(name)
     return "" if value in ("stdin", "stdout") else posixpath.basename(value)
 
 
-def _limits(testset: Element, findings: Findings) -> ProblemLimits:
-    time_ms = number(testset.text_at("time-limit"))
-    memory = number(testset.text_at("memory-limit"))
+def _limits(testset: XmlElement, findings: Findings) -> ProblemLimits:
+    time_ms = parse_number(testset.text_at("time-limit"))
+    memory = parse_number(testset.text_at("memory-limit"))
     if not time_ms or time_ms < 1 or not memory or memory < 1:
         findings.error(FILE, "has no usable time or memory limit.", "Set both in Polygon.", testset.line)
-        return ProblemLimits(is_time_given=False)
+        return ProblemLimits(has_explicit_time_limit=False)
     return ProblemLimits(run=run_limits(int(time_ms), int(memory), _DEFAULT_OUTPUT_BYTES))
 
 
@@ -123,7 +123,7 @@ def _language(name: str) -> str:
     return _LANGUAGES.get(name, name[:2].lower() or "en")
 
 
-def _statements(files: PackageFiles, root: Element, path: str) -> tuple[Statement, ...]:
+def _statements(files: PackageFiles, root: XmlElement, path: str) -> tuple[ProblemStatement, ...]:
     found = []
     for element in root.all(path):
         place, kind = element.get("path"), _FORMATS.get(element.get("type"), "")
@@ -131,7 +131,7 @@ def _statements(files: PackageFiles, root: Element, path: str) -> tuple[Statemen
             folder = posixpath.dirname(place)
             pictures = [other for other in files.names(folder) if other.endswith((".png", ".jpg", ".jpeg", ".gif"))]
             assets = tuple(FileRef(other[len(folder) + 1 :], other) for other in pictures if kind != "pdf")
-            found.append(Statement(_language(element.get("language")), kind, place, assets))
+            found.append(ProblemStatement(_language(element.get("language")), kind, place, assets))
     return tuple(found)
 
 

@@ -9,11 +9,11 @@ from adjudge.domain.problem import Aggregate, Case, Feedback, Group, OnReject, S
 from adjudge.domain.programs import InputValidator, Program
 from adjudge.packages.files import PackageFiles
 from adjudge.packages.findings import Findings
-from adjudge.packages.lines import normalise
+from adjudge.packages.lines import normalize_line_endings
 from adjudge.packages.polygon.programs import FILE, program_from
-from adjudge.packages.recipes import Recipe
-from adjudge.packages.xml import Element
-from adjudge.packages.yaml import number
+from adjudge.packages.recipes import GeneratedFile
+from adjudge.packages.xml import XmlElement
+from adjudge.packages.yaml import parse_number
 
 SECRET = "secret"  # noqa: S105  # the name of a group of tests
 _FEEDBACK = {
@@ -32,19 +32,19 @@ _VERDICTS = {
 
 
 @dataclass(slots=True)
-class Found:
+class PolygonCases:
     """What the tests of a problem come to."""
 
     cases: list[Case] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    recipes: list[Recipe] = field(default_factory=list)
+    recipes: list[GeneratedFile] = field(default_factory=list)
     is_scored: bool = False
     has_windows_lines: bool = False
     """Some test had CRLF: the package was made on Windows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Makers:
+class JuryGenerators:
     """The programs that can make what is missing."""
 
     model: Program | None
@@ -54,11 +54,13 @@ class Makers:
     is_interactive: bool = False
 
 
-def read_tests(files: PackageFiles, root: Element, testset: Element, makers: Makers, findings: Findings) -> Found:
+def read_cases(
+    files: PackageFiles, root: XmlElement, testset: XmlElement, makers: JuryGenerators, findings: Findings
+) -> PolygonCases:
     """Read a test set; missing inputs and answers become recipes where the package's sources allow it."""
     elements = testset.all("tests/test")
     count = _count(testset, elements, findings)
-    found = Found(is_scored=any(element.get("points") for element in elements) or _groups_score(testset))
+    found = PolygonCases(is_scored=any(element.get("points") for element in elements) or _groups_score(testset))
     _add_groups(found, testset, elements)
     generators = _generators(files, root, findings)
     for index, element in enumerate(elements[:count], 1):
@@ -66,14 +68,14 @@ def read_tests(files: PackageFiles, root: Element, testset: Element, makers: Mak
     return found
 
 
-def _count(testset: Element, elements: list[Element], findings: Findings) -> int:
-    stated = number(testset.text_at("test-count", str(len(elements))))
+def _count(testset: XmlElement, elements: list[XmlElement], findings: Findings) -> int:
+    stated = parse_number(testset.text_at("test-count", str(len(elements))))
     if stated is None or stated != len(elements):
         findings.error(FILE, f"test-count does not equal the {len(elements)} tests listed.", line=testset.line)
     return len(elements)
 
 
-def _groups_score(testset: Element) -> bool:
+def _groups_score(testset: XmlElement) -> bool:
     return any(group.get("points") for group in testset.all("groups/group"))
 
 
@@ -88,9 +90,9 @@ def path_at(pattern: str, index: int) -> str:
 
 def _add_case(
     files: PackageFiles,
-    found: Found,
-    place: tuple[int, Element, Element],
-    tools: tuple[Makers, dict[str, Program]],
+    found: PolygonCases,
+    place: tuple[int, XmlElement, XmlElement],
+    tools: tuple[JuryGenerators, dict[str, Program]],
     findings: Findings,
 ) -> None:
     index, element, testset = place
@@ -101,16 +103,16 @@ def _add_case(
         findings.error(FILE, "a path pattern of the tests is not understood.", line=testset.line)
         return
     if given in files:
-        found.has_windows_lines |= normalise(files, given, findings)
+        found.has_windows_lines |= normalize_line_endings(files, given, findings)
     elif (recipe := _input_recipe(given, element, generators, makers, findings)) is not None:
         found.recipes.append(recipe)
     if answer in files:
-        found.has_windows_lines |= normalise(files, answer, findings)
+        found.has_windows_lines |= normalize_line_endings(files, answer, findings)
     elif (recipe := _answer_recipe(answer, given, index, makers, findings)) is not None:
         found.recipes.append(recipe)
     group = f"{SECRET}/{_clean(element.get('group'))}" if element.get("group") else SECRET
     policy = next((item.aggregate for item in found.groups if item.path == group), Aggregate.SUM)
-    points = number(element.get("points")) or 0.0
+    points = parse_number(element.get("points")) or 0.0
     is_sample = element.get("sample") == "true"
     found.cases.append(
         Case(
@@ -132,8 +134,8 @@ def _validator_args(testset: str, group: str) -> tuple[str, ...]:
 
 
 def _input_recipe(
-    target: str, element: Element, generators: dict[str, Program], makers: Makers, findings: Findings
-) -> Recipe | None:
+    target: str, element: XmlElement, generators: dict[str, Program], makers: JuryGenerators, findings: Findings
+) -> GeneratedFile | None:
     """Plan the generation of a missing input from its command line."""
     try:
         words = shlex.split(element.get("cmd"))
@@ -145,17 +147,19 @@ def _input_recipe(
         fix = "Download the full package, not the standard one."
         findings.error(target, f"is not in the package, and {reason}.", fix)
         return None
-    return Recipe(target, program, tuple(words[1:]), validators=makers.validators)
+    return GeneratedFile(target, program, tuple(words[1:]), validators=makers.validators)
 
 
-def _answer_recipe(target: str, given: str, index: int, makers: Makers, findings: Findings) -> Recipe | None:
+def _answer_recipe(
+    target: str, given: str, index: int, makers: JuryGenerators, findings: Findings
+) -> GeneratedFile | None:
     """Plan the making of a missing answer by the main solution."""
     if makers.model is None or makers.is_interactive:
         why = "the problem is interactive" if makers.is_interactive else "there is no main solution"
         fix = "Download the full package, not the standard one."
         findings.error(target, f"is not in the package (test {index}), and {why}.", fix)
         return None
-    return Recipe(
+    return GeneratedFile(
         target,
         makers.model,
         stdin=given,
@@ -165,7 +169,7 @@ def _answer_recipe(target: str, given: str, index: int, makers: Makers, findings
     )
 
 
-def _generators(files: PackageFiles, root: Element, findings: Findings) -> dict[str, Program]:
+def _generators(files: PackageFiles, root: XmlElement, findings: Findings) -> dict[str, Program]:
     """Map the names that commands use to programs: a source's name without its extension."""
     found = {}
     for element in root.all("files/executables/executable"):
@@ -179,7 +183,7 @@ def _clean(name: str) -> str:
     return "".join(character if character.isalnum() or character in "_-" else "-" for character in name)[:80] or "-"
 
 
-def _add_groups(found: Found, testset: Element, elements: list[Element]) -> None:
+def _add_groups(found: PolygonCases, testset: XmlElement, elements: list[XmlElement]) -> None:
     """Make the tree: all or nothing for complete groups, a sum for the rest."""
     on_reject = OnReject.CONTINUE if found.is_scored else OnReject.BREAK
     found.groups.append(Group("", on_reject=on_reject))
@@ -187,9 +191,9 @@ def _add_groups(found: Found, testset: Element, elements: list[Element]) -> None
     stated = {group.get("name"): group for group in testset.all("groups/group")}
     names = list(dict.fromkeys(element.get("group") for element in elements if element.get("group")))
     for name in names:
-        element = stated.get(name) or Element("group", {}, 0)
-        points = [number(test.get("points")) or 0.0 for test in elements if test.get("group") == name]
-        own = number(element.get("points"))
+        element = stated.get(name) or XmlElement("group", {}, 0)
+        points = [parse_number(test.get("points")) or 0.0 for test in elements if test.get("group") == name]
+        own = parse_number(element.get("points"))
         is_complete = element.get("points-policy", "each-test") == "complete-group"
         depends_on = [item.get("group") for item in element.all("dependencies/dependency")]
         found.groups.append(
@@ -205,7 +209,7 @@ def _add_groups(found: Found, testset: Element, elements: list[Element]) -> None
 
 
 def read_self_tests(
-    files: PackageFiles, root: Element, findings: Findings, *, has_windows_lines: bool
+    files: PackageFiles, root: XmlElement, findings: Findings, *, has_windows_lines: bool
 ) -> tuple[SelfTest, ...]:
     """Read the tests that a package has for its own checker and validator."""
     found = []
@@ -243,10 +247,10 @@ def _normalise_self_tests(
     invalid = [test.input for test in tests if test.kind is SelfTestKind.INVALID_INPUT]
     others = [(test.input, test.output, test.answer) for test in tests if test.kind is not SelfTestKind.INVALID_INPUT]
     for path in (path for paths in others for path in paths if path):
-        has_windows_lines |= normalise(files, path, findings)
+        has_windows_lines |= normalize_line_endings(files, path, findings)
     for path in invalid if has_windows_lines else ():
-        normalise(files, path, findings)
+        normalize_line_endings(files, path, findings)
 
 
-def _validator_holders(root: Element) -> list[tuple[Element, bool]]:
+def _validator_holders(root: XmlElement) -> list[tuple[XmlElement, bool]]:
     return [(element, False) for element in root.all("assets/validators/validator")]

@@ -26,12 +26,12 @@ _MARK: Final = "SELECT max(version_num) FROM alembic_version"
 async def upgrade(url: str, revision: str = "head") -> None:
     """Bring the database at ``url`` up to ``revision``; one that a newer version made is left alone."""
     mark = await _mark(url)
-    if revision == "head" and mark == newest():
+    if revision == "head" and mark == latest_revision():
         return
-    if mark is not None and mark > newest():
+    if mark is not None and mark > latest_revision():
         raise Conflict(
             f"database_url: the database is at schema revision {mark}, newer than this version "
-            f"supports ({newest()}). Upgrade Adjudge, or restore the backup from before the "
+            f"supports ({latest_revision()}). Upgrade Adjudge, or restore the backup from before the "
             "upgrade.",
             field="database_url",
         )
@@ -68,7 +68,7 @@ def _title(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem).partition("\n")[0]
 
 
-def newest() -> str:
+def latest_revision() -> str:
     """What a database of this version is marked with: files are named after their revisions, and those are counted."""
     return max(path.name.partition("_")[0] for path in (Path(__file__).parent / "versions").glob("[0-9]*.py"))
 

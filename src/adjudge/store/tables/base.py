@@ -38,17 +38,17 @@ SERIAL: TypeEngine[int] = BigInteger().with_variant(Integer, "sqlite")
 """A counter: SQLite only counts INTEGER primary keys."""
 
 
-def identifier() -> Column[str]:
+def id_column() -> Column[str]:
     """The primary key of a thing that people and programs name."""
     return Column("id", Text, primary_key=True)
 
 
-def reference(name: str, target: str, *, nullable: bool = False, ondelete: str | None = None) -> Column[str]:
+def foreign_key(name: str, target: str, *, nullable: bool = False, ondelete: str | None = None) -> Column[str]:
     """A foreign key. What is history refuses the deletion of what it speaks of, unless ``ondelete`` says otherwise."""
     return Column(name, Text, ForeignKey(f"{target}.id", ondelete=ondelete), nullable=nullable)
 
 
-def logged(name: str, target: str) -> tuple[Column[str], ForeignKeyConstraint]:
+def log_foreign_key(name: str, target: str) -> tuple[Column[str], ForeignKeyConstraint]:
     """What a row of a log speaks of, and is deleted with: a foreign key on SQLite alone.
 
     PostgreSQL would look for it once more with every row that is appended. It is there: its own trigger appends, or the
@@ -58,27 +58,27 @@ def logged(name: str, target: str) -> tuple[Column[str], ForeignKeyConstraint]:
     return Column(name, Text, nullable=False), key.ddl_if(dialect="sqlite")
 
 
-def moment(name: str, *, nullable: bool = False) -> Column[int]:
+def timestamp_column(name: str, *, nullable: bool = False) -> Column[int]:
     """A point in time, in microseconds since the Unix epoch, UTC."""
     return Column(name, BigInteger, nullable=nullable)
 
 
-def number(name: str, default: int | None = 0, *, nullable: bool = False) -> Column[int]:
+def integer_column(name: str, default: int | None = 0, *, nullable: bool = False) -> Column[int]:
     """A count or a size."""
     return Column(name, BigInteger, nullable=nullable, server_default=None if default is None else str(default))
 
 
-def words(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
+def text_column(name: str, *, nullable: bool = False, default: str | None = None) -> Column[str]:
     """Text of any length."""
     return Column(name, Text, nullable=nullable, server_default=default)
 
 
-def document(name: str, *, nullable: bool = False, default: TextClause | None = None) -> Column[Any]:
+def json_column(name: str, *, nullable: bool = False, default: TextClause | None = None) -> Column[Any]:
     """A JSON document."""
     return Column(name, JSON_TEXT, nullable=nullable, server_default=default)
 
 
-class Condition(ColumnElement[bool]):
+class DialectCondition(ColumnElement[bool]):
     """A condition that is spelled for each database."""
 
     inherit_cache = False
@@ -88,17 +88,17 @@ class Condition(ColumnElement[bool]):
         self.postgres = postgres
 
 
-@compiles(Condition)
-def _usual(element: Condition, *_: Any, **__: Any) -> str:
+@compiles(DialectCondition)
+def _usual(element: DialectCondition, *_: Any, **__: Any) -> str:
     return element.usual
 
 
-@compiles(Condition, "postgresql")
-def _for_postgres(element: Condition, *_: Any, **__: Any) -> str:
+@compiles(DialectCondition, "postgresql")
+def _for_postgres(element: DialectCondition, *_: Any, **__: Any) -> str:
     return element.postgres
 
 
-def _among(pattern: str, column: str, values: Sequence[str]) -> Condition:
+def _among(pattern: str, column: str, values: Sequence[str]) -> DialectCondition:
     """``column`` is one of ``values``, where ``pattern`` says ``{}``.
 
     PostgreSQL reads a CHECK anew in every statement that writes, and would put an IN together from its parts each time.
@@ -106,21 +106,21 @@ def _among(pattern: str, column: str, values: Sequence[str]) -> Condition:
     """
     usual = f"{column} IN ({', '.join(map(repr, values))})"
     constant = f"{column} = ANY ('{{{','.join(values)}}}')" if len(values) > 1 else usual
-    return Condition(pattern.format(usual), pattern.format(constant))
+    return DialectCondition(pattern.format(usual), pattern.format(constant))
 
 
-def one_of(column: str, values: type[StrEnum] | Iterable[str]) -> CheckConstraint:
+def check_one_of(column: str, values: type[StrEnum] | Iterable[str]) -> CheckConstraint:
     """Hold ``column`` to the members of an enumeration, so that the two cannot drift apart."""
     return CheckConstraint(_among("{}", column, [str(value) for value in values]), name=f"{column}_known")
 
 
-def exactly_when(column: str, status: str, values: Iterable[StrEnum]) -> CheckConstraint:
+def check_set_exactly_when(column: str, status: str, values: Iterable[StrEnum]) -> CheckConstraint:
     """``column`` is set exactly when ``status`` is one of ``values``."""
     among = _among(f"({column} IS NOT NULL) = ({{}})", status, sorted(str(value) for value in values))
     return CheckConstraint(among, name=f"{column}_exactly_when")
 
 
-class CurrentTransaction(FunctionElement[int]):
+class CurrentTransactionId(FunctionElement[int]):
     """The number of the transaction that writes the row: how a reader knows that nothing below a row can still appear.
 
     SQLite has one writer, so its counters already are in the order of commits, and the number is always 0.
@@ -129,11 +129,11 @@ class CurrentTransaction(FunctionElement[int]):
     inherit_cache = True
 
 
-@compiles(CurrentTransaction)
+@compiles(CurrentTransactionId)
 def _elsewhere(*_: Any, **__: Any) -> str:
     return "0"
 
 
-@compiles(CurrentTransaction, "postgresql")
+@compiles(CurrentTransactionId, "postgresql")
 def _on_postgres(*_: Any, **__: Any) -> str:
     return "CAST(CAST(pg_current_xact_id() AS text) AS bigint)"

@@ -2,7 +2,16 @@
 
 from sqlalchemy import Boolean, Column, Index, PrimaryKeyConstraint, Table, UniqueConstraint, text, true
 
-from adjudge.store.tables.base import METADATA, document, identifier, moment, number, one_of, reference, words
+from adjudge.store.tables.base import (
+    METADATA,
+    check_one_of,
+    foreign_key,
+    id_column,
+    integer_column,
+    json_column,
+    text_column,
+    timestamp_column,
+)
 
 TRIGGER_KINDS = ("cron", "delay", "event", "webhook", "chain")
 TICK_STATES = ("pending", "started", "failed")
@@ -10,24 +19,24 @@ TICK_STATES = ("pending", "started", "failed")
 chain_triggers = Table(
     "chain_triggers",
     METADATA,
-    identifier(),
-    reference("chain_id", "chains", ondelete="CASCADE"),
-    words("name"),
-    words("kind"),
-    document("spec"),
-    words("event", nullable=True),
-    words("secret_hash", nullable=True),
+    id_column(),
+    foreign_key("chain_id", "chains", ondelete="CASCADE"),
+    text_column("name"),
+    text_column("kind"),
+    json_column("spec"),
+    text_column("event", nullable=True),
+    text_column("secret_hash", nullable=True),
     Column("enabled", Boolean, nullable=False, server_default=true()),
-    moment("next_at", nullable=True),
-    words("last_tick", nullable=True),
-    words("last_error", nullable=True),
-    number("version", 1),
-    words("created_by", nullable=True),
-    moment("created_at"),
-    moment("updated_at"),
+    timestamp_column("next_at", nullable=True),
+    text_column("last_tick", nullable=True),
+    text_column("last_error", nullable=True),
+    integer_column("version", 1),
+    text_column("created_by", nullable=True),
+    timestamp_column("created_at"),
+    timestamp_column("updated_at"),
     # Of whoever saved it last.
-    document("authority", nullable=True),
-    one_of("kind", TRIGGER_KINDS),
+    json_column("authority", nullable=True),
+    check_one_of("kind", TRIGGER_KINDS),
     UniqueConstraint("chain_id", "name"),
     Index("chain_triggers_due", "next_at", postgresql_where=text("enabled"), sqlite_where=text("enabled")),
     Index(
@@ -41,17 +50,17 @@ chain_triggers = Table(
 chain_trigger_ticks = Table(
     "chain_trigger_ticks",
     METADATA,
-    reference("trigger_id", "chain_triggers", ondelete="CASCADE"),
-    words("tick"),
-    moment("due_at"),
-    document("payload", default=text("'{}'")),
-    words("state", default="pending"),
-    words("run_id", nullable=True),
-    words("error", nullable=True),
-    moment("created_at"),
-    moment("settled_at", nullable=True),
+    foreign_key("trigger_id", "chain_triggers", ondelete="CASCADE"),
+    text_column("tick"),
+    timestamp_column("due_at"),
+    json_column("payload", default=text("'{}'")),
+    text_column("state", default="pending"),
+    text_column("run_id", nullable=True),
+    text_column("error", nullable=True),
+    timestamp_column("created_at"),
+    timestamp_column("settled_at", nullable=True),
     PrimaryKeyConstraint("trigger_id", "tick"),
-    one_of("state", TICK_STATES),
+    check_one_of("state", TICK_STATES),
     Index(
         "chain_trigger_ticks_pending",
         "due_at",

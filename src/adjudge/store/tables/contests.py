@@ -2,21 +2,29 @@
 
 from sqlalchemy import CheckConstraint, PrimaryKeyConstraint, Table, UniqueConstraint, text
 
-from adjudge.store.tables.base import METADATA, document, identifier, moment, number, reference, words
+from adjudge.store.tables.base import (
+    METADATA,
+    foreign_key,
+    id_column,
+    integer_column,
+    json_column,
+    text_column,
+    timestamp_column,
+)
 
 contests = Table(
     "contests",
     METADATA,
-    identifier(),
-    words("slug"),
-    words("title"),
-    moment("starts_at"),
-    moment("freezes_at", nullable=True),
-    moment("ends_at"),
-    document("rules", default=text("'{}'")),
-    number("version", 1),
-    moment("created_at"),
-    moment("updated_at"),
+    id_column(),
+    text_column("slug"),
+    text_column("title"),
+    timestamp_column("starts_at"),
+    timestamp_column("freezes_at", nullable=True),
+    timestamp_column("ends_at"),
+    json_column("rules", default=text("'{}'")),
+    integer_column("version", 1),
+    timestamp_column("created_at"),
+    timestamp_column("updated_at"),
     UniqueConstraint("slug"),
     CheckConstraint("starts_at < ends_at", name="ends_after_start"),
     CheckConstraint("freezes_at IS NULL OR (freezes_at >= starts_at AND freezes_at <= ends_at)", name="freezes_within"),
@@ -25,10 +33,10 @@ contests = Table(
 contest_problems = Table(
     "contest_problems",
     METADATA,
-    reference("contest_id", "contests", ondelete="CASCADE"),
-    reference("problem_id", "problems"),
-    words("label"),
-    number("ordinal", None),
+    foreign_key("contest_id", "contests", ondelete="CASCADE"),
+    foreign_key("problem_id", "problems"),
+    text_column("label"),
+    integer_column("ordinal", None),
     PrimaryKeyConstraint("contest_id", "problem_id"),
     UniqueConstraint("contest_id", "label"),
 )

@@ -2,14 +2,14 @@
 
 from sqlalchemy import Index, PrimaryKeyConstraint, Table
 
-from adjudge.store.tables.base import METADATA, document, moment, words
+from adjudge.store.tables.base import METADATA, json_column, text_column, timestamp_column
 
-figures = Table(
+metric_samples = Table(
     "figures",
     METADATA,
-    words("source"),
-    moment("at"),
-    document("sample"),
+    text_column("source"),
+    timestamp_column("at"),
+    json_column("sample"),
     PrimaryKeyConstraint("source", "at"),
     Index(None, "at"),
 )

@@ -2,13 +2,13 @@
 
 from sqlalchemy import CheckConstraint, PrimaryKeyConstraint, Table
 
-from adjudge.store.tables.base import METADATA, number, words
+from adjudge.store.tables.base import METADATA, integer_column, text_column
 
 installation = Table(
     "installation",
     METADATA,
-    number("only_row", None),
-    words("id"),
+    integer_column("only_row", None),
+    text_column("id"),
     PrimaryKeyConstraint("only_row"),
     CheckConstraint("only_row = 1", name="one_row"),
 )

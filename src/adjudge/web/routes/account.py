@@ -8,61 +8,63 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import accounts, catalogue, login
-from adjudge.api.actions.login import NewAccount, Opened
-from adjudge.api.asking import needs, viewer_of
-from adjudge.api.browser import SESSION_COOKIE, check_origin, drop_cookie, own_path, set_cookie
+from adjudge.api.actions.login import NewLogin, Registration
+from adjudge.api.asking import current_viewer, require_permission
+from adjudge.api.browser import SESSION_COOKIE, check_origin, delete_cookie, safe_redirect_path, set_cookie
 from adjudge.api.parts import Parts
-from adjudge.api.routes.login import origin_of
+from adjudge.api.routes.login import client_info
 from adjudge.api.viewer import Viewer
 from adjudge.api.wire.problems import ProblemPage
-from adjudge.domain.access import EVERYTHING, Permission
+from adjudge.domain.access import ALL_SCOPES, Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
-from adjudge.store.problem_reads import Sort, Wanted
+from adjudge.store.problem_reads import ProblemFilter, ProblemSort
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other, shown_once
+from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router
 
 _REGISTERED: Final = ("name", "email", "display_name", "invitation")
 """What a newcomer says besides a password, and gets back if it was refused."""
-Own = Annotated[Viewer, needs(Permission.ACCOUNT_OWN)]
+Own = Annotated[Viewer, require_permission(Permission.ACCOUNT_OWN)]
 _DAYS_MOST: Final = 3650
 _SOLVED: Final = 100
 
 
-def router(pages: Pages, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, parts: Parts) -> APIRouter:
     """Routes of accounts."""
     routes = page_router(pages)
-    _getting_in(routes, pages, parts)
-    _profile(routes, pages, parts)
-    _tokens(routes, pages, parts)
+    _add_login_routes(routes, pages, parts)
+    _add_profile_routes(routes, pages, parts)
+    _add_token_routes(routes, pages, parts)
     return routes
 
 
-def _getting_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_login_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     settings = parts.settings.accounts
     oidc = settings.oidc_label if settings.oidc_issuer else None
     shown: dict[str, Any] = {"registration": settings.registration, "oidc": oidc}
 
     @routes.get("/login")
     async def login_page(request: Request, next_path: Annotated[str, Query(alias="next")] = "/") -> Response:
-        return await pages.show(request, "login.html", next_path=own_path(next_path), error=None, name="", **shown)
+        return await pages.render(
+            request, "login.html", next_path=safe_redirect_path(next_path), error=None, name="", **shown
+        )
 
     @routes.post("/login")
     async def log_in(request: Request) -> Response:
         check_origin(request)
-        name, next_path = await forms.text(request, "name"), own_path(await forms.text(request, "next"))
+        name, next_path = await forms.text(request, "name"), safe_redirect_path(await forms.text(request, "next"))
         try:
-            opened = await login.login(parts, name, await forms.text(request, "password"), origin_of(request))
+            opened = await login.login(parts, name, await forms.text(request, "password"), client_info(request))
         except AdjudgeError as error:
-            return await pages.show(
+            return await pages.render(
                 request, "login.html", status=error.http_status, next_path=next_path, error=error, name=name, **shown
             )
-        return _entered(request, opened, "/me/password" if opened.user.must_change_password else next_path)
+        return _login_redirect(request, opened, "/me/password" if opened.user.must_change_password else next_path)
 
     @routes.get("/register")
     async def register_page(request: Request, invitation: str = "") -> Response:
         given = {**dict.fromkeys(_REGISTERED, ""), "invitation": invitation}
-        return await pages.show(request, "register.html", error=None, given=given, **shown)
+        return await pages.render(request, "register.html", error=None, given=given, **shown)
 
     @routes.post("/register")
     async def register(request: Request) -> Response:
@@ -70,38 +72,38 @@ def _getting_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         given = {field: await forms.text(request, field) for field in _REGISTERED}
         password = await forms.text(request, "password")
         try:
-            account = NewAccount(
+            account = Registration(
                 given["name"], password, given["email"], given["display_name"], given["invitation"] or None
             )
-            opened = await login.register(parts, account, origin_of(request))
+            opened = await login.register(parts, account, client_info(request))
         except AdjudgeError as error:
-            return await pages.show(
+            return await pages.render(
                 request, "register.html", status=error.http_status, error=error, given=given, **shown
             )
-        return _entered(request, opened, "/problems")
+        return _login_redirect(request, opened, "/problems")
 
     @routes.post("/logout")
     async def log_out(request: Request) -> Response:
-        await login.logout(parts, await viewer_of(request))
-        answer = see_other("/")
-        drop_cookie(answer, request, SESSION_COOKIE)
+        await login.logout(parts, await current_viewer(request))
+        answer = redirect("/")
+        delete_cookie(answer, request, SESSION_COOKIE)
         return answer
 
 
-def _entered(request: Request, opened: Opened, path: str) -> Response:
-    answer = see_other(path)
+def _login_redirect(request: Request, opened: NewLogin, path: str) -> Response:
+    answer = redirect(path)
     set_cookie(answer, request, SESSION_COOKIE, opened.secret, max_age_sec=opened.max_age_sec)
     return answer
 
 
-def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_profile_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     @routes.get("/me")
     async def profile(request: Request, viewer: Own) -> Response:
-        return await pages.show(
+        return await pages.render(
             request,
             "account.html",
-            user=await accounts.me(parts, viewer),
-            sessions=await accounts.my_sessions(parts, viewer),
+            user=await accounts.get_account(parts, viewer),
+            sessions=await accounts.list_sessions(parts, viewer),
             solved=await _solved(parts, viewer),
             current=viewer.credential_id,
         )
@@ -109,17 +111,17 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     @routes.post("/me")
     async def update(request: Request, viewer: Own) -> Response:
         changes = {field: await forms.text(request, field) or None for field in ("email", "display_name")}
-        await accounts.update_me(parts, viewer, changes)
-        return see_other("/me", done="saved")
+        await accounts.update_account(parts, viewer, changes)
+        return redirect("/me", done="saved")
 
     @routes.post("/me/sessions/{session_id}/end")
     async def end_session(viewer: Own, session_id: str) -> Response:
         await accounts.revoke_session(parts, viewer, session_id)
-        return see_other("/me", done="ended")
+        return redirect("/me", done="ended")
 
     @routes.get("/me/password")
     async def password_page(request: Request, viewer: Own) -> Response:
-        return await pages.show(request, "password.html", error=None, required=viewer.must_change_password)
+        return await pages.render(request, "password.html", error=None, required=viewer.must_change_password)
 
     @routes.post("/me/password")
     async def change_password(request: Request, viewer: Own) -> Response:
@@ -132,31 +134,31 @@ def _profile(routes: APIRouter, pages: Pages, parts: Parts) -> None:
                 viewer,
                 current=await forms.text(request, "current"),
                 new=new,
-                revoke_tokens="tokens" in await forms.choices(request, "end"),
+                revoke_tokens="tokens" in await forms.checked_values(request, "end"),
             )
         except AdjudgeError as error:
-            return await pages.show(
+            return await pages.render(
                 request,
                 "password.html",
                 status=error.http_status,
                 error=error,
                 required=viewer.must_change_password,
             )
-        return see_other("/problems" if viewer.must_change_password else "/me", done="password")
+        return redirect("/problems" if viewer.must_change_password else "/me", done="password")
 
 
 async def _solved(parts: Parts, viewer: Viewer) -> ProblemPage:
     """What somebody has solved, as far as a page of the catalogue goes."""
-    wanted = Wanted(is_solved=True, sort=Sort.TITLE)
-    found = await catalogue.page(parts, viewer, wanted, cursor=None, limit=_SOLVED)
+    wanted = ProblemFilter(is_solved=True, sort=ProblemSort.TITLE)
+    found = await catalogue.list_problems(parts, viewer, wanted, cursor=None, limit=_SOLVED)
     return ProblemPage.model_validate_json(found.body)
 
 
-def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
-    async def page(request: Request, viewer: Viewer, *, made: accounts.MadeToken | None = None) -> Response:
-        listed = await accounts.my_tokens(parts, viewer)
+def _add_token_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
+    async def page(request: Request, viewer: Viewer, *, made: accounts.CreatedToken | None = None) -> Response:
+        listed = await accounts.list_tokens(parts, viewer)
         scopes = sorted(viewer.permissions)
-        return await pages.show(request, "tokens.html", tokens=listed, made=made, scopes=scopes)
+        return await pages.render(request, "tokens.html", tokens=listed, made=made, scopes=scopes)
 
     @routes.get("/me/tokens")
     async def tokens_page(request: Request, viewer: Own) -> Response:
@@ -164,15 +166,15 @@ def _tokens(routes: APIRouter, pages: Pages, parts: Parts) -> None:
 
     @routes.post("/me/tokens")
     async def create(request: Request, viewer: Own) -> Response:
-        scopes = await forms.choices(request, "scope") or [EVERYTHING]
-        name, days = await forms.text(request, "name", at_most=100), await forms.text(request, "days", at_most=10)
+        scopes = await forms.checked_values(request, "scope") or [ALL_SCOPES]
+        name, days = await forms.text(request, "name", limit=100), await forms.text(request, "days", limit=10)
         if days and not days.isdecimal():
             raise InvalidInput("days: expected a whole number, or leave empty.", field="days")
         expires = min(int(days), _DAYS_MOST) if days else None
         made = await accounts.create_token(parts, viewer, name=name, scopes=scopes, expires_in_days=expires)
-        return shown_once(await page(request, viewer, made=made))
+        return no_store(await page(request, viewer, made=made))
 
     @routes.post("/me/tokens/{token_id}/revoke")
     async def revoke(viewer: Own, token_id: str) -> Response:
         await accounts.revoke_token(parts, viewer, token_id)
-        return see_other("/me/tokens", done="revoked")
+        return redirect("/me/tokens", done="revoked")

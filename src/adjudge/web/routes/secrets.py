@@ -8,21 +8,21 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import secrets
-from adjudge.api.asking import needs
+from adjudge.api.asking import require_permission
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.chains.secrets import VALUE_MAX
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other
+from adjudge.web.render import PageRenderer, redirect
 from adjudge.web.routes.router import page_router
 
-Writer = Annotated[Viewer, needs(Permission.SECRET_WRITE)]
+Writer = Annotated[Viewer, require_permission(Permission.SECRET_WRITE)]
 ROOT: Final = "/ops/secrets"
 
 
-def router(pages: Pages, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, parts: Parts) -> APIRouter:
     """Routes of named secrets."""
     routes = page_router(pages)
 
@@ -30,7 +30,7 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
         """The list and the form; the form keeps a name that was refused, and never the value."""
         status = error.http_status if error else 200
         listed = await secrets.names(parts)
-        return await pages.show(request, "ops_secrets.html", status=status, secrets=listed, name=name, error=error)
+        return await pages.render(request, "ops_secrets.html", status=status, secrets=listed, name=name, error=error)
 
     @routes.get(ROOT)
     async def every(request: Request, _viewer: Writer) -> Response:
@@ -41,14 +41,14 @@ def router(pages: Pages, parts: Parts) -> APIRouter:
         name = ""
         try:
             name = (await forms.text(request, "name")).strip()
-            await secrets.put(parts, viewer, name, await forms.text(request, "value", at_most=VALUE_MAX))
+            await secrets.put(parts, viewer, name, await forms.text(request, "value", limit=VALUE_MAX))
         except AdjudgeError as error:
             return await page(request, name=name, error=error)
-        return see_other(ROOT, done="saved")
+        return redirect(ROOT, done="saved")
 
     @routes.post(ROOT + "/{name}/delete")
     async def delete(viewer: Writer, name: str) -> Response:
         await secrets.delete(parts, viewer, name)
-        return see_other(ROOT, done="removed")
+        return redirect(ROOT, done="removed")
 
     return routes

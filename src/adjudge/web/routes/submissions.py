@@ -10,28 +10,28 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import ops, submissions, submitting
-from adjudge.api.actions.submissions import Story
-from adjudge.api.actions.submitting import Handed
-from adjudge.api.asking import needs
-from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.actions.submissions import SubmissionDetail
+from adjudge.api.actions.submitting import SubmitRequest
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
-from adjudge.api.routes.submissions import caller_of
+from adjudge.api.routes.submissions import request_context
 from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput
 from adjudge.domain.verdict import Verdict
-from adjudge.judge.sources import name_alone
+from adjudge.judge.sources import single_file_name
 from adjudge.store import users
-from adjudge.store.reads import Filter, SubmissionRow
+from adjudge.store.reads import SubmissionFilter, SubmissionRow
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other, words_of
-from adjudge.web.routes.problems import Entered, show_problem
+from adjudge.web.render import PageRenderer, redirect, request_translations
+from adjudge.web.routes.problems import SubmitForm, show_problem
 from adjudge.web.routes.router import page_router
-from adjudge.web.verdicts import OWN_WORDS, told
+from adjudge.web.verdicts import OWN_WORDS, build_result_view
 
-Reader = Annotated[Viewer, needs(Permission.SUBMISSION_READ)]
-Creator = Annotated[Viewer, needs(Permission.SUBMISSION_CREATE)]
-Canceler = Annotated[Viewer, needs(Permission.SUBMISSION_CANCEL)]
+Reader = Annotated[Viewer, require_permission(Permission.SUBMISSION_READ)]
+Creator = Annotated[Viewer, require_permission(Permission.SUBMISSION_CREATE)]
+Canceler = Annotated[Viewer, require_permission(Permission.SUBMISSION_CANCEL)]
 _SOURCE_MOST: Final = 1024 * 1024
 _PAGE: Final = 50
 _ELSEWHERE: Final = (401, 403, 404)
@@ -39,38 +39,42 @@ _ELSEWHERE: Final = (401, 403, 404)
 _YEAR_SEC: Final = 365 * 24 * 3600
 
 
-def router(pages: Pages, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, parts: Parts) -> APIRouter:
     """Routes of submissions."""
     routes = page_router(pages)
-    _handing_in(routes, pages, parts)
-    _watching(routes, pages, parts)
+    _add_submit_routes(routes, pages, parts)
+    _add_read_routes(routes, pages, parts)
     return routes
 
 
-def _handing_in(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_submit_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     @routes.post("/problems/{name}/submit")
     async def submit(request: Request, viewer: Creator, name: str) -> Response:
-        language, source = await forms.text(request, "language", at_most=64), ""
+        language, source = await forms.text(request, "language", limit=64), ""
         try:
             source = await _source(request)
-            accepted = await submitting.submit(parts, viewer, Handed(name, language, source), caller_of(request, None))
+            accepted = await submitting.submit(
+                parts, viewer, SubmitRequest(name, language, source), request_context(request, None)
+            )
         except AdjudgeError as error:
             if error.http_status in _ELSEWHERE:
                 raise
-            return await show_problem(pages, parts, request, viewer, name, entered=Entered(language, source, error))
-        answer = see_other(f"/submissions/{accepted.response['submission_id']}")
+            return await show_problem(pages, parts, request, viewer, name, entered=SubmitForm(language, source, error))
+        answer = redirect(f"/submissions/{accepted.response['submission_id']}")
         answer.set_cookie("adjudge_language", language, max_age=_YEAR_SEC, httponly=True, samesite="lax")
         return answer
 
     @routes.post("/submissions/{submission_id}/cancel")
     async def cancel(viewer: Canceler, request: Request, submission_id: str) -> Response:
-        await submissions.cancel(parts, viewer, submission_id, await forms.text(request, "reason", at_most=500))
-        return see_other(f"/submissions/{submission_id}")
+        await submissions.cancel_submission(
+            parts, viewer, submission_id, await forms.text(request, "reason", limit=500)
+        )
+        return redirect(f"/submissions/{submission_id}")
 
 
 async def _source(request: Request) -> str:
     """What was typed, or the file that was chosen; both at once is a question we cannot answer."""
-    typed, chosen = await forms.text(request, "source", at_most=_SOURCE_MOST), await forms.upload(request, "file")
+    typed, chosen = await forms.text(request, "source", limit=_SOURCE_MOST), await forms.upload(request, "file")
     if chosen is None:
         return typed.replace("\r\n", "\n")
     data = await chosen.read(_SOURCE_MOST + 1)
@@ -79,7 +83,7 @@ async def _source(request: Request) -> str:
     return submitting.decode_source(data, "file")
 
 
-def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_read_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     @routes.get("/submissions")
     async def listed(
         request: Request,
@@ -100,8 +104,8 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         except AdjudgeError as raised:
             error = raised
         query = urlencode({name: value for name, value in asked.items() if value})
-        more = urlencode({**asked, "cursor": cursor_of([rows[_PAGE - 1].id])}) if len(rows) > _PAGE else ""
-        return await pages.show(
+        more = urlencode({**asked, "cursor": encode_cursor([rows[_PAGE - 1].id])}) if len(rows) > _PAGE else ""
+        return await pages.render(
             request,
             "submissions.html",
             status=error.http_status if error else 200,
@@ -110,7 +114,7 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
             asked=asked,
             query=query,
             verdicts=list(Verdict),
-            names=names_of_languages(parts),
+            names=language_names(parts),
             sees_all=_may_see_all(viewer, asked),
             is_live=not everybody and not cursor,
             more=more,
@@ -120,52 +124,54 @@ def _watching(routes: APIRouter, pages: Pages, parts: Parts) -> None:
     async def one(
         request: Request, viewer: Reader, submission_id: str, run: Annotated[str, Query(max_length=64)] = ""
     ) -> Response:
-        story = await submissions.story(parts, viewer, submission_id, run)
-        source = await submissions.source_of(parts, story.row)
+        story = await submissions.get_detail(parts, viewer, submission_id, run)
+        source = await submissions.load_source(parts, story.row)
         shown = await _state(parts, request, story, source)
-        return await pages.show(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
+        return await pages.render(request, "submission.html", source=source.decode("utf-8", "replace"), **shown)
 
     @routes.get("/submissions/{submission_id}/state")
     async def state(request: Request, viewer: Reader, submission_id: str) -> Response:
         """The part of the page that changes while judging goes on."""
-        story = await submissions.story(parts, viewer, submission_id)
-        return await pages.show(request, "submission_state.html", **await _state(parts, request, story))
+        story = await submissions.get_detail(parts, viewer, submission_id)
+        return await pages.render(request, "submission_state.html", **await _state(parts, request, story))
 
 
 def _may_see_all(viewer: Viewer, asked: Mapping[str, str]) -> bool:
     """Staff see everything; setters what was handed in to a problem of theirs, which the action looks up."""
-    return viewer.may(Permission.SUBMISSION_READ_ALL) or (
-        bool(asked["problem"]) and viewer.may(Permission.PROBLEM_WRITE)
+    return viewer.can(Permission.SUBMISSION_READ_ALL) or (
+        bool(asked["problem"]) and viewer.can(Permission.PROBLEM_WRITE)
     )
 
 
 async def _page(parts: Parts, viewer: Viewer, asked: Mapping[str, str], cursor: str | None) -> list[SubmissionRow]:
     """One row more than a page has, so that it is known whether there is another."""
-    place = place_of(cursor, [str])
+    place = decode_cursor(cursor, [str])
     language, verdict = asked["language"], asked["verdict"]
-    wanted = Filter(
-        user_id=await _whose(parts, viewer, asked),
+    wanted = SubmissionFilter(
+        user_id=await _owner_filter(parts, viewer, asked),
         language=parts.languages.get(language).id if language else None,
         verdict=Verdict(verdict) if verdict in set(Verdict) else None,
     )
     before = str(place[0]) if place else None
     problem = asked["problem"].strip() or None
-    return await submissions.page(parts, viewer, wanted, problem=problem, before=before, at_most=_PAGE + 1)
+    return await submissions.list_submissions(parts, viewer, wanted, problem=problem, before=before, limit=_PAGE + 1)
 
 
-async def _whose(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
+async def _owner_filter(parts: Parts, viewer: Viewer, asked: Mapping[str, str]) -> str | None:
     if not asked["everybody"] or not _may_see_all(viewer, asked):
         return viewer.id
     name = asked["user"].strip()
     if not name:
         return None
-    known = await parts.database.read(lambda tx: users.known_by_name(tx, name))
+    known = await parts.database.read(lambda tx: users.find_with_password_by_name(tx, name))
     return known.user.id if known else ""  # which names there are is not told this way
 
 
-async def _state(parts: Parts, request: Request, story: Story, source: bytes | None = None) -> dict[str, Any]:
+async def _state(
+    parts: Parts, request: Request, story: SubmissionDetail, source: bytes | None = None
+) -> dict[str, Any]:
     row, document = story.row, story.document or {}
-    language = names_of_languages(parts).get(row.language, row.language)
+    language = language_names(parts).get(row.language, row.language)
     again = (
         story.run_id is None
         and row.finished_at is not None
@@ -180,13 +186,13 @@ async def _state(parts: Parts, request: Request, story: Story, source: bytes | N
         "made": story.made,
         "is_jury": story.is_jury,
         "again": again,
-        "told": told(words_of(request), document, cases, language),
+        "told": build_result_view(request_translations(request), document, cases, language),
         "language": language,
         "file_name": await _file_name(parts, row, source),
         "own_words": OWN_WORDS,
         "may_cancel": row.finished_at is None and story.run_id is None,
         "log": story.log,
-        "names": await ops.names_of(parts, [change.actor for change in story.log]),
+        "names": await ops.user_names(parts, [change.actor for change in story.log]),
         "runs": story.runs,
         "shown_run": story.run_id,
     }
@@ -200,10 +206,10 @@ async def _file_name(parts: Parts, row: SubmissionRow, source: bytes | None) -> 
     if source is None and language.names == "java":
         if row.finished_at is None:  # not worth reading it anew with every test that is done
             return ""
-        source = await submissions.source_of(parts, row)
-    return name_alone(language, source or b"")
+        source = await submissions.load_source(parts, row)
+    return single_file_name(language, source or b"")
 
 
-def names_of_languages(parts: Parts) -> dict[str, str]:
+def language_names(parts: Parts) -> dict[str, str]:
     """What people call each language."""
     return {language.id: language.name for language in parts.languages}

@@ -10,18 +10,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from adjudge.api.actions import hooks
-from adjudge.api.asking import needs
-from adjudge.api.paging import cursor_of, place_of
+from adjudge.api.asking import require_permission
+from adjudge.api.paging import decode_cursor, encode_cursor
 from adjudge.api.parts import Parts
 from adjudge.api.viewer import Viewer
 from adjudge.domain.access import Permission
 from adjudge.domain.errors import AdjudgeError, InvalidInput, NotFound
-from adjudge.store.webhooks import EVENTS, Delivery, Webhook
+from adjudge.store.webhooks import EVENTS, WebhookDeliveryRow, WebhookRow
 from adjudge.web import forms
-from adjudge.web.render import Pages, see_other, shown_once
+from adjudge.web.render import PageRenderer, no_store, redirect
 from adjudge.web.routes.router import page_router
 
-Owner = Annotated[Viewer, needs(Permission.WEBHOOK_OWN)]
+Owner = Annotated[Viewer, require_permission(Permission.WEBHOOK_OWN)]
 ROOT: Final = "/me/webhooks"
 _PAGE: Final = 20
 _URL_MOST: Final = 2_000
@@ -29,18 +29,18 @@ _LOOK_LEAST_MS: Final = 2_000
 _LOOK_MOST_MS: Final = 300_000
 
 
-def router(pages: Pages, parts: Parts) -> APIRouter:
+def router(pages: PageRenderer, parts: Parts) -> APIRouter:
     """Routes of webhooks."""
     routes = page_router(pages)
-    _every(routes, pages, parts)
-    _one(routes, pages, parts)
-    _acting(routes, parts)
+    _add_list_routes(routes, pages, parts)
+    _add_detail_routes(routes, pages, parts)
+    _add_action_routes(routes, parts)
     return routes
 
 
 async def _wanted(request: Request) -> tuple[str, list[str]]:
     """The address and the events that a form names."""
-    url, chosen = await forms.text(request, "url", at_most=_URL_MOST), await forms.choices(request, "event")
+    url, chosen = await forms.text(request, "url", limit=_URL_MOST), await forms.checked_values(request, "event")
     return url.strip(), [event for event in chosen if event in EVENTS]
 
 
@@ -49,12 +49,12 @@ def _check_events(events: list[str]) -> None:
         raise InvalidInput("events: select at least one.", field="events")
 
 
-def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_list_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     async def page(request: Request, viewer: Viewer, **shown: Any) -> Response:
-        listed = await hooks.page(parts, viewer)
+        listed = await hooks.list_webhooks(parts, viewer)
         shown = {"made": None, "secret": "", "error": None, "url": "", "wanted": list(EVENTS[:1]), **shown}
         status = shown["error"].http_status if shown["error"] else 200
-        return await pages.show(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
+        return await pages.render(request, "webhooks.html", status=status, webhooks=listed, events=EVENTS, **shown)
 
     @routes.get(ROOT)
     async def every(request: Request, viewer: Owner) -> Response:
@@ -65,80 +65,87 @@ def _every(routes: APIRouter, pages: Pages, parts: Parts) -> None:
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            made, secret = await hooks.add(parts, viewer, url, events)
+            made, secret = await hooks.create_webhook(parts, viewer, url, events)
         except AdjudgeError as error:
             return await page(request, viewer, error=error, url=url, wanted=events)
-        return shown_once(await page(request, viewer, made=made, secret=secret))
+        return no_store(await page(request, viewer, made=made, secret=secret))
 
 
-def _one(routes: APIRouter, pages: Pages, parts: Parts) -> None:
+def _add_detail_routes(routes: APIRouter, pages: PageRenderer, parts: Parts) -> None:
     async def page(
-        request: Request, viewer: Viewer, webhook: Webhook, cursor: str | None = None, **shown: Any
+        request: Request, viewer: Viewer, webhook: WebhookRow, cursor: str | None = None, **shown: Any
     ) -> Response:
         shown = {"error": None, "url": webhook.url, "wanted": webhook.events, **shown}
         status = shown["error"].http_status if shown["error"] else 200
-        log = await _log(parts, viewer, webhook, cursor)
-        return await pages.show(request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown)
+        log = await _deliveries_page(parts, viewer, webhook, cursor)
+        return await pages.render(
+            request, "webhook.html", status=status, webhook=webhook, events=EVENTS, **log, **shown
+        )
 
     @routes.get(ROOT + "/{webhook_id}")
     async def one(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
-        return await page(request, viewer, await hooks.read(parts, viewer, webhook_id), cursor)
+        return await page(request, viewer, await hooks.get_webhook(parts, viewer, webhook_id), cursor)
 
     @routes.get(ROOT + "/{webhook_id}/state")
     async def state(request: Request, viewer: Owner, webhook_id: str, cursor: str | None = None) -> Response:
         """The part of the page that changes while deliveries are on their way."""
-        webhook = await hooks.read(parts, viewer, webhook_id)
-        log = await _log(parts, viewer, webhook, cursor)
-        return await pages.show(request, "webhook_state.html", webhook=webhook, **log)
+        webhook = await hooks.get_webhook(parts, viewer, webhook_id)
+        log = await _deliveries_page(parts, viewer, webhook, cursor)
+        return await pages.render(request, "webhook_state.html", webhook=webhook, **log)
 
     @routes.post(ROOT + "/{webhook_id}/edit")
     async def edit(request: Request, viewer: Owner, webhook_id: str) -> Response:
         url, events = await _wanted(request)
         try:
             _check_events(events)
-            await hooks.edit(parts, viewer, webhook_id, url=url, events=events, is_active=None)
+            await hooks.update_webhook(parts, viewer, webhook_id, url=url, events=events, is_active=None)
         except NotFound:
             raise
         except AdjudgeError as error:
-            webhook = await hooks.read(parts, viewer, webhook_id)
+            webhook = await hooks.get_webhook(parts, viewer, webhook_id)
             return await page(request, viewer, webhook, error=error, url=url, wanted=events)
-        return see_other(f"{ROOT}/{webhook_id}", done="saved")
+        return redirect(f"{ROOT}/{webhook_id}", done="saved")
 
 
-async def _log(parts: Parts, viewer: Viewer, webhook: Webhook, cursor: str | None) -> dict[str, Any]:
+async def _deliveries_page(parts: Parts, viewer: Viewer, webhook: WebhookRow, cursor: str | None) -> dict[str, Any]:
     """One page of deliveries, the newest first."""
-    place = place_of(cursor, [str])
+    place = decode_cursor(cursor, [str])
     before = str(place[0]) if place else None
-    rows = await hooks.deliveries(parts, viewer, webhook.id, before=before, at_most=_PAGE + 1)
-    more = f"cursor={cursor_of([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
-    return {"deliveries": rows[:_PAGE], "more": more, "cursor": cursor or "", "look_ms": _look_ms(rows[:_PAGE])}
+    rows = await hooks.list_deliveries(parts, viewer, webhook.id, before=before, limit=_PAGE + 1)
+    more = f"cursor={encode_cursor([rows[_PAGE - 1].id])}" if len(rows) > _PAGE else ""
+    return {
+        "deliveries": rows[:_PAGE],
+        "more": more,
+        "cursor": cursor or "",
+        "look_ms": _poll_interval_ms(rows[:_PAGE]),
+    }
 
 
-def _look_ms(deliveries: Sequence[Delivery]) -> int | None:
+def _poll_interval_ms(deliveries: Sequence[WebhookDeliveryRow]) -> int | None:
     """When another look may show something new: once the next attempt is due; None where nothing waits."""
     now_us = time.time_ns() // 1_000
     waits_us = [(item.next_attempt_at or now_us) - now_us for item in deliveries if item.finished_at is None]
     return min(max(min(waits_us) // 1_000, _LOOK_LEAST_MS), _LOOK_MOST_MS) if waits_us else None
 
 
-def _acting(routes: APIRouter, parts: Parts) -> None:
+def _add_action_routes(routes: APIRouter, parts: Parts) -> None:
     @routes.post(ROOT + "/{webhook_id}/switch")
     async def switch(request: Request, viewer: Owner, webhook_id: str) -> Response:
         is_active = await forms.text(request, "to") == "on"
-        await hooks.edit(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
-        return see_other(f"{ROOT}/{webhook_id}", done="switched_on" if is_active else "switched_off")
+        await hooks.update_webhook(parts, viewer, webhook_id, url=None, events=None, is_active=is_active)
+        return redirect(f"{ROOT}/{webhook_id}", done="switched_on" if is_active else "switched_off")
 
     @routes.post(ROOT + "/{webhook_id}/ping")
     async def ping(viewer: Owner, webhook_id: str) -> Response:
-        await hooks.ping(parts, viewer, webhook_id)
-        return see_other(f"{ROOT}/{webhook_id}", done="pinged")
+        await hooks.send_ping(parts, viewer, webhook_id)
+        return redirect(f"{ROOT}/{webhook_id}", done="pinged")
 
     @routes.post(ROOT + "/{webhook_id}/remove")
     async def remove(viewer: Owner, webhook_id: str) -> Response:
-        await hooks.remove(parts, viewer, webhook_id)
-        return see_other(ROOT, done="removed")
+        await hooks.delete_webhook(parts, viewer, webhook_id)
+        return redirect(ROOT, done="removed")
 
     @routes.post(ROOT + "/{webhook_id}/deliveries/{delivery_id}/repeat")
     async def repeat(viewer: Owner, webhook_id: str, delivery_id: str) -> Response:
-        await hooks.repeat(parts, viewer, webhook_id, delivery_id)
-        return see_other(f"{ROOT}/{webhook_id}", done="repeated")
+        await hooks.redeliver(parts, viewer, webhook_id, delivery_id)
+        return redirect(f"{ROOT}/{webhook_id}", done="repeated")

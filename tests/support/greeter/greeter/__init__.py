@@ -29,7 +29,7 @@ class Greet:
         return NodeResult({"text": text})
 
 
-class Greedy:
+class UnknownDependency:
     """Asks for a part that nobody has."""
 
     type: ClassVar[str] = "greedy"
@@ -43,13 +43,13 @@ class Greedy:
         return NodeResult(str(self._moon))
 
 
-class FalseNoop(Greet):
+class DuplicateType(Greet):
     """Takes a type that is taken."""
 
     type: ClassVar[str] = "noop"
 
 
-class Unschooled(Greet):
+class InvalidSchema(Greet):
     """Has a schema that is none."""
 
     type: ClassVar[str] = "unschooled"
